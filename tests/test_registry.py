@@ -63,8 +63,8 @@ def test_a_strangers_plugin_registers_as_the_built_ins_do(install: Install) -> N
     assert registration.env_id("cave") == registration.env_id("AgentCave-v0") == "AgentCave-v0"
     registration.register_envs()
     assert "AgentCave-v0" in gymnasium.registry
-    found = {each.name: each for each in registry.plugins("agentgym.trainers")}["luck"]
-    assert (found.package, found.target, found.broken) == ("stranger", "stranger:Luck", None)
+    result = {each.name: each for each in registry.plugins("agentgym.trainers")}["luck"]
+    assert (result.package, result.target, result.broken) == ("stranger", "stranger:Luck", None)
 
 
 @pytest.mark.parametrize(
@@ -74,8 +74,8 @@ def test_a_broken_plugin_warns_and_is_listed(install: Install, module: str) -> N
     """Whatever its module does at import, the list says that it is broken and why; the others are fine."""
     install("broken", "[agentgym.agents]\nbad = broken:Bad\n", module)
     with pytest.warns(UserWarning, match=r"agent plugin 'bad' \(broken:Bad\) is broken"):
-        found = {each.name: each.broken for each in registry.plugins("agentgym.agents")}
-    assert found["bad"] and found["expert"] is None
+        result = {each.name: each.broken for each in registry.plugins("agentgym.agents")}
+    assert result["bad"] and result["expert"] is None
     with pytest.raises(UnknownNameError, match=r"'bad' \(broken:Bad\) does not load"):
         registry.load("agentgym.agents", "bad")
     sys.modules.pop("broken", None)
@@ -120,8 +120,8 @@ def test_an_entry_point_that_is_no_world_is_listed_as_broken(
     install("stranger", f"[agentgym.envs]\n{name} = stranger:Cave\n", module)
     sys.modules.pop("stranger", None)
     with pytest.warns(UserWarning, match=why):
-        found = {each.name: each.broken for each in env_plugins()}
-    assert why in (found[name] or "") and found["AgentShop-v0"] is None
+        result = {each.name: each.broken for each in env_plugins()}
+    assert why in (result[name] or "") and result["AgentShop-v0"] is None
     sys.modules.pop("stranger", None)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -211,6 +211,6 @@ def test_an_extra_is_got_where_the_package_came_from(tmp_path: Path) -> None:
     assert registry.install_advice("train", package).startswith("pip install 'agentgym-py[train]' (")
     for name in ("pyproject.toml", "constraints.txt"):
         (package.parent / name).touch()
-    wanted = f"cd '{package.parent}' && pip install -c constraints.txt -e \".[train]\""
-    assert registry.install_advice("train", package) == wanted
+    expected = f"cd '{package.parent}' && pip install -c constraints.txt -e \".[train]\""
+    assert registry.install_advice("train", package) == expected
     assert "constraints.txt" in registry.install_advice("train")  # these tests run in a clone

@@ -50,11 +50,11 @@ def test_seeds_do_not_depend_on_the_process() -> None:
     """Another process, with another hash seed, draws the same."""
     code = "from agentgym_py.rng import Rng; print(Rng('a', 1, None, 2.5).bits())"
     command = [sys.executable, "-c", code]
-    found = {
+    result = {
         subprocess.run(command, capture_output=True, check=True, env={**os.environ, "PYTHONHASHSEED": seed}).stdout
         for seed in ("1", "2")
     }
-    assert found == {f"{Rng('a', 1, None, 2.5).bits()}\n".encode()}
+    assert result == {f"{Rng('a', 1, None, 2.5).bits()}\n".encode()}
 
 
 def test_the_state_is_all_there_is() -> None:

@@ -88,8 +88,8 @@ def test_an_episode_is_written_as_the_chat_format_has_it(played: Played) -> None
             seen = step.observation if number else opening_text(trajectory.rules, step.observation)
             ids += chat.turn(seen) if number else chat.opening(seen)
             ids += record.ids if record.ids[-1] == chat.end_of_turn else (*record.ids, chat.end_of_turn)
-            said = tokenizer.decode([i for i in record.ids if i != chat.end_of_turn])
-            messages += [{"role": "user", "content": seen}, {"role": "assistant", "content": said}]
+            reply = tokenizer.decode([i for i in record.ids if i != chat.end_of_turn])
+            messages += [{"role": "user", "content": seen}, {"role": "assistant", "content": reply}]
         assert trajectory.rules and encode(trajectory, chat).input_ids in (ids, ids[:-1])
         assert tokenizer.decode(ids) == tokenizer.apply_chat_template(messages, tokenize=False)
 

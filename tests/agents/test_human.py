@@ -19,10 +19,12 @@ from agentgym_py.trajectory import Trajectory
 def play(monkeypatch: pytest.MonkeyPatch, lines: list[str], env: EnvSpec, tasks: int) -> list[Trajectory]:
     """What is played by typing these lines; slots for many episodes are there."""
     monkeypatch.setattr(sys, "stdin", io.StringIO("".join(f"{line}\n" for line in lines)))
-    played: list[Trajectory] = []
+    trajectories: list[Trajectory] = []
     with suppress(KeyboardInterrupt):
-        played.extend(Collector(PersonAgent(), PlayConfig(slots=8)).iter_ordered(jobs_for(env, "train", range(tasks))))
-    return played
+        trajectories.extend(
+            Collector(PersonAgent(), PlayConfig(slots=8)).iter_ordered(jobs_for(env, "train", range(tasks)))
+        )
+    return trajectories
 
 
 @pytest.mark.parametrize("world", ["maze", "tools", "calculator"])
@@ -39,14 +41,14 @@ def test_a_person_who_types_what_the_expert_does(
         while not made.stop_reason:
             typed.append(to_keyboard(made.expert()[0]))
             made.step(made.expert()[0])
-    played = play(monkeypatch, typed, env, 3)
-    assert [[(s.action, s.action_input) for s in t.steps] for t in played] == [
+    trajectories = play(monkeypatch, typed, env, 3)
+    assert [[(s.action, s.action_input) for s in t.steps] for t in trajectories] == [
         [(s.action, s.action_input) for s in t.steps] for t in expert
     ]
-    assert all(t.success for t in played) and {t.provenance.agent for t in played} == {"person"}
-    said = capsys.readouterr()
-    assert said.out == "" and played[0].rules in said.err
-    seen = [said.err.index(text) for t in played for text in (t.task_id, t.steps[-1].observation)]
+    assert all(t.success for t in trajectories) and {t.provenance.agent for t in trajectories} == {"person"}
+    output = capsys.readouterr()
+    assert output.out == "" and trajectories[0].rules in output.err
+    seen = [output.err.index(text) for t in trajectories for text in (t.task_id, t.steps[-1].observation)]
     assert seen == sorted(seen)
 
 
@@ -67,5 +69,5 @@ def test_hints_and_commands(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
 @pytest.mark.parametrize("last", [[":quit", "look"], []])
 def test_the_end_of_input_ends_it(monkeypatch: pytest.MonkeyPatch, last: list[str]) -> None:
     """What was over is there; the episode that was left is not."""
-    played = play(monkeypatch, [":skip", "look", *last], EnvSpec("maze"), 3)
-    assert len(played) == 1 and played[0].given_up
+    trajectories = play(monkeypatch, [":skip", "look", *last], EnvSpec("maze"), 3)
+    assert len(trajectories) == 1 and trajectories[0].given_up

@@ -62,13 +62,13 @@ class Server:
 
         async def completions(request: Any) -> Any:
             self.asked.append((time.monotonic(), dict(request.headers), await request.json()))
-            said = self.script.pop(0) if len(self.script) > 1 else self.script[0]
-            if callable(said) and not isinstance(said, fastapi.Response):
-                said = await said(self.asked[-1][2])
-            if isinstance(said, float):
-                await asyncio.sleep(said)
+            answer = self.script.pop(0) if len(self.script) > 1 else self.script[0]
+            if callable(answer) and not isinstance(answer, fastapi.Response):
+                answer = await answer(self.asked[-1][2])
+            if isinstance(answer, float):
+                await asyncio.sleep(answer)
                 return refusal(500)
-            return said
+            return answer
 
         made.add_route("/v1/chat/completions", completions, methods=["POST"])
         return made
@@ -145,8 +145,8 @@ def test_an_endpoint_that_writes_the_experts_texts_is_the_expert(server: Server,
     """What it says is what the world is given, and each request has the whole conversation so far."""
     expert = experts(name)
     server.script = [completion(step.reply) for step in expert.steps]
-    played = Collector(OpenAIAgent("served", server.url, temperature=0.5, extra={"top_p": 0.9, "max_tokens": None}))
-    trajectory = played.collect(Job(EnvSpec(name), 3))
+    collector = Collector(OpenAIAgent("served", server.url, temperature=0.5, extra={"top_p": 0.9, "max_tokens": None}))
+    trajectory = collector.collect(Job(EnvSpec(name), 3))
     assert [s.reply for s in trajectory.steps] == [s.reply for s in expert.steps] and trajectory.success
     last = server.bodies[-1]
     assert {key: last[key] for key in last if key != "messages"} == {
@@ -389,18 +389,23 @@ def test_one_lost_request_is_one_lost_episode(server: Server) -> None:
         return refusal(500) if len(turns) == 3 and expert in turns[0]["content"] else completion()
 
     server.script = [picky]
-    played = play(server, tasks=5, env=EnvSpec("maze"), retries=1)
+    trajectories = play(server, tasks=5, env=EnvSpec("maze"), retries=1)
     lost = f"{server.url} (model 'served') gave no answer: 500 Internal Server Error: {{}} (attempts: 2)"
-    assert [t.error for t in played] == [None, None, None, lost, None]
-    said = summarise(played)
-    assert said.errors == 1 and said.success.n == 4 and said.spent is not None and said.spent.replies == 9
+    assert [t.error for t in trajectories] == [None, None, None, lost, None]
+    evaluation = summarise(trajectories)
+    assert (
+        evaluation.errors == 1
+        and evaluation.success.n == 4
+        and evaluation.spent is not None
+        and evaluation.spent.replies == 9
+    )
 
 
 def test_a_first_request_that_is_refused_is_not_the_endpoints_end(server: Server) -> None:
     """Where another of the same batch is answered, as where a filter dislikes one prompt."""
     server.script = [refusal(400, '{"message": "a bad word"}'), completion()]
-    played = play(server, tasks=3, concurrency=1)
-    assert ["a bad word" in (t.error or "") for t in played] == [True, False, False]
+    trajectories = play(server, tasks=3, concurrency=1)
+    assert ["a bad word" in (t.error or "") for t in trajectories] == [True, False, False]
 
 
 def test_no_episode_waits_for_anothers_reply(server: Server) -> None:
@@ -428,7 +433,7 @@ def test_an_endpoint_that_breaks_ends_it(server: Server) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fault", "said"),
+    ("fault", "expected_text"),
     [
         (
             refusal(401, f'{{"detail": "not {SECRET}"}}'),
@@ -448,14 +453,14 @@ def test_an_endpoint_that_breaks_ends_it(server: Server) -> None:
     ],
 )
 def test_what_will_not_mend_is_said_at_once(
-    server: Server, monkeypatch: pytest.MonkeyPatch, fault: Any, said: str
+    server: Server, monkeypatch: pytest.MonkeyPatch, fault: Any, expected_text: str
 ) -> None:
     """In a sentence, which never shows the key."""
     monkeypatch.setenv(http_client.KEY, SECRET)
     server.script = [fault]
     with pytest.raises(EndpointError) as error:
         play(server)
-    assert said in str(error.value) and SECRET not in str(error.value) and len(server.asked) == 1
+    assert expected_text in str(error.value) and SECRET not in str(error.value) and len(server.asked) == 1
     assert server.asked[0][1]["authorization"] == f"Bearer {SECRET}"
 
 
@@ -512,9 +517,9 @@ def test_tokens_and_cost_are_counted(server: Server) -> None:
     assert [s.usage for s in trajectory.steps] == [
         Usage(1000, 20, 0.0022, "served-1"), Usage(3000, 40, 0.0064, "served-1"),
     ]  # fmt: skip
-    found = summarise([trajectory])
-    assert found.spent == ApiUsage(2, 4000, 60, 0, 0.0086, ("served-1",)) and found.tokens == 60
-    assert str(found.spent) == "2 replies, 4,000 prompt and 60 completion tokens, cost 0.0086"
+    evaluation = summarise([trajectory])
+    assert evaluation.spent == ApiUsage(2, 4000, 60, 0, 0.0086, ("served-1",)) and evaluation.tokens == 60
+    assert str(evaluation.spent) == "2 replies, 4,000 prompt and 60 completion tokens, cost 0.0086"
     assert store.from_line(store.to_line(trajectory)) == trajectory
 
 
@@ -525,10 +530,10 @@ def test_what_was_not_counted_is_said(server: Server, usage: Any) -> None:
     (trajectory,) = play(server, prompt_price=1.0, completion_price=1.0)
     counted = trajectory.steps[1].usage
     assert counted is not None and counted.prompt_tokens is None and counted.cost is None
-    found = summarise([trajectory])
-    assert found.spent is not None and found.tokens is None
-    assert (found.spent.prompt_tokens, found.spent.uncounted) == (100, 1) and "1 replies not counted" in str(
-        found.spent
+    evaluation = summarise([trajectory])
+    assert evaluation.spent is not None and evaluation.tokens is None
+    assert (evaluation.spent.prompt_tokens, evaluation.spent.uncounted) == (100, 1) and "1 replies not counted" in str(
+        evaluation.spent
     )
 
 
@@ -541,7 +546,7 @@ def test_others_cost_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "expected_text"),
     [
         ({"model": ""}, "model is missing"),
         ({"base_url": "localhost:8000/v1"}, "base_url must be an address such as http://localhost:8000/v1"),
@@ -556,9 +561,9 @@ def test_others_cost_nothing() -> None:
         ({"prompt_price": -1.0, "completion_price": 1.0}, "not be negative"),
     ],
 )
-def test_wrong_settings_are_refused(settings: dict[str, Any], said: str) -> None:
+def test_wrong_settings_are_refused(settings: dict[str, Any], expected_text: str) -> None:
     """Before anything is sent; a password is not repeated."""
-    with pytest.raises(ConfigError, match=said) as error:
+    with pytest.raises(ConfigError, match=expected_text) as error:
         OpenAIAgent(**{"model": "m", "base_url": "http://127.0.0.1:9/v1"} | settings)
     assert SECRET not in str(error.value)
 

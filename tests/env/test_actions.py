@@ -26,7 +26,7 @@ json_values = st.recursive(
 @given(anything | pieces)
 @settings(max_examples=400)
 def test_the_parser_is_total(text: str) -> None:
-    """Any string at all gives a reply whose parts are strings, stripped, and JSON arguments are JSON."""
+    """Any string gives a reply of stripped strings, and JSON arguments stay JSON."""
     reply = parse_reply(text)
     assert reply.action == reply.action.strip() and isinstance(reply.thought, str)
     assert reply.form != "react" or "\n" not in reply.action
@@ -39,12 +39,12 @@ def test_the_parser_is_total(text: str) -> None:
 @example("Action: x", "Thought: y", "Action Input: z")
 @example("Observation: x", "Observation: y", "Observation: z")
 def test_format_and_parse_round_trip(action: str, thought: str, action_input: str | None) -> None:
-    """What `format_reply` writes, `parse_reply` takes apart again, labels within the parts included."""
+    """`parse_reply` returns the parts that `format_reply` joined, also with labels within them."""
     text = format_reply(action, thought, action_input)
     if "<tool_call>" in text or "action input" in action.lower():
         return
-    found = parse_reply(text)
-    assert (found.action, found.thought, found.action_input, found.form) == (action, thought, action_input, "react")
+    result = parse_reply(text)
+    assert (result.action, result.thought, result.action_input, result.form) == (action, thought, action_input, "react")
 
 
 @given(st.text(min_size=1, max_size=10), st.dictionaries(st.text(max_size=5), json_values, max_size=3))
@@ -57,8 +57,8 @@ def test_every_way_to_write_a_tool_call(name: str, arguments: dict[str, object])
     texts += [f"<tool_call>\n{texts[0]}\n</tool_call>", f"<tool_call>{texts[1]}", f"```json\n{texts[0]}\n```"]
     texts += [json.dumps(call, indent=2), json.dumps({"name": name, "parameters": arguments})]
     for text in texts:
-        found = parse_reply(text)
-        assert (found.action, found.arguments, found.form) == (name.strip(), arguments, "tool_call")
+        result = parse_reply(text)
+        assert (result.action, result.arguments, result.form) == (name.strip(), arguments, "tool_call")
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_every_way_to_write_a_tool_call(name: str, arguments: dict[str, object])
     ],
 )
 def test_forms(text: str, expected: Reply) -> None:
-    """The forms of a reply, and which wins."""
+    """The forms of a reply, and which one wins."""
     assert parse_reply(text) == expected
 
 
@@ -116,11 +116,11 @@ BROKEN = [
 
 
 @pytest.mark.parametrize("text", BROKEN, ids=lambda text: text[:60])
-def test_an_input_that_should_be_an_object_and_is_none_is_wrong(text: str) -> None:
-    """In every form of a call, and it says what was given."""
-    found = parse_reply(text)
-    assert found.error.startswith("The input of 'f' must be one JSON object") and len(found.error) < 300
-    assert found.action == "f" and found.arguments is None
+def test_an_input_that_must_be_an_object_but_is_not_is_an_error(text: str) -> None:
+    """In every form of a call; the error quotes the input."""
+    result = parse_reply(text)
+    assert result.error.startswith("The input of 'f' must be one JSON object") and len(result.error) < 300
+    assert result.action == "f" and result.arguments is None
 
 
 @pytest.mark.parametrize(
@@ -137,32 +137,32 @@ def test_an_input_that_should_be_an_object_and_is_none_is_wrong(text: str) -> No
         'f\nAction Input: {"a": 1}',
     ],
 )
-def test_what_is_text_or_an_object_is_not(text: str) -> None:
-    """A text after `Action Input:` need not be JSON, nor need there be an input."""
+def test_text_and_objects_are_valid_inputs(text: str) -> None:
+    """Text after `Action Input:` need not be JSON, and an input is optional."""
     assert parse_reply(text).error == ""
 
 
-def test_where_a_call_is_broken_is_told() -> None:
-    """The place in the text, as the reader of JSON has it."""
-    found = parse_reply("Action: f\nAction Input: {'a': 1}").error
-    assert "not \"{'a': 1}\": Expecting property name enclosed in double quotes: line 1 column 2" in found
+def test_the_error_names_the_place_in_the_json() -> None:
+    """The position that the JSON parser reports."""
+    result = parse_reply("Action: f\nAction Input: {'a': 1}").error
+    assert "not \"{'a': 1}\": Expecting property name enclosed in double quotes: line 1 column 2" in result
 
 
 def test_a_tag_within_the_arguments_does_not_end_the_call() -> None:
-    """The object is read as JSON, not cut at the first closing tag."""
-    found = parse_reply('<tool_call>{"name": "f", "arguments": {"a": "}</tool_call>"}}</tool_call>')
-    assert found.arguments == {"a": "}</tool_call>"}
+    """The object is parsed as JSON, not cut at the first closing tag."""
+    result = parse_reply('<tool_call>{"name": "f", "arguments": {"a": "}</tool_call>"}}</tool_call>')
+    assert result.arguments == {"a": "}</tool_call>"}
 
 
 @pytest.mark.parametrize("value", ["NaN", "-Infinity", "1e999", "9" * 5000])
-def test_numbers_that_json_has_not_make_no_call(value: str) -> None:
-    """What could not be written as JSON again is not read as JSON."""
+def test_numbers_beyond_json_make_no_call(value: str) -> None:
+    """Values that JSON cannot represent are not parsed as JSON."""
     text = f'{{"name": "f", "arguments": {{"a": {value}}}}}'
     assert parse_reply(text) == Reply(text)
 
 
 def test_nesting_has_a_limit_that_does_not_depend_on_the_stack() -> None:
-    """The same text reads the same however deep the caller stands; brackets in strings count as brackets."""
+    """The result does not depend on the depth of the caller; brackets in strings count."""
 
     def text(depth: int) -> str:
         return '{"name": "f", "arguments": {"a": ' + "[" * depth + "]" * depth + "}}"
@@ -211,7 +211,7 @@ def test_nesting_has_a_limit_that_does_not_depend_on_the_stack() -> None:
     ids=lambda text: f"{text[:12]!r}",
 )
 def test_no_text_is_slow(text: str) -> None:
-    """Time grows no faster than the text: a third of a megabyte takes well under a second."""
+    """Time is linear in the text: a third of a megabyte takes well under a second."""
     for read in (parse_reply, parse_tool_call):
         begin = time.thread_time()
         read(text)
@@ -229,8 +229,8 @@ def test_no_text_is_slow(text: str) -> None:
         ('set_due\nAction Input: {"task": "t7"}', {"task": "t7"}),
     ],
 )
-def test_a_call_may_stand_in_one_line(text: str, arguments: dict[str, object]) -> None:
-    """With its arguments or without, in a bare line or as an action."""
+def test_a_call_may_be_one_line(text: str, arguments: dict[str, object]) -> None:
+    """With or without arguments, as a bare line or an action."""
     reply = parse_tool_call(text)
     assert (reply.action, reply.arguments) == ("set_due", arguments)
 
@@ -253,14 +253,14 @@ def test_a_call_may_stand_in_one_line(text: str, arguments: dict[str, object]) -
         ('Thought: so\n{"name": "f", "parameters": {"a": 1}}', "so"),
     ],
 )
-def test_what_models_write_around_a_call(text: str, thought: str) -> None:
-    """Marks of Markdown, other keys, a list of one, words before it, a missing label: it is the same call."""
+def test_decorations_around_a_call(text: str, thought: str) -> None:
+    """Markdown, other keys, a list of one, words before it, a missing label: all are the same call."""
     reply = parse_tool_call(text)
     assert (reply.action, reply.arguments, reply.thought, reply.error) == ("f", {"a": 1}, thought, "")
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "expected_text"),
     [
         ('f {"a": 1', "The input of 'f' must be one JSON object"),
         ('Action: f({"a": 1)', "The input of 'f' must be one JSON object"),
@@ -271,28 +271,28 @@ def test_what_models_write_around_a_call(text: str, thought: str) -> None:
         ('{"tool_calls": [{"function": {"name": "f"}}, {"function": {"name": "g"}}]}', "Only one call a turn is done"),
     ],
 )
-def test_what_is_wrong_with_a_call_is_said(text: str, said: str) -> None:
-    """JSON that is broken, and more than one call; a world without tools takes the first call as ever."""
-    assert parse_tool_call(text).error.startswith(said)
+def test_the_error_of_a_wrong_call(text: str, expected_text: str) -> None:
+    """Broken JSON, and more than one call; a world without tools takes the first call."""
+    assert parse_tool_call(text).error.startswith(expected_text)
     assert "Only" not in parse_reply(text).error
 
 
 @pytest.mark.parametrize("text", ['I say f {"name": "Ann"}', "Sure! {1: 2}", "[1, 2]", "Well [{}]", "`f`"])
-def test_what_might_be_something_else_is_no_call(text: str) -> None:
-    """Words with some JSON behind them that names no tool and no arguments."""
+def test_ambiguous_text_is_no_call(text: str) -> None:
+    """Words followed by JSON without a tool or arguments."""
     assert parse_tool_call(text).arguments is None
 
 
 @given(st.text())
-def test_what_is_no_call_in_one_line_is_read_as_ever(text: str) -> None:
+def test_other_text_is_parsed_as_by_parse_reply(text: str) -> None:
     """Any text without brackets."""
     text = text.replace("{", "").replace("(", "")
     assert parse_tool_call(text) == parse_reply(text)
 
 
 @pytest.mark.parametrize("line", ['list_due {"start": "2030-01-01", "end": "2030-01-02"}', "list_labels()"])
-def test_a_call_in_one_line_is_a_step_of_a_world_that_reads_two(line: str) -> None:
-    """It is written so that the parser of every world reads it; what is no call of a tool is left alone."""
+def test_a_typed_call_is_parsed_by_every_world(line: str) -> None:
+    """A one-line call is split into two lines; text that calls no tool is unchanged."""
     tools = [{"type": "function", "function": {"name": name}} for name in ("list_due", "list_labels")]
     assert parse_reply(from_keyboard(line, tools)).arguments is not None
     for other in ("list_labels", "nothing()", "list_labels {", "list_labels(all)"):
@@ -300,8 +300,8 @@ def test_a_call_in_one_line_is_a_step_of_a_world_that_reads_two(line: str) -> No
     assert from_keyboard(line, None) == line
 
 
-def test_an_action_is_shown_in_one_line() -> None:
-    """A call's input moves up to its name; anything else stays as it is."""
+def test_an_action_is_typed_in_one_line() -> None:
+    """A call's input follows its name; other actions are unchanged."""
     assert to_keyboard('set_due\nAction Input: {"task": "t7"}') == 'set_due {"task": "t7"}'
     assert to_keyboard("search[Action Input: 3]") == "search[Action Input: 3]"
 
@@ -325,7 +325,7 @@ def test_an_action_is_shown_in_one_line() -> None:
     ],
 )
 def test_an_action_has_a_name_and_an_argument(text: str, name: str, argument: str | None) -> None:
-    """However it is written: brackets, an input below it, or a tool call whose values are joined."""
+    """In any form: brackets, an input below it, or a tool call whose values are joined."""
     reply = parse_reply(text)
     assert (reply.name, reply.argument) == (name, argument)
 

@@ -67,7 +67,7 @@ class Nameless(GeneratedEnv[int]):
     ],
 )
 def test_a_class_that_lacks_something_is_refused_in_one_line(world: Any, message: str) -> None:
-    """The line names every missing method, not only the first one that is called."""
+    """The message names every missing method, not only the first one called."""
     with pytest.raises(ConfigError) as caught:
         world()
     assert str(caught.value) == message
@@ -75,7 +75,7 @@ def test_a_class_that_lacks_something_is_refused_in_one_line(world: Any, message
 
 
 def test_the_stop_reason_follows_the_episode() -> None:
-    """None while it runs; the world or the step limit ends it; a restored episode has the reason that it had."""
+    """None while it runs, then terminated or truncated; `restore` brings it back."""
     env = Whole(max_steps=2)
     for actions, reason in ((["3"], StopReason.TERMINATED), (["1", "2"], StopReason.TRUNCATED), (["1"], None)):
         env.reset(options={"task": 0})
@@ -89,7 +89,7 @@ def test_the_stop_reason_follows_the_episode() -> None:
 
 
 def test_the_last_reply_is_kept() -> None:
-    """As `read` gives it; there is none before a step, after a reset or a restore, and for a step after the end."""
+    """As `read` returns it; None before a step, after a reset or restore, and for a step after the end."""
     env = Whole(max_steps=2)
     env.reset(options={"task": 0})
     start = env.snapshot()
@@ -106,7 +106,7 @@ def test_the_last_reply_is_kept() -> None:
 
 @pytest.mark.parametrize("world", [MazeEnv, TodoEnv])
 def test_a_reply_is_parsed_once(world: type[TextEnv], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Agent, world, collector and replay share one reading of a text, also where a world has its own `read`."""
+    """Agent, world, collector and replay share one parse of a text, also if the world overrides `read`."""
     parsed, read = Counter[str](), world.read
 
     def count(self: TextEnv, text: str) -> Reply:
@@ -114,15 +114,15 @@ def test_a_reply_is_parsed_once(world: type[TextEnv], monkeypatch: pytest.Monkey
         return read(self, text)
 
     monkeypatch.setattr(world, "read", count)
-    played = Collector(ExpertAgent()).collect(Job(EnvSpec(world.name), 0))
-    replies = Counter(step.reply for step in played.steps)
-    assert played.success and {text: parsed[text] for text in replies} == replies
+    trajectory = Collector(ExpertAgent()).collect(Job(EnvSpec(world.name), 0))
+    replies = Counter(step.reply for step in trajectory.steps)
+    assert trajectory.success and {text: parsed[text] for text in replies} == replies
     parsed.clear()
-    assert replay(played).holds and parsed == replies
+    assert replay(trajectory).holds and parsed == replies
 
 
-def test_a_question_between_steps_does_not_outlive_them() -> None:
-    """`parse` keeps a reading until the next step only: a world may read the same text otherwise then."""
+def test_a_parse_is_cached_until_the_next_step() -> None:
+    """A world may parse the same text differently after a step."""
 
     class Alternates(Whole):
         """Reads the number of steps into the action."""

@@ -48,7 +48,7 @@ class Count(GeneratedEnv[int]):
         return [str(self.puzzle)]
 
 
-def test_an_id_names_one_task_for_ever() -> None:
+def test_an_id_always_names_the_same_task() -> None:
     """By number or by id, in this instance or another; split, difficulty and number all count."""
     env, other = Count(difficulty="easy"), Count(difficulty="easy", split="test")
     task = env.task(7, "test")
@@ -58,8 +58,8 @@ def test_an_id_names_one_task_for_ever() -> None:
     assert task.instruction == "Say 252247053."
 
 
-def test_the_limit_of_steps_is_that_of_the_difficulty() -> None:
-    """Unless another is asked for."""
+def test_the_step_limit_depends_on_the_difficulty() -> None:
+    """Unless `max_steps` is set."""
     assert (Count(difficulty="easy").max_steps, Count().max_steps, Count(max_steps=9).max_steps) == (2, 4, 9)
 
 
@@ -79,19 +79,19 @@ def test_the_puzzle_is_that_of_the_current_task() -> None:
     ["count/test/easy/07", "count/test/easy/-1", "count/tst/easy/1", "count/test/hard/1", "count/test/easy/1/2", "x",
      "count/test/easy/٣", f"count/test/easy/{10**18}", -1, True, 1.5, None, "count/test/easy/" + "9" * 5000],
 )  # fmt: skip
-def test_what_names_no_task_is_refused(name: Any) -> None:
-    """With an example of what does."""
+def test_a_name_without_a_task_is_refused(name: Any) -> None:
+    """With an example of an id."""
     with pytest.raises(UnknownNameError, match=r"count/test/easy/17|named by its id"):
         Count(difficulty="easy").task(name)
 
 
 def test_an_unknown_difficulty_is_refused() -> None:
-    """With what there is."""
+    """With the list of difficulties."""
     with pytest.raises(ConfigError, match="easy"):
         Count(difficulty="esay")
 
 
-def test_many_tasks_are_not_all_kept() -> None:
+def test_the_cache_of_tasks_is_bounded() -> None:
     """Memory stays flat, and the current task stays right."""
     env = Count()
     env.reset(options={"task": 0})
@@ -124,10 +124,10 @@ def test_a_wrong_id_says_which_part_is_wrong(task: str, wrong: str) -> None:
 @pytest.mark.parametrize("world", ["maze", "shop"])
 def test_a_wrong_difficulty_has_one_wording(world: str) -> None:
     """To the constructor and in an id, of a world that generates its tasks and of one that also lists them."""
-    wanted = "difficulty must be one of easy, medium, hard, not 'hrd'"
-    with pytest.raises(ConfigError, match=wanted):
+    expected = "difficulty must be one of easy, medium, hard, not 'hrd'"
+    with pytest.raises(ConfigError, match=expected):
         EnvSpec(world, {"difficulty": "hrd"}).make()
-    with pytest.raises(UnknownNameError, match=wanted):
+    with pytest.raises(UnknownNameError, match=expected):
         EnvSpec(world).make().task(f"{world}/test/hrd/1")
 
 
@@ -137,7 +137,7 @@ def test_a_snapshot_that_does_not_fit_says_what_differs() -> None:
     env.reset(seed=1)
     other.reset(seed=1)
     before, whole = env.snapshot(), json.loads(env.snapshot())
-    for wrong, said in (
+    for wrong, message in (
         (b"{}", "they lack format, env, version, task, "),
         (b"[]", "not a snapshot: [] is no JSON object"),
         (b"so", "no JSON"),
@@ -147,11 +147,11 @@ def test_a_snapshot_that_does_not_fit_says_what_differs() -> None:
     ):
         with pytest.raises(SnapshotError) as error:
             env.restore(wrong)
-        assert said in str(error.value) and env.snapshot() == before
+        assert message in str(error.value) and env.snapshot() == before
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    ("wrong", "message"),
     [
         ({"steps": 10**9}, "of 1000000000 steps that is not ended; max_steps is 2"),
         ({"steps": 2}, "of 2 steps that is not ended; max_steps is 2"),
@@ -160,12 +160,12 @@ def test_a_snapshot_that_does_not_fit_says_what_differs() -> None:
         ({"success": True}, "success whose episode has not ended"),
     ],
 )
-def test_a_snapshot_that_nobody_can_have_taken_is_refused(wrong: dict[str, Any], said: str) -> None:
+def test_an_impossible_snapshot_is_refused(wrong: dict[str, Any], message: str) -> None:
     """Steps beyond the limit, an end before the first step, success before the end; the episode stays as it is."""
     env = Count(difficulty="easy")
     env.reset(seed=1)
     before = env.snapshot()
-    with pytest.raises(SnapshotError, match=said):
+    with pytest.raises(SnapshotError, match=message):
         env.restore(json.dumps(json.loads(before) | wrong).encode())
     assert env.snapshot() == before
     for action in ("no", "no", "no"):
@@ -174,8 +174,8 @@ def test_a_snapshot_that_nobody_can_have_taken_is_refused(wrong: dict[str, Any],
     assert env.stop_reason == "truncated"
 
 
-def test_a_reset_that_cannot_be_says_so() -> None:
-    """A seed that is none, options that are no mapping; the episode stays as it is."""
+def test_wrong_arguments_of_reset_are_refused() -> None:
+    """A seed that is not an integer, options that are not a mapping; the episode stays as it is."""
     env = Count()
     env.reset(seed=1)
     before = env.snapshot()

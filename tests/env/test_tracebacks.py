@@ -29,7 +29,7 @@ def raised(env: TextEnv) -> Exception:
     raise AssertionError("it does not raise")
 
 
-def test_the_line_is_the_world_s_own() -> None:
+def test_the_line_is_in_the_world_s_source() -> None:
     """From its method on, and of these the last of its own file, whatever raised below."""
     maze: Any = type(EnvSpec("AgentMaze-v0").make())
     error = raised(type("BrokenMaze", (Broken, maze), {})())
@@ -37,8 +37,8 @@ def test_the_line_is_the_world_s_own() -> None:
     assert env_line(error) == f"{__file__}, line {Broken.begin.__code__.co_firstlineno + 2}, in begin"
 
 
-def test_what_no_world_raised_has_no_line() -> None:
-    """Neither our own modules nor anybody else's count."""
-    with pytest.raises(ResetNeededError) as found:
+def test_an_error_outside_worlds_has_no_line() -> None:
+    """Neither our modules nor third-party ones count."""
+    with pytest.raises(ResetNeededError) as error:
         EnvSpec("AgentMaze-v0").make().snapshot()
-    assert env_line(found.value) == "" and env_frames(found.value) == []
+    assert env_line(error.value) == "" and env_frames(error.value) == []

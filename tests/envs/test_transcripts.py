@@ -62,8 +62,8 @@ def _action(env: TextEnv, player: str, rng: Rng) -> str:
 @pytest.mark.parametrize("name", ENVS)
 def test_an_episode_is_as_it_was(name: str) -> None:
     """To the letter; whoever changes a world on purpose renews its file and raises its version."""
-    wanted = (FOLDER / f"{name}.txt").read_text(encoding="utf-8")
-    assert transcript(name) == wanted, f"python tests/envs/{Path(__file__).name} {name}"
+    expected = (FOLDER / f"{name}.txt").read_text(encoding="utf-8")
+    assert transcript(name) == expected, f"python tests/envs/{Path(__file__).name} {name}"
 
 
 if __name__ == "__main__":

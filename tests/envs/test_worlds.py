@@ -59,6 +59,6 @@ def test_a_whole_number_may_have_a_point() -> None:
     ]
     for env, tool, arguments, key in calls:
         for more, valid in ((0.5, False), (0.0, True)):
-            said = json.dumps({"name": tool, "arguments": {**arguments, key: arguments[key] + more}})
-            observation, _, _, _, info = env.step(said)
+            reply = json.dumps({"name": tool, "arguments": {**arguments, key: arguments[key] + more}})
+            observation, _, _, _, info = env.step(reply)
             assert info["valid_action"] is valid, observation

@@ -32,24 +32,24 @@ turns = st.lists(st.tuples(words, words, st.booleans()), max_size=4)
 
 def row_of(item: str, rules: str, pairs: list[tuple[str, str, bool]]) -> dict[str, Any]:
     """A row in AgentTraj's first form."""
-    said = [{"from": "human", "loss": None, "value": rules}, {"from": "gpt", "loss": False, "value": "Ok."}]
+    expected_text = [{"from": "human", "loss": None, "value": rules}, {"from": "gpt", "loss": False, "value": "Ok."}]
     for observation, reply, loss in pairs:
-        said += [
+        expected_text += [
             {"from": "human", "loss": None, "value": observation},
             {"from": "gpt", "loss": loss, "value": reply},
         ]
-    return {"item_id": item, "conversations": said}
+    return {"item_id": item, "conversations": expected_text}
 
 
 def test_the_first_form_is_read() -> None:
     """Rules and "Ok." are no step; the reply is parsed, its text kept, and the episode counts as a success."""
-    found = agenttraj.from_row(ROW)
-    assert (found.id, found.task_id, found.kind, found.rules) == ("webshop_6", "webshop_6", "webshop", "<rules>")
-    assert found.provenance.env_id == "AgentGym/webshop"
-    assert [(s.observation, s.reply, s.thought, s.action) for s in found.steps] == [
+    result = agenttraj.from_row(ROW)
+    assert (result.id, result.task_id, result.kind, result.rules) == ("webshop_6", "webshop_6", "webshop", "<rules>")
+    assert result.provenance.env_id == "AgentGym/webshop"
+    assert [(s.observation, s.reply, s.thought, s.action) for s in result.steps] == [
         ("<observation>", REPLY, "I look.", "search[red cup]")
     ]
-    assert found.success and found.reward == found.steps[0].reward == 1.0 and found.final_observation == ""
+    assert result.success and result.reward == result.steps[0].reward == 1.0 and result.final_observation == ""
 
 
 @given(st.sampled_from(["webshop_6", "lmrlgym_maze_3"]), words, turns)
@@ -68,9 +68,9 @@ def test_nothing_that_a_row_holds_is_lost(
     if final:
         row["conversations"].append({"from": "human", "loss": None, "value": final})
     row |= {key: value for key, value in (("reward", reward), ("success", success)) if value is not None}
-    found = agenttraj.from_row(row)
-    again = agenttraj.to_row(found)
-    assert agenttraj.from_row(again) == found and again["conversations"] == row["conversations"]
+    result = agenttraj.from_row(row)
+    again = agenttraj.to_row(result)
+    assert agenttraj.from_row(again) == result and again["conversations"] == row["conversations"]
 
 
 def test_a_failure_of_our_own_stays_one(episode: Make) -> None:
@@ -78,8 +78,8 @@ def test_a_failure_of_our_own_stays_one(episode: Make) -> None:
     for success, reward in ((False, 0.0), (False, 0.5), (True, 1.0), (True, 0.75)):
         row = agenttraj.to_row(episode("search[a]", "click[b]", success=success, reward=reward))
         assert row["conversations"][-1]["from"] == "gpt" and ("success" in row) == ((success, reward) != (True, 1.0))
-        found = agenttraj.from_row(row)
-        assert (found.success, found.reward) == (success, reward)
+        result = agenttraj.from_row(row)
+        assert (result.success, result.reward) == (success, reward)
 
 
 @given(words, turns.filter(bool), words, st.booleans(), st.floats(-10, 10))
@@ -90,18 +90,18 @@ def test_rollouts_round_trip(
     row = row_of("todo_1", rules, pairs)
     row["conversations"].append({"from": "human", "loss": None, "value": final})
     row |= {"reward": reward, "success": success}
-    found = agenttraj.from_row(row)
-    assert (found.final_observation, found.reward, found.success) == (final, reward, success)
-    assert agenttraj.to_row(found, rollout=True) == row
-    assert agenttraj.from_row(agenttraj.to_row(found, rollout=True)) == found
-    assert agenttraj.from_row(agenttraj.to_row(found)) == found, "what is not said is what a reader takes for granted"
+    result = agenttraj.from_row(row)
+    assert (result.final_observation, result.reward, result.success) == (final, reward, success)
+    assert agenttraj.to_row(result, rollout=True) == row
+    assert agenttraj.from_row(agenttraj.to_row(result, rollout=True)) == result
+    assert agenttraj.from_row(agenttraj.to_row(result)) == result, "what is not said is what a reader takes for granted"
 
 
 @pytest.mark.parametrize("conversations", [None, []])
 def test_agenteval_rows_are_tasks_without_steps(conversations: Any) -> None:
     """A row without a conversation is no demonstration of anything."""
-    found = agenttraj.from_row({"item_id": "babyai_3", "conversations": conversations})
-    assert found.steps == () and not found.success and found.reward == 0.0
+    result = agenttraj.from_row({"item_id": "babyai_3", "conversations": conversations})
+    assert result.steps == () and not result.success and result.reward == 0.0
 
 
 @pytest.mark.parametrize(
@@ -118,8 +118,8 @@ def test_agenteval_rows_are_tasks_without_steps(conversations: Any) -> None:
 )  # fmt: skip
 def test_item_ids_name_the_world(item: str, env: str, kind: str) -> None:
     """`<env>_<index>`, ALFWorld's `<task_type>_<task_id>`, and anything else without a claim."""
-    found = agenttraj.from_row({**ROW, "item_id": item})
-    assert (found.provenance.env_id, found.kind, found.task_id) == (env, kind, item)
+    result = agenttraj.from_row({**ROW, "item_id": item})
+    assert (result.provenance.env_id, result.kind, result.task_id) == (env, kind, item)
 
 
 @pytest.mark.parametrize(
@@ -135,18 +135,18 @@ def test_item_ids_name_the_world(item: str, env: str, kind: str) -> None:
 )
 def test_success_is_what_the_row_says(extra: dict[str, Any], success: bool, reward: float) -> None:
     """Without a word a file holds demonstrations; with one, that counts."""
-    found = agenttraj.from_row({**ROW, **extra})
-    assert (found.success, found.reward) == (success, reward)
+    result = agenttraj.from_row({**ROW, **extra})
+    assert (result.success, result.reward) == (success, reward)
 
 
 def test_loss_is_honoured() -> None:
     """The answer "Ok." is no step whatever its `loss`; a reply is trained on if `loss` is true or stands nowhere."""
     for loss in (None, False, True):
         turn = {"from": "gpt", "loss": loss, "value": "Ok."}
-        found = agenttraj.from_row({**ROW, "conversations": [ROW["conversations"][0], turn]})
-        assert found.rules == "<rules>" and found.steps == ()
+        result = agenttraj.from_row({**ROW, "conversations": [ROW["conversations"][0], turn]})
+        assert result.rules == "<rules>" and result.steps == ()
     human, reply = {"from": "human", "value": "o"}, {"from": "gpt", "value": "Action: a"}
-    said = [
+    expected_text = [
         human,
         {**reply, "loss": True},
         human,
@@ -156,15 +156,15 @@ def test_loss_is_honoured() -> None:
         human,
         reply,
     ]
-    found = agenttraj.from_row({"item_id": "x_1", "conversations": said})
-    assert [step.trained for step in found.steps] == [True, False, False, True] and found.rules == ""
+    result = agenttraj.from_row({"item_id": "x_1", "conversations": expected_text})
+    assert [step.trained for step in result.steps] == [True, False, False, True] and result.rules == ""
 
 
 def test_another_answer_to_the_rules_is_no_step() -> None:
     """ALFWorld's "OK. I'll follow ..." has `loss` false and is dropped like "Ok."."""
-    said = json.loads(json.dumps(ROW["conversations"]))
-    said[1]["value"] = "OK. I'll follow your instructions and try my best to solve the task."
-    assert agenttraj.from_row({**ROW, "conversations": said}) == agenttraj.from_row(ROW)
+    expected_text = json.loads(json.dumps(ROW["conversations"]))
+    expected_text[1]["value"] = "OK. I'll follow your instructions and try my best to solve the task."
+    assert agenttraj.from_row({**ROW, "conversations": expected_text}) == agenttraj.from_row(ROW)
 
 
 @pytest.mark.parametrize("name", ["a.json", "a.jsonl"])
@@ -175,9 +175,9 @@ def test_files_round_trip(tmp_path: Path, name: str) -> None:
     assert agenttraj.write(tmp_path / name, one) == 3
     text = (tmp_path / name).read_text()
     assert (json.loads(text) if name == "a.json" else [json.loads(line) for line in text.splitlines()]) == rows
-    found = list(agenttraj.read(tmp_path / name))
-    assert [each.id for each in found] == ["webshop_6", "todo_1", "webshop_6#2"]
-    assert [replace(each, id=each.task_id) for each in found] == one
+    result = list(agenttraj.read(tmp_path / name))
+    assert [each.id for each in result] == ["webshop_6", "todo_1", "webshop_6#2"]
+    assert [replace(each, id=each.task_id) for each in result] == one
 
 
 def test_an_empty_array_is_written_and_read(tmp_path: Path) -> None:
@@ -267,10 +267,10 @@ def test_dpo_files_round_trip(tmp_path: Path, episode: Make, name: str) -> None:
     """Pairs of our own trajectories are written as the original does: an id `<env>_<index>` becomes its index."""
     pairs = [Preference("webshop_6", episode("a", "b"), episode("c")), Preference("shop/1", episode("a"), episode("c"))]
     assert agenttraj.write_pairs(tmp_path / name, pairs) == 2
-    found = list(agenttraj.read_pairs(tmp_path / name))
-    assert [each.id for each in found] == ["6", "shop/1"]
-    assert [each.reply for each in found[0].chosen.steps] == [each.reply for each in episode("a", "b").steps]
-    assert found[0].chosen.rules == "You shop."
+    result = list(agenttraj.read_pairs(tmp_path / name))
+    assert [each.id for each in result] == ["6", "shop/1"]
+    assert [each.reply for each in result[0].chosen.steps] == [each.reply for each in episode("a", "b").steps]
+    assert result[0].chosen.rules == "You shop."
 
 
 def test_alfworld_ids_are_not_cut_to_a_number(episode: Make) -> None:

@@ -296,9 +296,9 @@ def test_a_killed_writer_leaves_a_file_that_reads(tmp_path: Path, episode: Make)
     finally:
         child.send_signal(signal.SIGKILL)
         child.wait()
-    found = len(list(store.read(path, warn=False)))
-    assert found >= 3 and found == store.verify(path).episodes
+    result = len(list(store.read(path, warn=False)))
+    assert result >= 3 and result == store.verify(path).episodes
     assert not store.verify(path).bad
     with store.TrajectoryWriter(path) as writer:
         writer.append(episode("b"))
-    assert store.verify(path).ok and store.verify(path).episodes == found + 1
+    assert store.verify(path).ok and store.verify(path).episodes == result + 1

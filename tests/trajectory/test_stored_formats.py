@@ -57,15 +57,15 @@ def test_every_format_has_the_same_episodes(stored: list[Trajectory], tmp_path: 
 
 def test_an_old_agenttraj_file_is_read(stored: list[Trajectory], tmp_path: Path) -> None:
     """Its episodes have the stored texts and rewards; how one without success ended, the format does not say."""
-    found = list(agenttraj.read(FOLDER / "agenttraj.json"))
-    wanted = [each for each in stored if each.steps and each.is_evidence][: len(found)]
-    for trajectory, whole in zip(found, wanted, strict=True):
+    result = list(agenttraj.read(FOLDER / "agenttraj.json"))
+    expected = [each for each in stored if each.steps and each.is_evidence][: len(result)]
+    for trajectory, whole in zip(result, expected, strict=True):
         for name in ("task_id", "rules", "final_observation", "reward", "success"):
             assert getattr(trajectory, name) == getattr(whole, name)
         assert [step.reply for step in trajectory.steps] == [step.reply for step in whole.steps]
         assert trajectory.stop_reason is (StopReason.TERMINATED if whole.success else None)
-    agenttraj.write(tmp_path / "new.json", found, rollout=True)
-    assert list(agenttraj.read(tmp_path / "new.json")) == found
+    agenttraj.write(tmp_path / "new.json", result, rollout=True)
+    assert list(agenttraj.read(tmp_path / "new.json")) == result
 
 
 def test_old_episodes_replay(stored: list[Trajectory]) -> None:

@@ -212,11 +212,11 @@ def test_who_does_not_think_fails(difficulty: str) -> None:
         for player in won:
             told, _ = env.reset(options={"task": number})
             rng = Rng(player, number)
-            said = {"echo": told, "first number": f"finish[{re.findall(r'[0-9.]+[0-9]|[0-9]', told)[0]}]"}.get(
+            message = {"echo": told, "first number": f"finish[{re.findall(r'[0-9.]+[0-9]|[0-9]', told)[0]}]"}.get(
                 player, player
             )
             while not env.stop_reason:
-                env.step(rng.choice(env.actions()) if player == "chance" else said)
+                env.step(rng.choice(env.actions()) if player == "chance" else message)
             won[player] += env.succeeded
     assert max(won.values()) <= 5, won
 

@@ -185,13 +185,13 @@ def test_any_number_of_arguments_is_computed_or_refused(name: str, values: list[
     """Also one number for `max`; what is computed is what Python's function says."""
     text = f"{name}({', '.join(text for text, _ in values)})"
     with suppress(ExpressionError):
-        found = evaluate(text)
-        assert name not in ("max", "min") or found == {"max": max, "min": min}[name](value for _, value in values)
+        result = evaluate(text)
+        assert name not in ("max", "min") or result == {"max": max, "min": min}[name](value for _, value in values)
     assert name not in ("max", "min") or not values or evaluate(text) is not None
 
 
 @given(st.fractions(-1000, 1000, max_denominator=5000), st.integers(0, 6))
 def test_rounding_is_to_the_nearest(value: Fraction, digits: int) -> None:
     """No other number of so many decimals is nearer."""
-    found = round_number(value, digits)
-    assert abs(found - value) <= Fraction(1, 2 * 10**digits) and (found * 10**digits).denominator == 1
+    result = round_number(value, digits)
+    assert abs(result - value) <= Fraction(1, 2 * 10**digits) and (result * 10**digits).denominator == 1

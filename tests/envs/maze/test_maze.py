@@ -76,14 +76,14 @@ def test_the_fair_expert_knows_only_what_it_saw() -> None:
     for number in range(30):
         env.reset(options={"task": number})
         while (action := env.fair_expert()) is not None and not env.stop_reason:
-            wanted = env.puzzle.metal
-            hidden = env._keys.get(wanted)
+            metal = env.puzzle.metal
+            hidden = env._keys.get(metal)
             if hidden is not None and hidden not in env._visited:
                 unseen = [room for room in range(16) if room not in env._visited]
                 for room in unseen:
-                    env._keys[wanted] = room
+                    env._keys[metal] = room
                     assert env.fair_expert() == action
-                env._keys[wanted] = hidden
+                env._keys[metal] = hidden
             env.step(action)
         assert env.succeeded
 
@@ -185,12 +185,12 @@ def test_the_view_shows_this_room_alone(env: MazeEnv) -> None:
     house = env.puzzle
     for room in range(9):
         to(env, room)
-        said = env.step("look")[0]
-        assert house.rooms[room] in said and not any(
-            f"the {name}." in said for name in house.rooms if name != house.rooms[room]
+        view = env.step("look")[0]
+        assert house.rooms[room] in view and not any(
+            f"the {name}." in view for name in house.rooms if name != house.rooms[room]
         )
-        assert said.count("key") == sum(place == room for place in house.keys.values())
-        assert said.count("gate") == (room in house.gates)
+        assert view.count("key") == sum(place == room for place in house.keys.values())
+        assert view.count("gate") == (room in house.gates)
 
 
 def test_rooms_are_secret_until_one_is_there(env: MazeEnv) -> None:

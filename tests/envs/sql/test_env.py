@@ -177,11 +177,11 @@ def test_the_statement_is_secret_to_the_end() -> None:
 @given(st.text())
 def test_a_statement_is_read_as_it_was_written(text: str) -> None:
     """Brackets, quotes and lines too: as a bare action or a tool call; blanks around it do not count."""
-    wanted = ("query", text.strip())
+    expected = ("query", text.strip())
     for reply in (f"query[{text}]", json.dumps({"name": "query", "arguments": {"sql": text}})):
-        found = SQLEnv().read(reply)
+        result = SQLEnv().read(reply)
         labelled = any(label in text.lower() for label in ("action", "thought", "tool_call", "observation"))
-        assert labelled or (found.name, (found.argument or "").strip()) == wanted, reply
+        assert labelled or (result.name, (result.argument or "").strip()) == expected, reply
 
 
 def test_what_counts_of_a_result() -> None:
@@ -197,8 +197,8 @@ def test_a_statement_that_fails_can_be_mended() -> None:
     env = SQLEnv(difficulty="easy")
     env.reset(seed=1)
     table = env.puzzle.layout.names[0].table
-    said, _, terminated, _, info = env.step("answer[SELECT what FROM nowhere]")
-    assert "no such table: nowhere; there are" in said and not terminated and not info["valid_action"]
+    message, _, terminated, _, info = env.step("answer[SELECT what FROM nowhere]")
+    assert "no such table: nowhere; there are" in message and not terminated and not info["valid_action"]
     assert "Error: only reading" in env.step(f"query[WITH a AS (SELECT 1) DELETE FROM {table}]")[0]
     assert env.step("SELECT 1")[0].startswith("Not an action")
     assert env.step(env.expert()[0])[4]["success"]
@@ -221,8 +221,8 @@ def test_a_result_is_shown_short() -> None:
     env = SQLEnv(difficulty="easy")
     env.reset(seed=1)
     table = env.puzzle.layout.names[2].table
-    said = env.step(f"query[SELECT a.id FROM {table} a, {table} b]")[0]
-    assert said.count("\n") == 13 and said.endswith("(at least 188 more rows)")
+    page = env.step(f"query[SELECT a.id FROM {table} a, {table} b]")[0]
+    assert page.count("\n") == 13 and page.endswith("(at least 188 more rows)")
     assert env.step("query[SELECT NULL AS a, 0.1 AS b, x'00' AS c]")[0] == "a | b | c\nNULL | 0.1 | x'00'"
     assert env.step(f"query[SELECT id FROM {table} WHERE 0]")[0] == "id\n(no rows)"
     assert len(env.step(f"query[SELECT group_concat(id, '{'-' * 20}') FROM {table} WHERE id < 40]")[0]) < 700
@@ -235,8 +235,8 @@ def test_splits_share_no_name_and_no_way_to_ask() -> None:
             len(set(way)) == 4 and len({place for places in questions._WORDINGS_OF.values() for place in places}) == 4
         )
     for made in (words.people, words.titles):
-        said = [{word for name in made(split) for word in name.split()} for split in SPLITS]
-        assert not said[0] & said[1] and not said[0] & said[2] and not said[1] & said[2]
+        words_of = [{word for name in made(split) for word in name.split()} for split in SPLITS]
+        assert not words_of[0] & words_of[1] and not words_of[0] & words_of[2] and not words_of[1] & words_of[2]
 
 
 def test_values_differ_in_their_first_letters() -> None:

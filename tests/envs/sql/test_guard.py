@@ -183,7 +183,7 @@ def test_no_value_is_large_or_unforeseen(database: GuardedDatabase, expression: 
 
 
 @pytest.mark.parametrize(
-    ("statement", "said"),
+    ("statement", "message"),
     [("", "write one SELECT"), ("SELEC 1", "write one SELECT"),
      ("SELECT * FROM boks", "no such table: boks; there are book"),
      ("SELECT page FROM book", "no such column: page"), ("SELECT ?", "too many SQL variables"),
@@ -192,9 +192,9 @@ def test_no_value_is_large_or_unforeseen(database: GuardedDatabase, expression: 
      ("SELECT CAST(x'ff' AS TEXT)", "decode"), ("SELECT " + "1" * MAX_STATEMENT_LENGTH, "this one has 4007"),
      ("SELECT noise(1)", "no such function: noise"), ("SELECT avg(", "incomplete input")],
 )  # fmt: skip
-def test_what_is_wrong_is_said(database: GuardedDatabase, statement: str, said: str) -> None:
+def test_what_is_wrong_is_said(database: GuardedDatabase, statement: str, message: str) -> None:
     """In SQLite's words or ours."""
-    with pytest.raises(StatementError, match=said):
+    with pytest.raises(StatementError, match=message):
         database.run(statement)
 
 

@@ -132,7 +132,7 @@ def test_the_episode_opens_with_the_recipes_and_the_goal(env: TextCraftEnv) -> N
 def test_what_is_wrong_is_said(env: TextCraftEnv) -> None:
     """Each mistake has its own answer, which names what is missing, and nothing is taken."""
     recipe = next(each for each in env.puzzle.book.values() if len(each.needs) > 1)
-    for action, said in {
+    for action, message in {
         f"get 1 {recipe.item}": f"{recipe.item} is not found ready, it has to be crafted.",
         "get 1 unicorn": "Could not find unicorn.",
         f"get 0 {env.puzzle.raw[0]}": "Get 1 to 999",
@@ -144,7 +144,7 @@ def test_what_is_wrong_is_said(env: TextCraftEnv) -> None:
         "get " + "9" * 5000 + " clay": "Not an action.",
     }.items():
         observation, _, _, _, info = env.step(action)
-        assert observation.startswith(said) and not info["valid_action"], action
+        assert observation.startswith(message) and not info["valid_action"], action
     assert env.step("inventory")[0] == "Inventory: nothing"
 
 
@@ -286,7 +286,7 @@ def test_a_folder_that_is_not_there_is_said() -> None:
 def test_tasks_from_a_folder_are_solved(tmp_path: Path) -> None:
     """In every split that has some; its snapshots are for this folder alone."""
     path = written(tmp_path, FILES)
-    played = 0
+    episodes = 0
     for split in SPLITS:
         env = TextCraftEnv(recipes=path, difficulty="easy", split=split)
         try:
@@ -297,8 +297,8 @@ def test_tasks_from_a_folder_are_solved(tmp_path: Path) -> None:
         for action in env.expert():
             env.step(action)
         assert env.succeeded
-        played += 1
-    assert played
+        episodes += 1
+    assert episodes
     made = TextCraftEnv(difficulty="easy")
     made.reset(seed=1)
     with pytest.raises((SnapshotError, CatalogueError)):
@@ -316,7 +316,7 @@ def shaped(**changed: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [("{", "line 1 column 2"), ("[]", "the file is no object"), ("{}", "no 'type'"),
      (shapeless(type=3), "'type' is no text: 3"),
      ({"type": "crafting_shaped"}, "no 'result'"),
@@ -334,11 +334,11 @@ def shaped(**changed: Any) -> dict[str, Any]:
      (shaped(key={"X": {"item": 5}}), r"'key\.X' names no thing"),
      (shaped(pattern="X"), "'pattern' is no list of texts"), (shaped(pattern=[" "]), "0 ingredients")],
 )  # fmt: skip
-def test_a_broken_file_is_named(content: Any, said: str, tmp_path: Path) -> None:
+def test_a_broken_file_is_named(content: Any, message: str, tmp_path: Path) -> None:
     """With the key that is wrong; as is a folder without recipes."""
     text = content if isinstance(content, str) else json.dumps(content)
     (tmp_path / "odd.json").write_text(text, encoding="utf-8")
-    with pytest.raises(CatalogueError, match=rf"odd\.json is not a recipe of Minecraft: .*{said}"):
+    with pytest.raises(CatalogueError, match=rf"odd\.json is not a recipe of Minecraft: .*{message}"):
         TextCraftEnv(recipes=tmp_path)
     (tmp_path / "odd.json").unlink()
     with pytest.raises(CatalogueError, match="no crafting recipes"):
@@ -387,15 +387,15 @@ def test_whatever_can_be_read_can_be_crafted(recipes: list[dict[str, Any]]) -> N
     with TemporaryDirectory() as folder:
         for number, recipe in enumerate(recipes):
             (Path(folder) / f"{number}.json").write_text(json.dumps(recipe), encoding="utf-8")
-        found = read_folder(folder)
+        recipe_folder = read_folder(folder)
     env = TextCraftEnv(difficulty="easy", max_steps=10_000)
-    for item in found.book:
+    for item in recipe_folder.book:
         env.reset(options={"task": 0})
         task = env.current_task
         assert task
-        raw = tuple(sorted(set(closure(found.book, item)) - set(found.book)))
-        env._drafts[task.id] = (task, Puzzle(item, found.book, raw, ()))
-        plan = shortest_plan(found.book, item, {})
+        raw = tuple(sorted(set(closure(recipe_folder.book, item)) - set(recipe_folder.book)))
+        env._drafts[task.id] = (task, Puzzle(item, recipe_folder.book, raw, ()))
+        plan = shortest_plan(recipe_folder.book, item, {})
         if len(plan) < 200 and all(int(each.split()[1]) < 1000 for each in plan):
             assert all(env.step(action)[4]["valid_action"] for action in plan) and env.succeeded
 

@@ -79,13 +79,13 @@ def test_the_guess_is_the_one_of_largest_entropy() -> None:
 @pytest.mark.parametrize(("difficulty", "least"), [("easy", 40), ("medium", 40), ("hard", 38)])
 def test_the_fair_expert_finds_the_word(difficulty: str, least: int) -> None:
     """In six tries, by the marks alone: with the puzzle's word hidden from it, it says the same."""
-    env, found = WordleEnv(difficulty=difficulty, split="test"), 0
+    env, solved = WordleEnv(difficulty=difficulty, split="test"), 0
     for number in range(40):
         env.reset(options={"task": number})
         while not env.stop_reason:
             assert env.step(env.fair_expert() or "")[4]["valid_action"]
-        found += env.succeeded
-    assert found >= least
+        solved += env.succeeded
+    assert solved >= least
 
 
 def test_the_solver_sees_nothing_but_marks() -> None:
@@ -103,7 +103,7 @@ def test_the_solver_sees_nothing_but_marks() -> None:
 @pytest.mark.parametrize("difficulty", LEVELS)
 def test_chance_does_not_find_the_word_but_in_hard(difficulty: str) -> None:
     """All words are listed, also those that the tries have ruled out; in hard those that it allows."""
-    env, rng, found = WordleEnv(difficulty=difficulty), Rng("chance"), 0
+    env, rng, solved = WordleEnv(difficulty=difficulty), Rng("chance"), 0
     for number in range(150):
         env.reset(options={"task": number})
         while not env.stop_reason:
@@ -112,8 +112,8 @@ def test_chance_does_not_find_the_word_but_in_hard(difficulty: str) -> None:
             if number < 15:
                 assert actions == [f"guess[{word}]" for word in words() if not broken_hint(word, hints)]
             assert env.step(rng.choice(actions))[4]["valid_action"]
-        found += env.succeeded
-    assert found <= env.random_baseline * 150 and (difficulty == "hard" or found <= 3)
+        solved += env.succeeded
+    assert solved <= env.random_baseline * 150 and (difficulty == "hard" or solved <= 3)
 
 
 def test_an_episode_reads_well() -> None:
@@ -128,8 +128,8 @@ def test_an_episode_reads_well() -> None:
     for left in (5, 4, 3, 2):
         assert env.step(f"guess[{wrong}]")[0].endswith(f"\n{left} tries left.")
     assert env.step(wrong)[0].endswith("\n1 try left.")
-    said, reward, terminated, _, info = env.step(f"GUESS[ {wrong.upper()} ]")
-    assert said.endswith(f"It was {hidden}.") and (reward, terminated, info["success"]) == (0.0, True, False)
+    message, reward, terminated, _, info = env.step(f"GUESS[ {wrong.upper()} ]")
+    assert message.endswith(f"It was {hidden}.") and (reward, terminated, info["success"]) == (0.0, True, False)
 
 
 @pytest.mark.parametrize(
@@ -157,8 +157,8 @@ def test_the_word_is_a_secret_until_the_end() -> None:
         for action in ("nonsense", "guess[zzzzz]", "eerie", "eerie", "mummy", "crane", "geese", "llama"):
             if hidden not in action and not env.stop_reason:
                 seen += map(str, env.step(action))
-        said = re.findall(r"\w+", " ".join(seen).lower())
-        assert env.stop_reason or hidden not in secrets or hidden not in said, hidden
+        words_shown = re.findall(r"\w+", " ".join(seen).lower())
+        assert env.stop_reason or hidden not in secrets or hidden not in words_shown, hidden
         env.restore(env.snapshot())
         if not env.stop_reason:
             env.step(f"guess[{hidden}]")
@@ -170,10 +170,10 @@ def test_the_word_is_a_secret_until_the_end() -> None:
 @given(st.sampled_from(words()), st.sampled_from(words()))
 def test_marks_count_each_letter(guess: str, hidden: str) -> None:
     """Right where the letters are equal; of each letter as many are marked as both words have."""
-    found = marks(guess, hidden)
-    assert [mark == solver.RIGHT for mark in found] == [a == b for a, b in zip(guess, hidden, strict=True)]
+    signs = marks(guess, hidden)
+    assert [mark == solver.RIGHT for mark in signs] == [a == b for a, b in zip(guess, hidden, strict=True)]
     for letter in set(guess):
-        marked = sum(mark != solver.ABSENT for each, mark in zip(guess, found, strict=True) if each == letter)
+        marked = sum(mark != solver.ABSENT for each, mark in zip(guess, signs, strict=True) if each == letter)
         assert marked == min(guess.count(letter), hidden.count(letter))
 
 
@@ -206,8 +206,8 @@ def test_hard_wants_what_was_found() -> None:
         other = next(word for word in words() if word[0] != hidden[0])
         if near:
             env.step(near)
-            said, *_, info = env.step(other)
-            assert f"letter 1 must be {hidden[0]}" in said and not info["valid_action"]
+            message, *_, info = env.step(other)
+            assert f"letter 1 must be {hidden[0]}" in message and not info["valid_action"]
             assert env.step(env.expert()[0])[4]["success"]
 
 
