@@ -265,7 +265,7 @@ def _open_rows(out: EvalFolder | None, manifest: Mapping[str, Any]) -> Iterator[
             if not good:
                 out.discard()
             if isinstance(error, KeyboardInterrupt | EndpointError):
-                message = f"{out.folder.path}: {good or 'no'} episode{'s are' if good != 1 else ' is'} kept"
+                message = f"{out.path}: {good or 'no'} episode{'s are' if good != 1 else ' is'} kept"
                 if failed:
                     message += f", {failed} ended by an infrastructure failure"
                 print_interrupted("the same command resumes from there" if good else "start again", message)

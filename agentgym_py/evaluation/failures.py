@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from agentgym_py.env import StopReason
-from agentgym_py.trajectory import Step, Trajectory
+from agentgym_py.trajectory import Trajectory
 
 FAILURES = ("gave up", "no valid action", "wrong goal", "looped", "out of steps")
 """Kinds of failure; the first one that applies counts."""
@@ -35,11 +35,8 @@ def failure_kind(trajectory: Trajectory) -> str | None:
         return "no valid action"
     if trajectory.stop_reason is StopReason.TERMINATED:
         return "wrong goal"
-    return "looped" if _is_loop(trajectory.steps) else "out of steps"
-
-
-def _is_loop(steps: Sequence[Step]) -> bool:
-    return 2 * len({(step.observation, step.action, step.action_input) for step in steps}) <= len(steps)
+    different = {(step.observation, step.action, step.action_input) for step in trajectory.steps}
+    return "looped" if 2 * len(different) <= len(trajectory.steps) else "out of steps"
 
 
 def count_failures(trajectories: Iterable[Trajectory]) -> dict[str, Failure]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -117,11 +116,8 @@ def _env_differences(first: Sequence[Mapping[str, Any]], second: Sequence[Mappin
 # ---- the folder -----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class EvalFolder:
+class EvalFolder(JsonFolder):
     """The folder of an evaluation."""
-
-    folder: JsonFolder
 
     @classmethod
     def unfinished(cls, path: str | Path) -> EvalFolder:
@@ -135,7 +131,7 @@ class EvalFolder:
             raise RunError(f"{path} already holds a finished evaluation")
         if not (target / MANIFEST).is_file():
             new_folder(target)
-        return cls(JsonFolder(target))
+        return cls(target)
 
     @classmethod
     def finished(cls, path: str | Path) -> EvalFolder:
@@ -144,7 +140,7 @@ class EvalFolder:
         if missing := next((name for name in (MANIFEST, TRAJECTORIES, RESULT) if not (target / name).is_file()), None):
             hint = "" if target.is_dir() else " (there is no such folder)"
             raise RunError(f"{path} holds no finished evaluation: it has no {missing}{hint}")
-        return cls(JsonFolder(target))
+        return cls(target)
 
     @contextmanager
     def recording(self, manifest: Mapping[str, Any]) -> Iterator[list[Trajectory]]:
@@ -155,14 +151,14 @@ class EvalFolder:
         Raises:
             RunError: the folder holds another evaluation; the message lists the differences.
         """
-        self.folder.path.mkdir(parents=True, exist_ok=True)
-        with self.folder.locked():
-            EvalFolder.unfinished(self.folder.path)  # again: another process may have finished it meanwhile
+        self.path.mkdir(parents=True, exist_ok=True)
+        with self.locked():
+            EvalFolder.unfinished(self.path)  # again: another process may have finished it meanwhile
             if self.has_begun:
                 if different := differences(self.manifest(), manifest, SAME_EPISODES):
-                    raise RunError(f"{self.folder.path} holds another evaluation: {'; '.join(different)}")
+                    raise RunError(f"{self.path} holds another evaluation: {'; '.join(different)}")
             else:
-                self.folder.write_json(MANIFEST, manifest)
+                self.write_json(MANIFEST, manifest)
             before = list(store.read(self.trajectories, warn=False)) if self.trajectories.is_file() else []
             if before and not before[-1].is_evidence:
                 while before and not before[-1].is_evidence:
@@ -173,27 +169,27 @@ class EvalFolder:
     def discard(self) -> None:
         """Remove an evaluation that stopped before its first episode ended."""
         for name in (TRAJECTORIES, MANIFEST):
-            (self.folder.path / name).unlink(missing_ok=True)
+            (self.path / name).unlink(missing_ok=True)
 
     @property
     def trajectories(self) -> Path:
         """The file of the episodes."""
-        return self.folder.path / TRAJECTORIES
+        return self.path / TRAJECTORIES
 
     def manifest(self) -> dict[str, Any]:
         """Read the manifest; raises RunError if that fails."""
-        return read_manifest(self.folder.path / MANIFEST)
+        return read_manifest(self.path / MANIFEST)
 
     @property
     def has_begun(self) -> bool:
         """Whether the folder holds a manifest."""
-        return (self.folder.path / MANIFEST).is_file()
+        return (self.path / MANIFEST).is_file()
 
     def finish(self, result: Mapping[str, Any]) -> None:
         """Write the result, which ends the evaluation; API usage is written into the manifest, too."""
         if result.get("spent"):
-            self.folder.write_json(MANIFEST, self.manifest() | {"spent": result["spent"]})
-        self.folder.write_json(RESULT, result)
+            self.write_json(MANIFEST, self.manifest() | {"spent": result["spent"]})
+        self.write_json(RESULT, result)
 
 
 def read_manifest(path: Path) -> dict[str, Any]:

@@ -81,7 +81,7 @@ class Evolution:
             if not distributed.on_rank_zero(self.folder.done, number):
                 self._round(number)
             self.reporter.round(number, self.folder.metrics(number))
-            if self._out_of_patience(number):
+            if 0 < self.config.patience <= number - self.folder.best_round(number):
                 log.info("no better round for %d rounds: stopped after round %d", self.config.patience, number)
                 break
         return self._test()
@@ -342,9 +342,6 @@ class Evolution:
         return summary_dict(self._load_or_play(number, split, play, len(self.envs) * tasks))
 
     # ---- the end ------------------------------------------------------------------------------------------------
-
-    def _out_of_patience(self, number: int) -> bool:
-        return 0 < self.config.patience <= number - self.folder.best_round(number)
 
     def _test(self) -> dict[str, Any]:
         if distributed.on_rank_zero(lambda: self.folder.finished):

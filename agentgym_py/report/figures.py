@@ -110,7 +110,8 @@ def rewards(rounds: Rounds) -> Iterator[Figure]:
     if sample:
         rows = [[name, f"{value:g}", str(count)] for name, counts in sample.items() for value, count in counts.items()]
         image = svg.histograms(sample, "reward") if svg.has_matplotlib() else ""
-        description = "; ".join(f"{name}: mean {_mean(counts):.3g}" for name, counts in sample.items())
+        means = {name: sum(v * n for v, n in counts.items()) / sum(counts.values()) for name, counts in sample.items()}
+        description = "; ".join(f"{name}: mean {mean:.3g}" for name, mean in means.items())
         yield Figure("Rewards of the explored episodes", image, description, [], ["", "reward", "episodes"], rows,
                      "Bars of a row add up to the round's episodes.")  # fmt: skip
 
@@ -228,10 +229,6 @@ def _sample_evenly(items: Sequence[Any], maximum: int) -> list[Any]:
     if len(items) <= maximum:
         return list(items)
     return [items[round(i * (len(items) - 1) / (maximum - 1))] for i in range(maximum)]
-
-
-def _mean(counts: Mapping[float, int]) -> float:
-    return sum(value * count for value, count in counts.items()) / sum(counts.values())
 
 
 def _text(value: float) -> str:

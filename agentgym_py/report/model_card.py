@@ -45,7 +45,8 @@ def make_card(origin: Origin | None, policy: Policy, name: str, weights: str) ->
     """Return the README.md of a model that is exported as `name` from `weights`."""
     how = "trained with agentgym-py" if origin else "exported by agentgym-py, which knows nothing of its training"
     head = {"library_name": "transformers", "pipeline_tag": "text-generation", "tags": ["agentgym-py"]}
-    rows = origin.rows if origin else {"exported from": _short(weights), "base": _base(policy, weights)}
+    base = _short(policy.name) if _short(policy.name) != _short(weights) else ""  # that adapters were merged into
+    rows = origin.rows if origin else {"exported from": _short(weights), "base": base}
     rows = {**rows, "weights (SHA-256)": policy.digest(), "parameters": f"{policy.num_parameters:,}"}
     return "\n".join([
         "---", yaml.safe_dump(head, sort_keys=False).strip(), "---", "", f"# {name}", "",
@@ -64,11 +65,6 @@ def _lines(rows: Mapping[str, Any]) -> list[str]:
 
 def _cell(value: Any) -> str:
     return " ".join(str(value).split()).replace("|", "\\|")
-
-
-def _base(policy: Policy, weights: str) -> str:
-    """Return the model that adapters were merged into, or nothing."""
-    return "" if _short(policy.name) == _short(weights) else _short(policy.name)
 
 
 def _chain(origin: Origin) -> list[str]:

@@ -15,6 +15,7 @@ from typing import Any
 import yaml
 
 from agentgym_py.errors import DataError
+from agentgym_py.evaluation.compare import p_value
 from agentgym_py.evaluation.failures import failure_kind
 from agentgym_py.evaluation.stats import PairedComparison, compare_rates
 from agentgym_py.evaluation.text import format_interval, format_mean, given_up_note, small_sample_note
@@ -88,16 +89,12 @@ def _verdict(folder: RunFolder, last: int) -> str:
 
 def verdict(paired: PairedComparison, tasks: int) -> str:
     """Describe a paired comparison in a sentence."""
-    points = paired.difference
+    points, p = paired.difference, p_value(paired.p)
     return (
         f"last − Agent_v0 on the same {tasks} tasks: {100 * points.value:+.1f} points "
-        f"[{100 * points.low:+.0f}, {100 * points.high:+.0f}], McNemar p {_p_value(paired.p)}; "
+        f"[{100 * points.low:+.0f}, {100 * points.high:+.0f}], McNemar p {p if p[0] == '<' else f'= {p}'}; "
         f"solved by the last only {paired.only_first}, by Agent_v0 only {paired.only_second}"
     )
-
-
-def _p_value(p: float) -> str:
-    return "< 0.0001" if p < 0.0001 else f"= {p:.4f}"
 
 
 def _outcomes(path: Path) -> dict[str, float]:

@@ -131,11 +131,8 @@ def _with_hypothesis(subject: Subject) -> None:
         episode.reset(subject.seeds(6)[start])
         rng = subject.rng("hypothesis", start, steps)
         episode.wander(rng, steps, nonsense=0)
-        _try(episode, reply if isinstance(reply, str) else _joined(episode, rng, reply))
+        # a number among pieces stands for an action that is valid here
+        texts = (piece if isinstance(piece, str) else episode.any_action(rng) for piece in reply)
+        _try(episode, reply if isinstance(reply, str) else "".join(texts))
 
     try_reply()
-
-
-def _joined(episode: Episode, rng: Rng, pieces: list[str | int]) -> str:
-    """Join pieces of a text; a number stands for an action that is valid here."""
-    return "".join(piece if isinstance(piece, str) else episode.any_action(rng) for piece in pieces)

@@ -107,7 +107,9 @@ def _block_sigint() -> Iterator[None]:
 
 def interface(subject: Subject) -> None:
     """`info`, ends and errors are as `TextEnv` says: for bad actions, after the end, at the limit, without a reset."""
-    _check_before_reset(subject)
+    env = subject.make()
+    _require_error(subject, ResetNeededError, lambda: env.step("x"), "step() before the first reset")
+    _require_error(subject, ResetNeededError, env.snapshot, "snapshot() before the first reset")
     episode = subject.episode()
     episode.reset(subject.seeds(1)[0])
     episode.require(episode.info["valid_action"] is True, "info of reset says valid_action False")
@@ -119,12 +121,6 @@ def interface(subject: Subject) -> None:
     _check_max_steps(subject)
     _check_truncation(subject)
     _check_after_end(subject)
-
-
-def _check_before_reset(subject: Subject) -> None:
-    env = subject.make()
-    _require_error(subject, ResetNeededError, lambda: env.step("x"), "step() before the first reset")
-    _require_error(subject, ResetNeededError, env.snapshot, "snapshot() before the first reset")
 
 
 def _require_error(subject: Subject, expected: type[Exception], call: Callable[[], object], label: str) -> None:

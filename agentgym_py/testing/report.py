@@ -23,9 +23,8 @@ except agentgym_py.errors.SnapshotError as error:
     print(f"{{error}}; the episode has changed: {{env.snapshot() != before}}")"""
 Status = Literal["passed", "failed", "skipped", "stopped"]
 _MAX_MESSAGE = 80
-_MAX_PERIOD = 16
 _LONG_TEXT = 400
-_RUN = re.compile(r"(.)\1{49,}", re.DOTALL)
+_REPETITION = re.compile(r"(.{1,16}?)\1{49,}", re.DOTALL)
 _FRAME = re.compile(r'^  File "(.*)", line (\d+), in ', re.MULTILINE)
 _ERROR_TYPE = re.compile(r"^\w[\w.]*", re.MULTILINE)
 
@@ -204,15 +203,11 @@ def text_source(text: str) -> str:
     """Return Python source of a string; repetitions in a long one are written as products."""
     if len(text) <= _LONG_TEXT:
         return ascii(text)
-    for period in range(1, _MAX_PERIOD + 1):
-        times, rest = divmod(len(text), period)
-        if not rest and text == text[:period] * times:
-            return f"({text[:period]!a} * {times})"
     parts, end = list[str](), 0
-    for run in _RUN.finditer(text):
-        parts += [ascii(text[end : run.start()])] if run.start() > end else []
-        parts.append(f"{run[1]!a} * {len(run[0])}")
-        end = run.end()
+    for match in _REPETITION.finditer(text):
+        parts += [ascii(text[end : match.start()])] if match.start() > end else []
+        parts.append(f"{match[1]!a} * {len(match[0]) // len(match[1])}")
+        end = match.end()
     return f"({' + '.join([*parts, ascii(text[end:])])})"
 
 
