@@ -1,12 +1,11 @@
-"""A world of one's own: guess a number in as few tries as possible.
+"""A custom world: guess a number in as few tries as possible.
 
-In a package of its own two lines of TOML register it:
+In a package, two lines of TOML register it:
 
     [project.entry-points."agentgym.envs"]
     "AgentGuess-v0" = "my_package.my_world:GuessEnv"
 
-Run this file to watch the expert play: `python examples/my_world.py`. Whether the world keeps the contract says
-`agentgym check examples/my_world.py`.
+Run `python examples/my_world.py` to watch the expert, and `agentgym check examples/my_world.py` to test the world.
 """
 
 from __future__ import annotations
@@ -33,30 +32,30 @@ class GuessEnv(TextEnv):
 
     name = "guess"
     rules = {"full": "Find the hidden number. Write guess[n].", "brief": "Write guess[n].", "none": ""}  # noqa: RUF012  # nothing changes it
-    random_baseline = 0.95  # of an agent that does not think: random guesses between the bounds close in on the number
+    random_baseline = 0.95  # random guesses between the bounds converge to the number
 
     def __init__(self, *, max_steps: int = 10, split: str = "train", render_mode: str | None = None) -> None:
         super().__init__(max_steps=max_steps, split=split, render_mode=render_mode)
         self.low, self.high, self.number = 0, 0, 0
 
     def task(self, name: str | int, split: str | None = None) -> Task:
-        """Task `guess/split/n`."""
+        """Return the task `guess/split/n`."""
         parts = f"guess/{split or self.split}/{name}".split("/") if isinstance(name, int) else str(name).split("/")
         if len(parts) != 3 or parts[0] != "guess" or parts[1] not in LIMIT or not parts[2].isdigit():
             raise UnknownNameError(f"No task {name!r}; ids look like guess/train/0.")
         return Task("/".join(parts), parts[1], "guess", "easy", f"Find a number below {LIMIT[parts[1]]}.")
 
     def begin(self, task: Task) -> str:
-        """Hide a number."""
+        """Hide a number and return the first observation."""
         self.low, self.high = 0, LIMIT[task.split]
         self.number = Rng(task.id).below(self.high)
         return task.instruction
 
     def act(self, reply: Reply) -> Outcome:
-        """One guess."""
+        """Make a guess."""
         text = reply.argument or ""
         if not (reply.name == "guess" and text.isascii() and text.isdigit() and len(text) < 4):
-            return Outcome("Write guess[n].", valid=False)
+            return self.invalid("Write guess[n].")
         guess = int(text)
         if guess == self.number:
             return Outcome("Found.", reward=1.0, terminated=True, success=True)
@@ -67,11 +66,11 @@ class GuessEnv(TextEnv):
         return Outcome("Lower.")
 
     def state(self) -> dict[str, Any]:
-        """What is known so far; the number follows from the task."""
+        """Return the bounds; the number follows from the task."""
         return {"low": self.low, "high": self.high}
 
     def load_state(self, task: Task, state: dict[str, Any]) -> None:
-        """Take up a state."""
+        """Continue an episode."""
         low, high = state["low"], state["high"]
         if type(low) is not int or type(high) is not int or not 0 <= low <= high <= LIMIT[task.split]:
             raise ValueError(f"not a range of numbers: {low!r} to {high!r}")
@@ -79,19 +78,19 @@ class GuessEnv(TextEnv):
         self.low, self.high = low, high
 
     def expert(self) -> list[str]:
-        """Knows the number."""
+        """Guess the number itself."""
         return [f"guess[{self.number}]"]
 
     def fair_expert(self) -> str:
-        """Knows the bounds alone, and halves them."""
+        """Guess the middle between the bounds, without knowing the number."""
         return f"guess[{(self.low + self.high) // 2}]"
 
     def secrets(self) -> list[str]:
-        """The number, which no observation may say."""
+        """Return the number, which no observation may contain."""
         return [str(self.number)]
 
     def actions(self) -> list[str]:
-        """Every number that is still possible."""
+        """List a guess of every number between the bounds."""
         return [f"guess[{n}]" for n in range(self.low, self.high)]
 
 

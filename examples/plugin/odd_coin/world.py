@@ -1,4 +1,4 @@
-"""OddCoin-v0: one coin of many is heavier; a balance finds it."""
+"""OddCoin-v0: find the heavier one of many coins with a balance."""
 
 from __future__ import annotations
 
@@ -14,32 +14,32 @@ from agentgym_py.rng import Rng
 
 COINS = {"easy": 24, "medium": 60, "hard": 150}
 THINGS = {"train": ("coin", "medal", "button"), "valid": ("pearl", "bead"), "test": ("marble", "nugget", "token")}
-_SEEN = {1: "The left pan goes down.", -1: "The right pan goes down.", 0: "The pans balance."}
+_RESULTS = {1: "The left pan goes down.", -1: "The right pan goes down.", 0: "The pans balance."}
 _NUMBERS = re.compile(r"[0-9 |]{1,2000}")
 
 
 @dataclass(frozen=True, slots=True)
 class Puzzle:
-    """What a seed draws."""
+    """A generated task."""
 
     coins: int
     odd: int
-    """Number of the heavier one, from 1."""
+    """Number of the heavier coin, from 1."""
     thing: str
 
 
 class OddCoin(GeneratedEnv[Puzzle]):
     """OddCoin-v0. Task: find the one coin that is heavier than the others, with as few weighings as possible.
 
-    Actions: `weigh[1 2 3 | 4 5 6]` puts coins on the two pans of a balance, as many on each; `name[5]` is the answer.
+    Actions: `weigh[1 2 3 | 4 5 6]` puts the same number of coins on each pan of a balance; `name[5]` is the answer.
 
-    Observation: which pan goes down, or what is wrong with the action. Reward: 1 for the right coin, less 0.02 for each
-    weighing before it. End: at the first answer, right or wrong, or after 20 steps.
+    Observation: which pan goes down, or what is wrong with the action. Reward: 1 for the right coin, minus 0.02 per
+    weighing. End: the first answer terminates; 20 steps truncate.
 
-    24, 60 or 150 coins (easy, medium, hard). What is weighed is another kind of thing in each split, so that no
-    instruction stands in two. Who names a coin without weighing is right by luck, in 1 of 24 at best.
+    There are about 24, 60 or 150 coins (easy, medium, hard). The things differ between the splits, so no instruction is
+    in two splits. Naming a coin without weighing is right in 1 of 24 cases at best.
 
-    The expert knows the coin: one action is shortest. The fair expert weighs thirds of what is left.
+    The expert knows the coin and needs one action. The fair expert weighs thirds of the suspects.
     """
 
     name: ClassVar[str] = "oddcoin"
@@ -51,31 +51,31 @@ class OddCoin(GeneratedEnv[Puzzle]):
         "none": "",
     }
 
-    named = 0  # there before the first reset, so that what needs one says so
+    named = 0  # set before the first reset, so that calls before it raise ResetNeededError
 
     def draft(self, rng: Rng, split: str) -> Draft[Puzzle]:
-        """A number of things, near that of the difficulty, one of them heavier."""
+        """Draw a number of things, one of them heavier."""
         coins = COINS[self.difficulty] + rng.below(7)
         puzzle = Puzzle(coins, 1 + rng.below(coins), rng.choice(THINGS[split]))
         text = f"There are {coins} {puzzle.thing}s, numbered from 1. One {puzzle.thing} is heavier. Which one?"
         return Draft(text, puzzle, "find", 1)
 
     def begin(self, task: Task) -> str:
-        """Any of them may be it."""
+        """Return the instruction."""
         self.weighings: list[tuple[list[int], list[int]]] = []
         self.named = 0
         return task.instruction
 
     def act(self, reply: Reply) -> Outcome:
-        """Weigh or name."""
+        """Do `weigh` or `name`."""
         if reply.name not in ("weigh", "name") or not _NUMBERS.fullmatch(reply.argument or ""):
-            return Outcome(self.rules["brief"], valid=False)
-        pans = [[int(each) for each in pan.split()] for pan in (reply.argument or "").split("|")]
+            return self.invalid(self.rules["brief"])
+        pans = [[int(coin) for coin in pan.split()] for pan in (reply.argument or "").split("|")]
         return self._name(pans) if reply.name == "name" else self._weigh(pans)
 
     def _name(self, pans: Sequence[list[int]]) -> Outcome:
         if len(pans) != 1 or len(pans[0]) != 1 or not 1 <= pans[0][0] <= self.puzzle.coins:
-            return Outcome(f"Name one number from 1 to {self.puzzle.coins}, as name[5].", valid=False)
+            return self.invalid(f"Name one number from 1 to {self.puzzle.coins}, as name[5].")
         self.named = pans[0][0]
         if self.named != self.puzzle.odd:
             return Outcome("No, that one weighs what the others do.", terminated=True)
@@ -83,42 +83,41 @@ class OddCoin(GeneratedEnv[Puzzle]):
         return Outcome("Yes.", 1.0 - cost, terminated=True, success=True, parts={"right": 1.0, "weighings": -cost})
 
     def _weigh(self, pans: Sequence[list[int]]) -> Outcome:
-        wrong = self._wrong(pans)
-        if wrong:
-            return Outcome(wrong, valid=False)
+        if problem := self._problem_of(pans):
+            return self.invalid(problem)
         left, right = pans
         self.weighings.append((left, right))
-        return Outcome(_SEEN[self._side(left, right)])
+        return Outcome(_RESULTS[self._side(left, right)])
 
-    def _wrong(self, pans: Sequence[list[int]]) -> str:
-        """Why these pans cannot be weighed, or nothing."""
+    def _problem_of(self, pans: Sequence[list[int]]) -> str:
+        """Why these pans cannot be weighed; empty if they can."""
         if len(pans) != 2 or len(pans[0]) != len(pans[1]) or not pans[0]:
             return "Put as many on the one pan as on the other, as weigh[1 2 | 3 4]."
-        on_them = [*pans[0], *pans[1]]
-        if not all(1 <= each <= self.puzzle.coins for each in on_them):
+        coins = [*pans[0], *pans[1]]
+        if not all(1 <= coin <= self.puzzle.coins for coin in coins):
             return f"They are numbered from 1 to {self.puzzle.coins}."
-        return "" if len(set(on_them)) == len(on_them) else "Put each of them on one pan, once."
+        return "" if len(set(coins)) == len(coins) else "Put each of them on one pan, once."
 
     def _side(self, left: Sequence[int], right: Sequence[int]) -> int:
         return (self.puzzle.odd in left) - (self.puzzle.odd in right)
 
     def suspects(self) -> list[int]:
-        """Those that may be it, after what was weighed."""
-        left_over = set(range(1, self.puzzle.coins + 1))
+        """Return the coins that may be the heavier one after the weighings."""
+        suspects = set(range(1, self.puzzle.coins + 1))
         for left, right in self.weighings:
             side = self._side(left, right)
             if side:
-                left_over &= set(left if side > 0 else right)
+                suspects &= set(left if side > 0 else right)
             else:
-                left_over -= {*left, *right}
-        return sorted(left_over)
+                suspects -= {*left, *right}
+        return sorted(suspects)
 
     def expert(self) -> list[str]:
-        """Knows it."""
+        """Name the heavier coin."""
         return [] if self.named else [f"name[{self.puzzle.odd}]"]
 
     def fair_expert(self) -> str | None:
-        """Weighs a third of the suspects against another."""
+        """Weigh a third of the suspects against another third; name the last suspect."""
         if self.named:
             return None
         suspects = self.suspects()
@@ -126,41 +125,41 @@ class OddCoin(GeneratedEnv[Puzzle]):
         return weighing(suspects[:third], suspects[third : 2 * third]) if third else f"name[{suspects[0]}]"
 
     def secrets(self) -> list[str]:
-        """The phrase that would give it away: a bare number stands in every weighing."""
+        """Return the right answer as an action, because bare numbers occur in every weighing."""
         return [f"name[{self.puzzle.odd}]"]
 
     def actions(self) -> list[str]:
-        """Every answer, and some weighings: of neighbours, and of the first two thirds."""
+        """List every answer, and some weighings: of neighbours, and of the first two thirds."""
         if self.named:
             return []
         coins = self.puzzle.coins
         pairs = [weighing([n], [n + 1]) for n in range(1, coins, 2)]
         third = list(range(1, coins // 3 + 1))
-        halves = weighing(third, [each + len(third) for each in third])
-        return [*(f"name[{n}]" for n in range(1, coins + 1)), *pairs, halves]
+        thirds = weighing(third, [coin + len(third) for coin in third])
+        return [*(f"name[{n}]" for n in range(1, coins + 1)), *pairs, thirds]
 
     def state(self) -> dict[str, Any]:
-        """What was weighed and named."""
+        """Return the weighings and the named coin."""
         return {"weighings": [list(pans) for pans in self.weighings], "named": self.named}
 
     def load_state(self, task: Task, state: dict[str, Any]) -> None:
-        """Take it up."""
+        """Continue an episode."""
         coins = self.puzzle_of(task).coins
         weighings, named = state["weighings"], state["named"]
         if type(named) is not int or not 0 <= named <= coins or type(weighings) is not list:
             raise ValueError(f"not a number of one of {coins}, and weighings: {json.dumps(state):.100}")
         for pans in weighings:
-            on_them = [each for pan in pans for each in pan]
-            alike = len(pans) == 2 and len(pans[0]) == len(pans[1]) > 0 and len(set(on_them)) == len(on_them)
-            if not alike or not all(type(each) is int and 1 <= each <= coins for each in on_them):
+            numbers = [number for pan in pans for number in pan]
+            balanced = len(pans) == 2 and len(pans[0]) == len(pans[1]) > 0 and len(set(numbers)) == len(numbers)
+            if not balanced or not all(type(number) is int and 1 <= number <= coins for number in numbers):
                 raise ValueError(f"no weighing of {coins}: {pans!r:.100}")
         self.weighings, self.named = [(list(left), list(right)) for left, right in weighings], named
 
     def is_terminal(self, state: Mapping[str, Any]) -> bool:
-        """Whether an answer was given."""
+        """Return whether an answer was given."""
         return bool(state["named"])
 
 
 def weighing(left: Sequence[int], right: Sequence[int]) -> str:
-    """The action that weighs these."""
+    """Return the action that weighs these coins."""
     return f"weigh[{' '.join(map(str, left))} | {' '.join(map(str, right))}]"
