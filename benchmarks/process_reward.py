@@ -300,8 +300,7 @@ def main(words: Sequence[str] | None = None) -> None:
         measure("label: judge", steps_of(test, judge.values(test, args.out / MARKS_FILE)))
         learn("judge", judge.values(train, args.out / MARKS_FILE))
     write_atomic(
-        args.out / "process_reward.json",
-        json.dumps({k: {n: asdict(e) for n, e in v.items()} for k, v in rows.items()}),
+        args.out / "process_reward.json", json.dumps({k: {n: asdict(e) for n, e in v.items()} for k, v in rows.items()})
     )
     print(f"\n| steps' values | states | {' | '.join(COLUMNS)} | labels' standard error |")
     print(f"|---|--:|{'--:|' * (len(COLUMNS) + 1)}")

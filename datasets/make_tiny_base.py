@@ -118,8 +118,7 @@ def train(policy: Policy, batches: Batches, steps: int, peak: float, last: float
     model = policy.model.train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=peak, betas=(0.9, 0.95), weight_decay=0.01, fused=True)
     schedule = torch.optim.lr_scheduler.LambdaLR(
-        optimizer,
-        lambda i: min(1.0, (i + 1) / 100) * (last + (peak - last) * _cosine(i / steps)) / peak,
+        optimizer, lambda i: min(1.0, (i + 1) / 100) * (last + (peak - last) * _cosine(i / steps)) / peak
     )
     smoothed, began, tokens, batch = 10.0, time.monotonic(), 0, next(batches, None)
     for step in count(1):

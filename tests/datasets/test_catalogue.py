@@ -19,7 +19,7 @@ import pytest
 SCRIPT = Path(__file__).resolve().parents[2] / "datasets" / "make_shop_catalogue.py"
 FILES = ("items_shuffle", "items_ins_v2", "items_human_ins", "name_nouns")
 PAGE_WORDS = {
-    *("description", "features", "reviews", "attributes", "buy now", "back to search", "search", "next >", "< prev"),
+    *("description", "features", "reviews", "attributes", "buy now", "back to search", "search", "next >", "< prev")
 }
 
 

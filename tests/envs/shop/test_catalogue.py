@@ -182,17 +182,11 @@ def test_a_missing_id_is_named_by_position(write: Callable[..., Path]) -> None:
     [
         ({"name": 3}, "product B1: key 'name' must be a string, is int"),
         ({"pricing": "call us"}, "product B1: key 'pricing' holds no price: 'call us'"),
-        (
-            {"customization_options": {"Size": [{}]}},
-            "customization_options: Size 0: key 'value' is missing",
-        ),
+        ({"customization_options": {"Size": [{}]}}, "customization_options: Size 0: key 'value' is missing"),
         ({"customization_options": ["red"]}, "product B1: key 'customization_options' must be an object, is list"),
         ({"customization_options": {"Size": [3]}}, "product B1: customization_options: Size 0: must be a JSON object"),
         ({"customization_options": {"Size": "S"}}, "customization_options: key 'Size' must be a list, is str"),
-        (
-            {"small_description": [None]},
-            "key 'small_description' must be a list of strings, is NoneType",
-        ),
+        ({"small_description": [None]}, "key 'small_description' must be a list of strings, is NoneType"),
         ({"pricing": 5}, "product B1: key 'pricing' must be a string, is int"),
         ({"asin": None}, "item 0: key 'asin' must be a string, is NoneType"),
     ],
@@ -211,10 +205,7 @@ def test_a_wrong_value_is_named(write: Callable[..., Path], change: dict[str, An
         ({"ins": {"B1": {"attributes": "soft"}}}, "items_ins_v2.json: B1: key 'attributes' must be a list, is str"),
         ({"ins": {"B1": {"instruction": 3}}}, "items_ins_v2.json: B1: key 'instruction' must be a string, is int"),
         ({"human": {"B1": {}}}, "items_human_ins.json: key 'B1' must be a list, is dict"),
-        (
-            {"human": {"B1": [without(HUMAN, "instruction")]}},
-            "human_ins.json: B1 0: key 'instruction' is missing",
-        ),
+        ({"human": {"B1": [without(HUMAN, "instruction")]}}, "human_ins.json: B1 0: key 'instruction' is missing"),
         (
             {"human": {"B1": [{**HUMAN, "instruction_options": 5}]}},
             "items_human_ins.json: B1 0: key 'instruction_options' must be a list, is int",
