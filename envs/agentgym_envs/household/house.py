@@ -31,6 +31,10 @@ class Command(NamedTuple):
     """The name after `from`, `to` or `with`."""
 
 
+class _RefusedError(Exception):
+    """A command cannot be done; nothing has changed."""
+
+
 class House:
     """The state of an episode and its rules.
 
@@ -96,166 +100,138 @@ class House:
 
     def do(self, command: Command) -> str:
         """Do a command, or return an error message."""
-        return _RULES[command.verb](self, command.first, command.second)
+        try:
+            _RULES[command.verb](self, command.first, command.second)
+        except _RefusedError as error:
+            return str(error)
+        return ""
 
-    def _receptacle(self, name: str) -> tuple[int, str]:
-        """Find a receptacle by name; return an error message with it unless the agent is there."""
+    def _reachable(self, name: str) -> int:
         place = self.room.by_name.get(name, NOWHERE)
         if place == NOWHERE or self.room.receptacles[place].point == NOWHERE:
-            return NOWHERE, f"there is no {name} in this room"
-        return place, "" if self.here(place) else f"you are not at the {name}"
+            raise _RefusedError(f"there is no {name} in this room")
+        return place
 
-    def _holding(self, name: str) -> tuple[int, str]:
+    def _place_here(self, name: str) -> int:
+        place = self._reachable(name)
+        if not self.here(place):
+            raise _RefusedError(f"you are not at the {name}")
+        return place
+
+    def _open_place(self, name: str) -> int:
+        place = self._place_here(name)
+        if not self.accessible(place):
+            raise _RefusedError(f"the {name} is closed")
+        return place
+
+    def _holding(self, name: str) -> int:
         thing = self.room.thing_by_name.get(name, NOWHERE)
-        return thing, "" if thing == self.held != NOWHERE else f"you do not hold the {name}"
+        if thing == NOWHERE or thing != self.held:
+            raise _RefusedError(f"you do not hold the {name}")
+        return thing
 
-    def _go(self, name: str, _: str) -> str:
-        place, error = self._receptacle(name)
-        if place == NOWHERE:
-            return error
-        if not error:
-            return f"you are at the {name} already"
+    def _go(self, name: str, _: str) -> None:
+        place = self._reachable(name)
+        if self.here(place):
+            raise _RefusedError(f"you are at the {name} already")
         self.at = self.room.receptacles[place].point
         self._see(place)
-        return ""
 
     def _see(self, receptacle: int) -> None:
         if self.accessible(receptacle):
             self.seen.add(receptacle)
 
-    def _open(self, name: str, _: str) -> str:
-        place, error = self._receptacle(name)
-        if error:
-            return error
+    def _open(self, name: str, _: str) -> None:
+        place = self._place_here(name)
         if not self.room.receptacles[place].openable:
-            return f"the {name} cannot be opened"
+            raise _RefusedError(f"the {name} cannot be opened")
         if place in self.opened:
-            return f"the {name} is open already"
+            raise _RefusedError(f"the {name} is open already")
         self.opened.add(place)
         self.seen.add(place)
-        return ""
 
-    def _close(self, name: str, _: str) -> str:
-        place, error = self._receptacle(name)
-        if error:
-            return error
+    def _close(self, name: str, _: str) -> None:
+        place = self._place_here(name)
         if place not in self.opened or not self.room.receptacles[place].openable:
-            return f"the {name} is not open"
+            raise _RefusedError(f"the {name} is not open")
         self.opened.discard(place)
-        return ""
 
-    def _take(self, name: str, source: str) -> str:
-        place, error = self._receptacle(source)
-        if error:
-            return error
-        if not self.accessible(place):
-            return f"the {source} is closed"
+    def _take(self, name: str, source: str) -> None:
+        place = self._open_place(source)
         thing = self.room.thing_by_name.get(name, NOWHERE)
         if thing not in self.contents[place]:
-            return f"there is no {name} in the {source}"
+            raise _RefusedError(f"there is no {name} in the {source}")
         if self.held != NOWHERE:
-            return f"you hold the {self.room.things[self.held].name}: put it down first"
+            raise _RefusedError(f"you hold the {self.room.things[self.held].name}: put it down first")
         if not self.room.can(thing, "pickupable"):
-            return f"the {name} cannot be taken"
+            raise _RefusedError(f"the {name} cannot be taken")
         self.contents[place].remove(thing)
         self.held = thing
         self.handled.add(thing)
         self.laid.discard((thing, self.at))
         self.left.add((thing, place))
-        return ""
 
-    def _move(self, name: str, target: str) -> str:
-        thing, error = self._holding(name)
-        if error:
-            return error
-        place, error = self._receptacle(target)
-        if error:
-            return error
-        if not self.accessible(place):
-            return f"the {target} is closed"
+    def _move(self, name: str, target: str) -> None:
+        thing, place = self._holding(name), self._open_place(target)
         if not self.room.takes(place, self.room.things[thing].kind):
-            return f"a {self.room.things[thing].kind} does not go there"
+            raise _RefusedError(f"a {self.room.things[thing].kind} does not go there")
         if thing not in self.contents[place]:
             self.contents[place].append(thing)
             self.contents[place].sort()
         self.held = NOWHERE
         self.laid.add((thing, self.at))
         self.left.discard((thing, place))
-        return ""
 
-    def _treat(self, verb: str, name: str, station: str) -> str:
-        thing, error = self._holding(name)
-        if error:
-            return error
-        place, error = self._receptacle(station)
-        if error:
-            return error
+    def _treat(self, verb: str, name: str, station: str) -> None:
+        thing, place = self._holding(name), self._place_here(station)
         if self.room.receptacles[place].kind != STATIONS[verb] or not self.room.can(thing, ABLE[verb]):
-            return f"you cannot {verb} the {name} with the {station}"
+            raise _RefusedError(f"you cannot {verb} the {name} with the {station}")
         if verb == "clean":
             self.clean.add(thing)
-            return ""
+            return
         gained, lost = (self.hot, self.cool) if verb == "heat" else (self.cool, self.hot)
         gained.add(thing)
         if "one_temperature" in self.quirks:
             lost.discard(thing)
-        return ""
 
-    def _clean(self, name: str, station: str) -> str:
-        return self._treat("clean", name, station)
-
-    def _heat(self, name: str, station: str) -> str:
-        return self._treat("heat", name, station)
-
-    def _cool(self, name: str, station: str) -> str:
-        return self._treat("cool", name, station)
-
-    def _use(self, name: str, _: str) -> str:
+    def _use(self, name: str, _: str) -> None:
         thing = self.room.thing_by_name.get(name, NOWHERE)
         if not any(thing in self.contents[r] for r in self.room.at_point[self.at]):
-            return f"there is no {name} here"
+            raise _RefusedError(f"there is no {name} here")
         if not self.room.can(thing, "toggleable"):
-            return f"the {name} cannot be used"
+            raise _RefusedError(f"the {name} cannot be used")
         if thing in self.lit and "lamps_stay_on" not in self.quirks:
             self.lit.discard(thing)
         else:
             self.lit.add(thing)
-        return ""
 
-    def _slice(self, name: str, knife: str) -> str:
-        tool, error = self._holding(knife)
-        if error:
-            return error
+    def _slice(self, name: str, knife: str) -> None:
+        tool = self._holding(knife)
         thing = self.room.thing_by_name.get(name, NOWHERE)
         if (thing, self.at) not in self.laid:
-            return f"you have put no {name} down here"
+            raise _RefusedError(f"you have put no {name} down here")
         if self.room.things[tool].kind not in KNIVES or not self.room.can(thing, "sliceable"):
-            return f"you cannot slice the {name} with the {knife}"
+            raise _RefusedError(f"you cannot slice the {name} with the {knife}")
         self.sliced.add(thing)
-        return ""
 
-    def _examine(self, name: str, _: str) -> str:
+    def _examine(self, name: str, _: str) -> None:
         if name in self.room.by_name:
-            place, error = self._receptacle(name)
-            if not error:
-                self._see(place)
-            return error
+            self._see(self._place_here(name))
+            return
         thing = self.room.thing_by_name.get(name, NOWHERE)
-        if thing != NOWHERE and (thing == self.held or self._in_view(thing)):
-            return ""
-        return f"you neither hold nor see a {name} here" if name else "examine what?"
+        if thing == NOWHERE or (thing != self.held and not self._in_view(thing)):
+            raise _RefusedError(f"you neither hold nor see a {name} here" if name else "examine what?")
 
     def _in_view(self, thing: int) -> bool:
         return "examine_held_only" not in self.quirks and thing in self.visible()
 
-    def _nothing(self, _: str, __: str) -> str:
-        return ""
+    def _nothing(self, _: str, __: str) -> None:
+        pass
 
-    def _look(self, _: str, __: str) -> str:
+    def _look(self, _: str, __: str) -> None:
         if "blind_look" not in self.quirks:
             for r in self.room.at_point[self.at]:
                 self._see(r)
-        return ""
 
     # ---- snapshots ------------------------------------------------------------------------------------------------
 
@@ -322,15 +298,15 @@ def _pairs(values: object, first: int, second: int) -> set[tuple[int, int]]:
     return set(pairs)
 
 
-_RULES: Mapping[str, Callable[[House, str, str], str]] = {
+_RULES: Mapping[str, Callable[[House, str, str], None]] = {
     "go": House._go,
     "open": House._open,
     "close": House._close,
     "take": House._take,
     "move": House._move,
-    "clean": House._clean,
-    "heat": House._heat,
-    "cool": House._cool,
+    "clean": lambda house, name, station: house._treat("clean", name, station),
+    "heat": lambda house, name, station: house._treat("heat", name, station),
+    "cool": lambda house, name, station: house._treat("cool", name, station),
     "use": House._use,
     "slice": House._slice,
     "examine": House._examine,

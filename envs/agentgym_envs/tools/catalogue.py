@@ -11,7 +11,7 @@ from functools import cache, lru_cache
 from typing import Any
 
 from agentgym_envs.tools.changes import CHANGES
-from agentgym_envs.tools.lookups import LOOKUPS, query
+from agentgym_envs.tools.lookups import LOOKUPS, query_row
 from agentgym_envs.tools.themes import THEMES, Theme
 from agentgym_envs.tools.tool import Answer, Parameter, Run, Tool, ToolError
 
@@ -64,10 +64,10 @@ def _themed_tools(theme: Theme, attribute: str) -> tuple[Tool, ...]:
 
     def bound(sql: str) -> Run:
         def run(connection: sqlite3.Connection, values: Mapping[str, Any]) -> Answer:
-            rows = query(connection, sql, {"theme": noun, "attribute": attribute, **values})
-            if not rows:
-                raise ToolError(f"There is no {noun} {values['name']}.")
-            return {column if key == "value" else key: value for key, value in rows[0].items()}
+            row = query_row(
+                connection, sql, {"theme": noun, "attribute": attribute, **values}, f"There is no {noun} {{name}}."
+            )
+            return {column if key == "value" else key: value for key, value in row.items()}
 
         return run
 

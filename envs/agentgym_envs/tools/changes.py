@@ -8,7 +8,7 @@ from datetime import date, timedelta
 from typing import Any
 
 from agentgym_envs.tools.database import clock
-from agentgym_envs.tools.lookups import parameters_of, query
+from agentgym_envs.tools.lookups import parameters_of, query, query_row
 from agentgym_envs.tools.tool import Answer, Run, Tool, ToolError
 from agentgym_envs.tools.words import CARRIERS, ROOMS
 
@@ -20,28 +20,20 @@ _ORDER = (
 
 
 def _event(connection: sqlite3.Connection, values: Mapping[str, Any]) -> dict[str, Any]:
-    rows = query(connection, _EVENT, values)
-    if not rows:
-        raise ToolError(f"There is no event {values['event_id']}.")
-    return rows[0]
+    return query_row(connection, _EVENT, values, "There is no event {event_id}.")
 
 
 def _order(connection: sqlite3.Connection, values: Mapping[str, Any], status: str, verb: str) -> dict[str, Any]:
     """Read the order to change; ToolError if its status forbids the change."""
-    rows = query(connection, _ORDER, values)
-    if not rows:
-        raise ToolError(f"There is no order {values['order_id']}.")
-    order = rows[0]
+    order = query_row(connection, _ORDER, values, "There is no order {order_id}.")
     if order["status"] != status:
         raise ToolError(f"Order {values['order_id']} is {order['status']}: only one that is {status} can be {verb}.")
     return order
 
 
 def _city(connection: sqlite3.Connection, values: Mapping[str, Any]) -> dict[str, Any]:
-    rows = query(connection, "SELECT city, country, elevation_m FROM places WHERE city = :city", values)
-    if not rows:
-        raise ToolError(f"There is no city {values['city']}.")
-    return rows[0]
+    sql = "SELECT city, country, elevation_m FROM places WHERE city = :city"
+    return query_row(connection, sql, values, "There is no city {city}.")
 
 
 def _ends(start: str, minutes: int) -> str:
@@ -146,10 +138,8 @@ def _change_quantity(connection: sqlite3.Connection, values: Mapping[str, Any]) 
 
 def _place_order(connection: sqlite3.Connection, values: Mapping[str, Any]) -> Answer:
     place = _city(connection, values)
-    rows = query(connection, "SELECT price, stock FROM products WHERE product_id = :product_id", values)
-    if not rows:
-        raise ToolError(f"There is no product {values['product_id']}.")
-    product = rows[0]
+    sql = "SELECT price, stock FROM products WHERE product_id = :product_id"
+    product = query_row(connection, sql, values, "There is no product {product_id}.")
     if values["quantity"] > product["stock"]:
         raise ToolError(f"Only {product['stock']} pieces of product {values['product_id']} are in stock.")
     carrier = _pick(CARRIERS, values["product_id"], place["city"], values["quantity"])

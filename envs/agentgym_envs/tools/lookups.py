@@ -50,14 +50,19 @@ def query(connection: sqlite3.Connection, sql: str, values: Mapping[str, Any]) -
     return [dict(zip(keys, row, strict=True)) for row in rows]
 
 
+def query_row(connection: sqlite3.Connection, sql: str, values: Mapping[str, Any], missing: str) -> dict[str, Any]:
+    """Run a statement; return its first row, or raise ToolError with the message `missing`, filled in."""
+    rows = query(connection, sql, values)
+    if not rows:
+        raise ToolError(missing.format(**values))
+    return rows[0]
+
+
 def _one(name: str, purpose: str, parameters: str, sql: str, missing: str, twins: str = "") -> Tool:
     """Make a tool that answers with the one row of a statement."""
 
     def run(connection: sqlite3.Connection, values: Mapping[str, Any]) -> Answer:
-        rows = query(connection, sql, values)
-        if not rows:
-            raise ToolError(missing.format(**values))
-        return rows[0]
+        return query_row(connection, sql, values, missing)
 
     return Tool(name, purpose, parameters_of(parameters), run, twins=tuple(twins.split()))
 
