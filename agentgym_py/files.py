@@ -186,5 +186,5 @@ def new_folder(path: str | Path) -> Path:
 
 
 def _only_begun(names: Sequence[str]) -> bool:
-    """Whether these are the files that an interrupted `RunFolder.started` leaves."""
+    """Whether these are the files that an interrupted `RunFolder.start` leaves."""
     return LOCK in names and all(name == PROVENANCE or name.startswith(".") for name in names)

@@ -190,7 +190,9 @@ def compare_algorithms(algorithms: Sequence[Algorithm]) -> AlgorithmComparison:
         for run in algorithm.runs:
             digest = run.manifest["agent"]["policy_digest"]
             if digest is not None and names.setdefault(digest, run.name) != run.name:
-                raise ConfigError(f"{names[digest]} and {run.name} are of the same weights: not two training seeds")
+                raise ConfigError(
+                    f"{names[digest]} and {run.name} have the same weights, so they are not two training seeds"
+                )
     scores = {algorithm.name: algorithm.scores for algorithm in algorithms}
     pairs = [
         Improvement(first, second, improvement_probability(scores[first], scores[second]))
@@ -210,7 +212,7 @@ def _success_by_env(run: Entrant) -> list[float]:
 
 def _require_distinct(names: Sequence[str]) -> None:
     if len(names) < 2:
-        raise ConfigError("two evaluations at least are needed for a comparison")
+        raise ConfigError("a comparison needs at least two evaluations")
     paths = [str(Path(name).absolute()) for name in names]
     if repeated := next((name for i, name in enumerate(names) if paths[i] in paths[:i]), None):
         raise ConfigError(f"{repeated} is given twice")
@@ -242,7 +244,7 @@ def tables(comparison: Comparison | AlgorithmComparison) -> tuple[str, list[Tabl
         "stratified bootstrap intervals."
     ]
     if any(mean.n < MIN_SEEDS for mean in comparison.means):
-        notes.append(f"Fewer than {MIN_SEEDS} training seeds: no ground for a claim about an algorithm.")
+        notes.append(f"Fewer than {MIN_SEEDS} training seeds: too few for a claim about an algorithm.")
     return title, [
         (("algorithm", "seeds", "success, interquartile mean [95 %]"), means),
         (("a run of the one beats one of the other", "probability [95 %]"), pairs),

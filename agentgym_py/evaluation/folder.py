@@ -146,7 +146,7 @@ class EvalFolder(JsonFolder):
     def recording(self, manifest: Mapping[str, Any]) -> Iterator[list[Trajectory]]:
         """Lock the folder and start or resume the evaluation; gives the episodes that it holds.
 
-        The last episodes are dropped, to be played again, as far as an infrastructure failure ended them.
+        Final episodes that an infrastructure failure ended are dropped and collected again.
 
         Raises:
             RunError: the folder holds another evaluation; the message lists the differences.

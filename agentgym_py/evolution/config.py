@@ -110,31 +110,27 @@ def require_compatible(config: EvolveConfig, trainer: Trainer | OnPolicyTrainer,
     require_several_processes(trainer)
     if not isinstance(trainer, OnPolicyTrainer):
         if config.reward_model is not None:
-            raise ConfigError(
-                "reward_model is for a trainer that plays itself; this one learns from what select leaves"
-            )
+            raise ConfigError("reward_model needs an on-policy trainer; this one learns from selected trajectories")
         return
     if (config.merge, config.restart) != ("last", "previous"):
         raise ConfigError(
-            "this trainer plays itself, from the last round's agent and on no older data: merge must be last, restart "
-            f"previous, got {config.merge} and {config.restart}"
+            "merge must be last and restart previous, because an on-policy trainer continues the last round's agent on "
+            f"new data; got {config.merge} and {config.restart}"
         )
     if config.forks:
-        raise ConfigError("forks are for a trainer that learns from what was stored; grpo has branches of its own")
+        raise ConfigError("forks needs an offline trainer; grpo has a setting branches instead")
     if not config.temperature:
-        raise ConfigError("this trainer plays itself, and learns nothing at temperature 0: all attempts are the same")
+        raise ConfigError("temperature must be above 0 for an on-policy trainer, because equal attempts teach nothing")
     if not isinstance(trainer, PlanChecks):
         return
     if config.reward_model is not None and not trainer.uses_reward:
-        raise ConfigError(
-            "reward_model scores what is returned, and the trainer, as it is set, compares by something else"
-        )
+        raise ConfigError("reward_model needs a trainer that learns from returns; this one's settings ignore them")
     if config.rounds:
         trainer.check_round(envs * config.explore_tasks * config.attempts)
 
 
 def require_reachable(config: EvolveConfig, trainer: Trainer | OnPolicyTrainer, envs: Sequence[EnvSpec]) -> None:
-    """Raise ConfigError if no episode of any env can pass `select`, as far as the envs declare a largest return."""
+    """Raise ConfigError if no episode of any env can pass `select`, if the envs declare their largest returns."""
     if isinstance(trainer, OnPolicyTrainer) or not config.rounds:
         return
     max_returns = {spec.name: _max_return(spec) for spec in envs}
@@ -154,7 +150,7 @@ def require_cloner(config: EvolveConfig, trainer: Trainer | OnPolicyTrainer, clo
     """Raise ConfigError if no trainer can make Agent_v0 of the expert's episodes."""
     if config.expert_tasks and cloner is None and isinstance(trainer, OnPolicyTrainer):
         raise ConfigError(
-            f"{type(trainer).__name__} plays itself, and there is no cloner to make Agent_v0 of the expert's episodes: "
+            f"{type(trainer).__name__} is an on-policy trainer without a cloner that makes Agent_v0 of demonstrations: "
             "set expert_tasks 0, or declare one (TrainerInfo(warm_start='filtered_bc'); in Python "
             "Evolution(cloner=...))"
         )

@@ -206,7 +206,7 @@ class Evolution:
         except NothingToTrainOnError as error:
             if not self.config.allow_empty:
                 raise NothingToTrainOnError(
-                    f"round {number}: {error} ({self._path(number, 'trajectories')} holds what was played); "
+                    f"round {number}: {error} ({self._path(number, 'trajectories')} holds the episodes); "
                     "try a higher --temperature, more --explore_tasks or --allow_empty"
                 ) from error
             log.warning("round %d: %s", number, error)
@@ -231,7 +231,7 @@ class Evolution:
             if not self.config.allow_empty or not number:
                 raise NothingToTrainOnError(
                     f"round {number} selected no trajectory ({self.folder.round(number) / 'trajectories.jsonl'} holds "
-                    "what was explored); try a lower --select.threshold, more --attempts, "
+                    "the explored episodes); try a lower --select.threshold, more --attempts, "
                     "another --temperature or --allow_empty"
                 )
             return self._load_agent(number - 1), None
@@ -268,7 +268,7 @@ class Evolution:
     def _offline_trainer(self, number: int) -> Trainer:
         trainer = self.trainer if number or self.cloner is None else self.cloner
         if isinstance(trainer, OnPolicyTrainer):
-            raise ConfigError("this trainer plays itself: Agent_v0 needs a cloner")
+            raise ConfigError("an on-policy trainer needs a cloner to make Agent_v0")
         return trainer
 
     def _training_data(self, number: int, selected: Sequence[Trajectory]) -> list[Trajectory]:

@@ -225,13 +225,13 @@ def round_cells(number: int, metrics: Mapping[str, Any]) -> list[str]:
 
 
 def selection_line(metrics: Mapping[str, Any]) -> str:
-    """Say who explored, what was kept, dropped, trained on and given up, and the valid success rate.
+    """Summarise who explored, what was selected, dropped, trained on and given up, and valid success.
 
     Valid success says if the tasks are few, and shows each environment if there are several.
     """
     training, valid, selection = metrics["training"], metrics["valid"], metrics["selection"]
     player = f"{metrics['player']}: " if "player" in metrics else ""  # older versions did not record it
-    text = player + selection["line"] if selection["kept"] or selection["dropped"] else "nobody played"
+    text = player + selection["line"] if selection["kept"] or selection["dropped"] else "no episodes"
     text += f"; trained on {training['trajectories']} in all" if training else "; not trained"
     if training and (dropped := training.get("dropped")):
         text += f", left out: {', '.join(f'{number} {why}' for why, number in dropped.items())}"

@@ -259,7 +259,7 @@ def test_what_cannot_be_compared_is_one_line(agentgym: Run) -> None:
     for argv, said in (
         (("a", "nowhere"), "nowhere holds no finished evaluation"),
         (("a", "b"), "a and b cannot be compared: AgentCalculator-v0's tasks: 4, not 3, with 3 in both"),
-        (("a",), "two evaluations at least"),
+        (("a",), "at least two evaluations"),
         (("a", "a/"), "a/ is given twice"),
         (("a", "b", "--json", "--latex"), "--latex or --json, not both"),
         ((), "FOLDER is missing: agentgym compare FOLDER ..."),

@@ -172,7 +172,7 @@ def test_help_and_lists_load_no_torch() -> None:
         (["evolve", "extra"], "'extra': no argument is expected here"),
         (
             ["evolve", "--trainer", "ppo", "--restart", "base"],
-            "restart previous, got last and base",
+            "new data; got last and base",
         ),
         (["collect"], "--out FILE.jsonl is needed"),
         (["collect", "--out", "x.jsonl", "--agent", "exprt"], "No agent 'exprt' is installed. Did you mean 'expert'?"),

@@ -388,10 +388,10 @@ def test_a_reward_model_is_the_reward_of_a_trainer_that_plays_itself(tiny_policy
         [0.0] * (len(each.steps) - 1) + [each.reward] for each in got
     ]
     assert [each.reward for each in stored] != [each.reward for each in got]
-    with pytest.raises(ConfigError, match="reward_model is for a trainer that plays itself"):
+    with pytest.raises(ConfigError, match="reward_model needs an on-policy trainer"):
         evolution(tmp_path / "other", tiny_policy, config).run()
     for trainer in GRPO(reward="success"), ReverseCurriculum():
-        with pytest.raises(ConfigError, match="reward_model scores what is returned"):
+        with pytest.raises(ConfigError, match="reward_model needs a trainer that learns from returns"):
             evolution(tmp_path / "deaf", tiny_policy, config, trainer=trainer).run()
     text, file = '"max_position_embeddings": ', tmp_path / "judge" / "member_0" / "config.json"
     file.write_text(file.read_text().replace(f"{text}{tiny_policy.max_length}", f"{text}24"))

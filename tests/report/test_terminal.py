@@ -208,7 +208,7 @@ def test_a_round_in_which_nobody_played_says_so() -> None:
     empty = metrics(
         selection={"kept": 0, "dropped": {}, "line": "kept 0 of 0"}, training=None, player="the fair expert"
     )
-    assert selection_line(empty) == "nobody played; not trained" and round_cells(0, empty)[1] == "–"
+    assert selection_line(empty) == "no episodes; not trained" and round_cells(0, empty)[1] == "–"
 
 
 def test_numbers() -> None:
