@@ -24,7 +24,7 @@ from transformers.generation import ContinuousBatchingConfig
 
 from agentgym_py.agents import ModelAgent
 from agentgym_py.collection import Collector, PlayConfig, jobs_for
-from agentgym_py.engine import Batch, Generation, HFEngine, SamplingParams
+from agentgym_py.engine import Generation, GenerationBatch, HFEngine, SamplingParams
 from agentgym_py.env import EnvSpec
 from agentgym_py.policy import Policy
 
@@ -72,17 +72,17 @@ class TimedBatch(NamedTuple):
     """A batch and its timed engine."""
 
     engine: TimedBatches
-    batch: Batch
+    batch: GenerationBatch
 
     def add(self, key: Hashable, prompt: Sequence[int], seed: int) -> None:
         """Forward to the batch."""
         with self.engine.clock():
             self.batch.add(key, prompt, seed)
 
-    def ended(self) -> list[tuple[Hashable, Generation]]:
+    def take_ended(self) -> list[tuple[Hashable, Generation]]:
         """Forward to the batch."""
         with self.engine.clock():
-            return self.batch.ended()
+            return self.batch.take_ended()
 
 
 class Plain:
@@ -141,7 +141,7 @@ class Continuous(Plain):
         """Queue a prompt."""
         self.requests[self.manager.add_request(list(prompt), max_new_tokens=self.longest)] = key
 
-    def ended(self) -> list[tuple[Hashable, Generation]]:
+    def take_ended(self) -> list[tuple[Hashable, Generation]]:
         """Wait for the next reply."""
         while self.requests:
             result = self.manager.get_result(timeout=60)

@@ -71,7 +71,7 @@ class ModelAgent:
                     given_up.append((number, None))
             if given_up:
                 return given_up
-            ended = [(cast("int", number), out) for number, out in batch.ended()]
+            ended = [(cast("int", number), out) for number, out in batch.take_ended()]
             return [(number, self._record(live[number], prompts.pop(number), out)) for number, out in ended]
 
         return next_replies

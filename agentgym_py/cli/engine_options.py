@@ -67,9 +67,11 @@ class EngineOptions:
         if self.engine == "hf":
             return partial(self.make_engine, slots=slots)
         server = cast("ServerEngine", self.make_engine(base, slots))
-        if server.fixed:
-            raise UsageError(f"--engine server: the server cannot load new weights after a round: {server.fixed}")
-        return server.playing
+        if server.load_obstacle:
+            raise UsageError(
+                f"--engine server: the server cannot load new weights after a round: {server.load_obstacle}"
+            )
+        return server.for_policy
 
     def executor_for(self, policy: Policy, actors: int | None) -> Executor:
         """Return the executor; one process is enough with a server."""

@@ -23,10 +23,10 @@ _FAILURES = 3
 """After this many failed states in a row, the states of these episodes are given up."""
 
 
-def or_none(ask: Callable[[], T]) -> T | None:
-    """Return what `ask` returns, or None with a warning when the env fails."""
+def or_none(call: Callable[[], T]) -> T | None:
+    """Return the result of `call`, or None with a warning if the env fails."""
     try:
-        return ask()
+        return call()
     except Exception as error:
         if isinstance(error, AgentGymError) and not isinstance(error, InfrastructureError):
             raise
@@ -56,7 +56,7 @@ def snapshots_at(
     if places and not 0 <= places[0] <= places[-1] < len(trajectory.steps):
         raise SnapshotError(f"{trajectory.id} has {len(trajectory.steps)} steps: no state before {places}")
     spec = spec or trajectory.env_spec()
-    with nullcontext(pool) if pool else closing(EnvPool()) as own, own.lent(spec) as env:
+    with nullcontext(pool) if pool else closing(EnvPool()) as envs, envs.lent(spec) as env:
         return _replay_to(trajectory, places, env)
 
 
@@ -66,7 +66,7 @@ def _replay_to(trajectory: Trajectory, places: list[int], env: TextEnv) -> list[
     states = []
     for number, step in enumerate(trajectory.steps[: places[-1] + 1] if places else ()):
         if observation != step.observation:
-            raise SnapshotError(f"{trajectory.id}: step {number + 1} showed something else than it shows now")
+            raise SnapshotError(f"{trajectory.id}: the observation of step {number + 1} differs on replay")
         if number in places:
             done = trajectory.steps[:number]
             states.append(StateSnapshot(env.snapshot(), trajectory.rules, done, observation, env_seed))
@@ -84,7 +84,7 @@ def sample_states(
     Raises:
         SnapshotError: an env behaves differently on replay.
     """
-    places = [(n, at) for n, each in enumerate(episodes) if each.is_evidence for at in range(1, len(each.steps))]
+    places = [(n, at) for n, t in enumerate(episodes) if t.is_evidence for at in range(1, len(t.steps))]
     states, failures = list[StateSnapshot](), 0
     for n, at in rng.sample(places, len(places)):
         if len(states) == count or failures == _FAILURES:

@@ -47,8 +47,8 @@ def jobs_for(
         UnknownNameError: no such split.
     """
     require_split(split)
-    each = [envs] if isinstance(envs, (EnvSpec, str)) else envs
-    specs = [EnvSpec(env) if isinstance(env, str) else env for env in each]
+    listed = [envs] if isinstance(envs, EnvSpec | str) else envs
+    specs = [EnvSpec(env) if isinstance(env, str) else env for env in listed]
     return [Job(env, task, split, k) for task in tasks for env in specs for k in range(attempts)]
 
 

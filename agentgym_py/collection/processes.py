@@ -135,7 +135,7 @@ class Workers:
         torch = sys.modules.get("torch")
         threads = torch.get_num_threads() if torch and self.number == 1 else 1
         process = context.Process(target=_work, args=(theirs, beats, threads), daemon=True)
-        with _interrupts_held():
+        with _interrupts_blocked():
             process.start()
         theirs.close()
         return _Process(process, ours, beats)
@@ -151,7 +151,7 @@ def stream_near(
 
 
 @contextmanager
-def _interrupts_held() -> Iterator[None]:
+def _interrupts_blocked() -> Iterator[None]:
     """Start processes that never see Ctrl-C, which is for their parent."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:

@@ -1,4 +1,4 @@
-"""`replay`: run a stored trajectory again in its world and say whether it still holds."""
+"""Replay: run a stored trajectory again in its world and compare."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _FROM_AGENTTRAJ = (
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Where a replay first departs from what was stored."""
+    """The first difference between a replay and the stored trajectory."""
 
     step: int
-    """Number of the step, from 1, before which (`observation`) or in which it departs; 0 before the first."""
+    """Number of the step, from 1; 0 for differences before the first step."""
     what: str
     """`observation`, `reward`, `valid`, `return`, ..."""
     stored: Any
@@ -39,26 +39,26 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class ReplayResult:
-    """What came of one trajectory."""
+    """The result of replaying one trajectory."""
 
     id: str
     task_id: str
     steps: int
-    """Steps that agree."""
+    """Number of identical steps."""
     difference: Difference | None = None
     skipped: str | None = None
-    """Why it was not replayed: nothing can be said of it."""
+    """Why it was not replayed."""
 
     @property
     def holds(self) -> bool:
-        """Whether it was replayed, and all of it agrees."""
+        """Whether it was replayed without a difference."""
         return self.difference is None and self.skipped is None
 
 
 def replay(trajectory: Trajectory, env: TextEnv | None = None) -> ReplayResult:
-    """Do the stored replies again and compare all that a world says of them: everything but the token records.
+    """Replay the stored replies and compare everything except the token records.
 
-    `env` is a world to replay in; by default the one that the provenance names is made.
+    `env` is the world to replay in; by default the one that the provenance names.
     """
     if env is None:
         return next(replay_all([trajectory]))
@@ -68,22 +68,22 @@ def replay(trajectory: Trajectory, env: TextEnv | None = None) -> ReplayResult:
         observation, _ = env.reset(seed=trajectory.provenance.env_seed, options={"task": trajectory.task_id})
     except (AgentGymError, gymnasium.error.Error) as error:  # Gymnasium's: a seed below 0
         return _result(trajectory, 0, Difference(0, "task", trajectory.task_id, str(error)))
-    for done, difference in enumerate(_departures(trajectory, env, observation)):
+    for done, difference in enumerate(_differences(trajectory, env, observation)):
         if difference:
             return _result(trajectory, max(done - 1, 0), difference)
     return _result(trajectory, len(trajectory.steps))
 
 
 def replay_all(trajectories: Iterable[Trajectory]) -> Iterator[ReplayResult]:
-    """Replay one after another; each world is made once, and closed at the end."""
+    """Replay trajectories in order; each world is made once."""
     with closing(EnvPool()) as pool:
         for trajectory in trajectories:
             try:
                 spec = trajectory.env_spec()
                 env = pool.take(spec)
             except (AgentGymError, OSError) as error:
-                unsaid = trajectory.provenance.agent == AGENT
-                yield _result(trajectory, 0, skipped=_FROM_AGENTTRAJ if unsaid else str(error))
+                is_agenttraj = trajectory.provenance.agent == AGENT
+                yield _result(trajectory, 0, skipped=_FROM_AGENTTRAJ if is_agenttraj else str(error))
                 continue
             yield replay(trajectory, env)
             pool.give(spec, env)
@@ -95,8 +95,8 @@ def _result(
     return ReplayResult(trajectory.id, trajectory.task_id, steps, difference, skipped)
 
 
-def _departures(trajectory: Trajectory, env: TextEnv, observation: str) -> Iterator[Difference | None]:
-    """None for the opening and for each step that agrees; the difference where one does not."""
+def _differences(trajectory: Trajectory, env: TextEnv, observation: str) -> Iterator[Difference | None]:
+    """Yield the difference, or None, for the start, for each step and for the end."""
     task = env.current_task
     assert task is not None
     rules = env.rules.get(trajectory.provenance.prompt, trajectory.rules)
@@ -125,11 +125,11 @@ def _departures(trajectory: Trajectory, env: TextEnv, observation: str) -> Itera
             or _compare(number, "valid", step.valid, bool(info["valid_action"]))
         )
     last = len(trajectory.steps)
-    ended = None if trajectory.stop_reason is StopReason.GAVE_UP else trajectory.stop_reason
+    stop_reason = None if trajectory.stop_reason is StopReason.GAVE_UP else trajectory.stop_reason
     yield (
         _compare(last, "last observation", trajectory.final_observation, observation)
         or _compare(last, "success", trajectory.success, env.succeeded)
-        or _compare(last, "stop reason", ended, env.stop_reason)
+        or _compare(last, "stop reason", stop_reason, env.stop_reason)
         or _compare(last, "return", trajectory.reward, total)
     )
 
@@ -142,5 +142,5 @@ def _same(stored: Any, replayed: Any) -> bool:
     if isinstance(stored, float) and isinstance(replayed, float):
         return math.isclose(stored, replayed, rel_tol=1e-9, abs_tol=1e-12)
     if isinstance(stored, Mapping) and isinstance(replayed, Mapping):
-        return stored.keys() == replayed.keys() and all(_same(each, replayed[name]) for name, each in stored.items())
+        return stored.keys() == replayed.keys() and all(_same(value, replayed[name]) for name, value in stored.items())
     return bool(stored == replayed)

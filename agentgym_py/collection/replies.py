@@ -29,7 +29,7 @@ class Replies(Protocol):
         ...
 
     def close(self) -> None:
-        """Cancel what is still asked for."""
+        """Cancel pending requests."""
         ...
 
 
@@ -93,24 +93,24 @@ class _AsyncReplies:
 
     def __init__(self, agent: AsyncAgent) -> None:
         self._agent = agent
-        self._asked: dict[int, Future[AgentReply | None]] = {}
+        self._requests: dict[int, Future[AgentReply | None]] = {}
 
     def wait(self, live: Live, envs: Collection[Future[Any]] = (), patience: float | None = None) -> bool:
-        """Ask for what is not yet asked for; wait for a reply or an env."""
+        """Send a request for each new episode; wait for a reply or an env."""
         for index, episode in live.items():
-            if index not in self._asked:
-                self._asked[index] = asyncio.run_coroutine_threadsafe(self._agent.areply(episode), event_loop())
-        wait([*self._asked.values(), *envs], patience, FIRST_COMPLETED)
+            if index not in self._requests:
+                self._requests[index] = asyncio.run_coroutine_threadsafe(self._agent.areply(episode), event_loop())
+        wait([*self._requests.values(), *envs], patience, FIRST_COMPLETED)
         return True
 
     def get(self, live: Live) -> Iterable[tuple[int, Reply]]:
         """Return the replies that have arrived."""
-        arrived = [index for index, future in self._asked.items() if future.done()]
-        return [(index, _result(self._asked.pop(index))) for index in arrived]
+        arrived = [index for index, future in self._requests.items() if future.done()]
+        return [(index, _result(self._requests.pop(index))) for index in arrived]
 
     def close(self) -> None:
         """Cancel the requests."""
-        for future in self._asked.values():
+        for future in self._requests.values():
             future.cancel()
 
 

@@ -112,8 +112,8 @@ class Rollouts:
         Raises:
             SnapshotError: an env behaves differently on replay.
         """
-        whole, before = size * (1 + branches), len(self.episodes)
-        jobs = self.jobs(min(tasks, self.remaining // whole), whole)
+        per_task, before = size * (1 + branches), len(self.episodes)
+        jobs = self.jobs(min(tasks, self.remaining // per_task), per_task)
         trunks = self.continue_from(jobs, [None] * len(jobs), size)
         episodes = self.episodes[before:]  # with the env's own rewards
         starts = distributed.on_rank_zero(
@@ -163,7 +163,7 @@ class Rollouts:
         episodes = self.play(attempts)
         groups = [episodes[at : at + size] for at in range(0, len(episodes), size)]
         for job, start, group in zip(jobs, starts, groups, strict=True):
-            if start is None and len({(each.rules, each.steps[0].observation) for each in group if each.steps}) > 1:
+            if start is None and len({(t.rules, t.steps[0].observation) for t in group if t.steps}) > 1:
                 raise SnapshotError(f"{job.env.name}: two attempts at {job.task!r} did not start alike")
         return groups
 
@@ -174,11 +174,11 @@ class Rollouts:
         return self._scored(episodes) if scored else episodes
 
     def _scored(self, episodes: list[Trajectory]) -> list[Trajectory]:
-        sound = [each for each in episodes if each.steps and each.is_evidence]
-        if self.scorer is None or not sound:
+        evidence = [t for t in episodes if t.steps and t.is_evidence]
+        if self.scorer is None or not evidence:
             return episodes
-        scores = dict(zip(map(id, sound), distributed.on_rank_zero(self.scorer, sound), strict=True))
-        return [with_score(each, scores[id(each)]) if id(each) in scores else each for each in episodes]
+        scores = dict(zip(map(id, evidence), distributed.on_rank_zero(self.scorer, evidence), strict=True))
+        return [with_score(t, scores[id(t)]) if id(t) in scores else t for t in episodes]
 
     def collector(self, agent: Agent) -> Collector:
         """Return a collector for another agent with the same settings; its episodes do not count."""

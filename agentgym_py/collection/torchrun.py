@@ -45,12 +45,12 @@ class Ranks:
             WorkerError: another process is gone.
         """
         share = deal(jobs, self.number)[rank()]
-        own = []
+        results = []
         for at, trajectory in stream_near(
             agent, config.per_process(self.number), [job for _, job in share], self._beside
         ):
-            own.append((share[at][0], trajectory))
-            yield own[-1]
-        for number, others in enumerate(gather(own)):
+            results.append((share[at][0], trajectory))
+            yield results[-1]
+        for number, trajectories in enumerate(gather(results)):
             if number != rank():
-                yield from others
+                yield from trajectories

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from agentgym_py.engine.base import Batch, BatchEngine, Engine, Generation, RemoteEngine, ServerKind
+from agentgym_py.engine.base import BatchEngine, Engine, Generation, GenerationBatch, RemoteEngine, ServerKind
 from agentgym_py.engine.sampling import SamplingParams
 
 if TYPE_CHECKING:
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from agentgym_py.engine.server import ServerEngine
 
 __all__ = [
-    "Batch",
     "BatchEngine",
     "Engine",
     "Generation",
+    "GenerationBatch",
     "HFEngine",
     "RemoteEngine",
     "SamplingParams",

@@ -48,14 +48,14 @@ class Engine(Protocol):
         ...
 
 
-class Batch(Protocol):
+class GenerationBatch(Protocol):
     """Replies in progress; each is returned as soon as it ends."""
 
     def add(self, key: Hashable, prompt: Sequence[int], seed: int) -> None:
         """Add a prompt to be answered."""
         ...
 
-    def ended(self) -> list[tuple[Hashable, Generation]]:
+    def take_ended(self) -> list[tuple[Hashable, Generation]]:
         """Return some of the ended replies, by key; an empty list if no prompt is open."""
         ...
 
@@ -64,7 +64,7 @@ class Batch(Protocol):
 class BatchEngine(Protocol):
     """An `Engine` whose batches accept prompts while it generates."""
 
-    def batch(self, params: SamplingParams) -> Batch:
+    def batch(self, params: SamplingParams) -> GenerationBatch:
         """Return an empty batch."""
         ...
 

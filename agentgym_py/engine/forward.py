@@ -27,7 +27,7 @@ _SMALL = 32_000_000
 
 
 def forward_of(model: Any) -> Forward:
-    """Pick the fastest forward that fits a model. Models whose attention does not fit the slot cache are refused."""
+    """Return the fastest forward for a model; raise PolicyError if its attention does not fit the slot cache."""
     _require_standard_attention(model)
     return FusedLlama(model) if FusedLlama.fits(model) else HuggingFaceForward(model)
 
@@ -86,9 +86,9 @@ def _slot_attention(
 
 
 def _configs(model: Any) -> list[Any]:
-    """Every configuration from which a module of the model takes its attention."""
-    found = {id(config): config for module in model.modules() if (config := getattr(module, "config", None))}
-    return [config for config in found.values() if hasattr(config, "_attn_implementation")]
+    """Return every configuration that determines the attention of a module."""
+    configs = {id(config): config for module in model.modules() if (config := getattr(module, "config", None))}
+    return [config for config in configs.values() if hasattr(config, "_attn_implementation")]
 
 
 def _require_standard_attention(model: Any) -> None:
@@ -97,9 +97,9 @@ def _require_standard_attention(model: Any) -> None:
     name = type(base).__name__
     kinds = set(getattr(config, "layer_types", None) or ["full_attention"])
     if kinds != {"full_attention"} or getattr(config, "sliding_window", None):
-        raise PolicyError(f"HFEngine keeps full attention only; {name} has other layers or a sliding window")
+        raise PolicyError(f"HFEngine supports full attention only; {name} has other layers or a sliding window")
     if not getattr(base, "_supports_attention_backend", False):
-        raise PolicyError(f"HFEngine leads attention through transformers' attention interface; {name} has none")
+        raise PolicyError(f"HFEngine needs a model with transformers' attention interface; {name} has none")
 
 
 # ---- small Llamas ----------------------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from agentgym_py.engine.base import Generation
 from agentgym_py.engine.cache_slots import Ids, SlotBook, common_prefix
 from agentgym_py.engine.decoding import draw
 from agentgym_py.engine.forward import forward_of
-from agentgym_py.engine.kvcache import CausalBand, DecodePlan, Move, PrefillPlan, Segment, SlotCache, attended
+from agentgym_py.engine.kvcache import CausalBand, DecodePlan, Move, PrefillPlan, Segment, SlotCache, positions_read
 from agentgym_py.engine.sampling import SamplingParams
 from agentgym_py.errors import ConfigError, NonFiniteError, PolicyError
 from agentgym_py.policy import Policy
@@ -32,10 +32,9 @@ from agentgym_py.policy import Policy
 _WORTH_WAITING = 32
 """A prompt waits for another one if they share at least this many more tokens than it shares with any slot."""
 _WORTH_SORTING = 1.15
-"""Rows are sorted by length if attention would otherwise read this many times more."""
+"""Rows are sorted by length if attention would otherwise read more by this factor."""
 _SHARE = 8
-"""Share of the replies in progress that must end before new prompts join, because a prefill costs a forward pass too.
-"""
+"""New prompts join when one of this many replies in progress has ended, because a prefill costs a forward pass."""
 
 Floats = npt.NDArray[np.float64]
 _INTEGERS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
@@ -43,7 +42,7 @@ _INTEGERS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """Tokens to compute before a row can be sampled."""
+    """Prompt tokens to compute before a row can be sampled."""
 
     row: int
     slot: int
@@ -59,7 +58,7 @@ class _Reply:
     prompt: Ids
     limit: int
     uniforms: Floats
-    """Random numbers for its tokens."""
+    """One random number per token."""
     ids: list[int] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
     ended: bool = False
@@ -92,7 +91,7 @@ class _Rows:
         return [b for b, reply in enumerate(self.replies) if not reply.ended]
 
     def choose(self, order: Sequence[int]) -> None:
-        """Keep these rows, in this order; their logits have been used."""
+        """Keep these rows, in this order; their logits have already been sampled."""
         self.replies = [self.replies[b] for b in order]
         self.uniforms, self.drawn = self.uniforms[order], self.drawn[order]
         self.positions, self.mask = self.positions[order], self.mask[order]
@@ -101,9 +100,8 @@ class _Rows:
 class HFEngine:
     """Batch all live episodes on one model.
 
-    A prompt needs no handle: its slot is found by its prefix. `slots` episodes are kept; further prompts wait for a
-    place. `prefill_tokens` bounds the prompt tokens computed in one forward pass. After the weights change, call
-    `sync`.
+    The slot of a prompt is found by its prefix. `slots` episodes are cached; further prompts wait for a place.
+    `prefill_tokens` bounds the prompt tokens of one forward pass. Call `sync` after the weights change.
     """
 
     def __init__(self, policy: Policy, slots: int = 64, *, prefill_tokens: int = 1024, seed: int = 0) -> None:
@@ -111,13 +109,13 @@ class HFEngine:
             raise ConfigError(f"slots and prefill_tokens must be at least 1, got {slots!r} and {prefill_tokens!r}")
         self.slots, self.prefill_tokens = slots, prefill_tokens
         self.prefilled = 0
-        """Prompt tokens computed so far, without those that the cache saved."""
+        """Number of prompt tokens computed so far; cached ones do not count."""
         self._seeds = np.random.default_rng(seed)
         self.sync(policy, 0)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Give another process the weights and an empty cache."""
-        return _remade, (self.policy, self.version, self.slots, self.prefill_tokens, self._seeds)
+        return _rebuild, (self.policy, self.version, self.slots, self.prefill_tokens, self._seeds)
 
     def sync(self, policy: Policy, version: int) -> None:
         """Use these weights from now on, and drop everything computed with the old ones."""
@@ -130,7 +128,7 @@ class HFEngine:
         self._band = CausalBand(self._model.dtype, self._device)
         self._cache = SlotCache(self.slots)
         self._book = SlotBook(self.slots)
-        self._owner: Batch | None = None
+        self._owner: HFBatch | None = None
 
     @property
     def digest(self) -> str:
@@ -151,20 +149,20 @@ class HFEngine:
         batch = self.batch(params)
         for i, (prompt, seed) in enumerate(zip(prompts, seeds, strict=True)):
             batch.add(i, prompt, seed)
-        found: dict[Hashable, Generation] = {}
-        while len(found) < len(prompts):
-            found.update(batch.ended())
-        return [found[i] for i in range(len(prompts))]
+        replies: dict[Hashable, Generation] = {}
+        while len(replies) < len(prompts):
+            replies.update(batch.take_ended())
+        return [replies[i] for i in range(len(prompts))]
 
-    def batch(self, params: SamplingParams) -> Batch:
-        """Return a batch that prompts can join at any time and leave as soon as they are answered."""
-        return Batch(self, params)
+    def batch(self, params: SamplingParams) -> HFBatch:
+        """Return a batch that prompts can join at any time and leave when answered."""
+        return HFBatch(self, params)
 
     def _require_synced(self) -> None:
         if self.policy.model is not self._model or _checksums(self._model) != self._weights:
             raise PolicyError("the policy's weights changed since the engine's last sync: call sync(policy, version)")
 
-    def _checked(self, prompt: Sequence[int]) -> Ids:
+    def _require_room(self, prompt: Sequence[int]) -> Ids:
         if not len(prompt):
             raise ConfigError("a prompt needs at least one token")
         if len(prompt) >= self.policy.max_length:
@@ -174,8 +172,8 @@ class HFEngine:
         return np.asarray(prompt, np.int64)
 
     @contextmanager
-    def _at_work(self) -> Iterator[None]:
-        """The model in inference mode; an interrupt drops what is half written."""
+    def _inference_mode(self) -> Iterator[None]:
+        """Run the model in inference mode; drop the cache after an error, because it may be half written."""
         was_training = self._model.training
         self._model.eval()
         try:
@@ -190,7 +188,7 @@ class HFEngine:
     # ---- prefill -----------------------------------------------------------------------------------------------------
 
     def _prefill(self, prompts: Sequence[Ids], seats: Sequence[int]) -> Tensor:
-        """Compute what the slots lack of the prompts; the logits after each prompt's last token, (B, V)."""
+        """Compute the prompt tokens that the slots lack; return the logits after each prompt's last token, (B, V)."""
         logits: dict[int, Tensor] = {}
         pending = list(range(len(prompts)))
         while pending:
@@ -198,20 +196,20 @@ class HFEngine:
             for pack in _packs(wave, self.prefill_tokens):
                 logits.update(zip((job.row for job in pack), self._compute(pack), strict=True))
             for job in wave:
-                self._book.held[job.slot] = prompts[job.row]
+                self._book.contents[job.slot] = prompts[job.row]
             computed = {job.row for job in wave}
             pending = [row for row in pending if row not in computed]
         return torch.stack([logits[row] for row in range(len(prompts))])
 
     def _wave(self, prompts: Sequence[Ids], seats: Sequence[int], pending: Sequence[int]) -> list[_Job]:
-        """The pending rows that gain nothing by waiting for another, with their shared prefixes copied in place."""
+        """Return jobs for the pending rows that need not wait for another, and copy their shared prefixes."""
         jobs: list[_Job] = []
         copies: list[Move] = []
         new: list[Ids] = []
         for row in pending:
             prompt, slot = prompts[row], seats[row]
-            start = min(common_prefix(self._book.held[slot], prompt), len(prompt) - 1)
-            if start < len(self._book.held[slot]) or not start:  # no continued episode
+            start = min(common_prefix(self._book.contents[slot], prompt), len(prompt) - 1)
+            if start < len(self._book.contents[slot]) or not start:  # not the next turn of an episode
                 source = self._book.source(prompt)
                 if any(common_prefix(other, prompt) >= source.length + _WORTH_WAITING for other in new):
                     continue
@@ -224,7 +222,7 @@ class HFEngine:
         return jobs
 
     def _compute(self, pack: Sequence[_Job]) -> Tensor:
-        """Compute packed new tokens; the logits after each job's last token, (jobs, V)."""
+        """Compute packed new tokens; return the logits after each job's last token, (jobs, V)."""
         ids_N = torch.from_numpy(np.concatenate([job.ids for job in pack])).to(self._device)
         self.prefilled += len(ids_N)
         segments = [Segment(job.slot, job.start, len(job.ids)) for job in pack]
@@ -234,20 +232,22 @@ class HFEngine:
     # ---- places ------------------------------------------------------------------------------------------------------
 
     def _to_front(self, seats: Sequence[int], lengths: Sequence[int]) -> list[int]:
-        """Move these slots to 0 … n-1, sorted by length if that pays; returns which of `seats` each of them was."""
+        """Move these slots to 0 … n-1, sorted by length if that pays; return the old position in `seats` of each."""
         n = len(seats)
         at = {slot: i for i, slot in enumerate(seats)}
         outside = [i for i, slot in enumerate(seats) if slot >= n]
         order = [at[slot] if slot in at else outside.pop() for slot in range(n)]
         by_length = sorted(range(n), key=lengths.__getitem__)
-        if attended([lengths[i] for i in order]) > _WORTH_SORTING * attended([lengths[i] for i in by_length]):
+        if positions_read([lengths[i] for i in order]) > _WORTH_SORTING * positions_read(
+            [lengths[i] for i in by_length]
+        ):
             order = by_length
         sources = [seats[i] for i in order]
         displaced = sorted(set(range(n)) - set(sources))
         vacated = sorted(set(sources) - set(range(n)))
         moves = [(s, t) for s, t in zip(sources + displaced, [*range(n), *vacated], strict=True) if s != t]
         if moves:
-            used = {slot: len(held) for slot, held in enumerate(self._book.held)} | dict(
+            used = {slot: len(ids) for slot, ids in enumerate(self._book.contents)} | dict(
                 zip(seats, lengths, strict=True)
             )
             self._cache.copy([Move(source, target, used[source]) for source, target in moves])
@@ -255,7 +255,7 @@ class HFEngine:
         return order
 
 
-class Batch:
+class HFBatch:
     """Replies in progress; each is returned as soon as it ends, and its place goes to the next prompt.
 
     A sync or an interrupt of the engine drops its content. An engine answers one batch at a time: two batches in turn
@@ -274,12 +274,12 @@ class Batch:
         Raises:
             ConfigError: it is empty, or fills the policy's context.
         """
-        ids = self._engine._checked(prompt)
+        ids = self._engine._require_room(prompt)
         limit = min(self._params.max_new_tokens, self._engine.policy.max_length - len(ids))
         draws = np.random.default_rng(seed).random(self._params.max_new_tokens)
         self._waiting.append(_Reply(key, ids, limit, draws))
 
-    def ended(self) -> list[tuple[Hashable, Generation]]:
+    def take_ended(self) -> list[tuple[Hashable, Generation]]:
         """Return ended replies by key, as soon as an eighth of those in progress has ended.
 
         Raises:
@@ -291,26 +291,26 @@ class Batch:
             engine._require_synced()
             self._book = engine._book
         elif engine._book is not self._book:
-            raise PolicyError("the engine was synced or interrupted while replies were in the making")
-        with engine._at_work():
+            raise PolicyError("the engine was synced or interrupted while replies were in progress")
+        with engine._inference_mode():
             if engine._owner is not self:
-                self._stand_up()
+                self._requeue_live()
                 engine._owner = self
-            self._sit_down()
+            self._fill_places()
             return [(reply.key, self._generation(reply)) for reply in self._decode()]
 
     def _generation(self, reply: _Reply) -> Generation:
         stopped = reply.ids[-1] == self._engine.policy.chat.end_of_turn
         return Generation(tuple(reply.ids), tuple(reply.logprobs), "stop" if stopped else "length")
 
-    def _stand_up(self) -> None:
+    def _requeue_live(self) -> None:
         """Requeue replies in progress whose slots another batch has used."""
         if self._rows:
             self._waiting.extendleft(reversed([self._rows.replies[b] for b in self._rows.live]))
             self._rows = None
 
-    def _sit_down(self) -> None:
-        """Give free places to waiting prompts, and compute what their slots lack."""
+    def _fill_places(self) -> None:
+        """Give free places to waiting prompts, and compute the tokens that their slots lack."""
         engine, rows = self._engine, self._rows
         live = rows.live if rows else []
         new = [self._waiting.popleft() for _ in range(min(len(self._waiting), engine.slots - len(live)))]
@@ -324,9 +324,9 @@ class Batch:
         if rows:
             logits = torch.cat([rows.logits[live], logits])
         order = engine._to_front([*live, *seats], [reply.length for reply in replies])
-        self._rows = self._seated([replies[i] for i in order], logits[order])
+        self._rows = self._make_rows([replies[i] for i in order], logits[order])
 
-    def _seated(self, replies: list[_Reply], logits: Tensor) -> _Rows:
+    def _make_rows(self, replies: list[_Reply], logits: Tensor) -> _Rows:
         model, device = self._engine._model, self._engine._device
         positions_B = torch.tensor([reply.length for reply in replies], device=device)
         drawn_B = torch.tensor([len(reply.ids) for reply in replies], device=device)
@@ -346,7 +346,7 @@ class Batch:
             tokens_B, logprobs_B = draw(rows.logits, uniforms_B, self._params)
             logprobs = logprobs_B.tolist()
             if not all(map(math.isfinite, logprobs)):
-                raise NonFiniteError(f"the model {engine.policy.name!r} says nan or infinity: its weights are spoilt")
+                raise NonFiniteError(f"the model {engine.policy.name!r} gives nan or infinity: its weights are damaged")
             ended += self._record(rows.replies, tokens_B.tolist(), logprobs)
             live = rows.live
             if not live:
@@ -375,11 +375,11 @@ class Batch:
             if token == end or len(reply.ids) == reply.limit:
                 reply.ended = True
                 ended.append(reply)
-                self._engine._book.held[slot] = reply.text[:-1]  # the last token was never computed
+                self._engine._book.contents[slot] = reply.text[:-1]  # the last token was never computed
         return ended
 
 
-def _remade(policy: Policy, version: int, slots: int, prefill_tokens: int, seeds: np.random.Generator) -> HFEngine:
+def _rebuild(policy: Policy, version: int, slots: int, prefill_tokens: int, seeds: np.random.Generator) -> HFEngine:
     engine = HFEngine(policy, slots, prefill_tokens=prefill_tokens)
     engine.version, engine._seeds = version, seeds
     return engine

@@ -57,7 +57,7 @@ class SlotCache:
         Copies go one after another through memory that stays in the processor's cache, five times as fast as by an
         index.
         """
-        steps = in_turn(moves)
+        steps = order_copies(moves)
         for tensor in [*self.keys.values(), *self.values.values()]:
             aside = tensor[0].clone() if any(move.target == ASIDE for move in steps) else None
             for source, target, length in steps:
@@ -79,7 +79,7 @@ ASIDE = -1
 """Buffer for a slot's content while the other slots of its cycle are copied."""
 
 
-def in_turn(moves: Sequence[Move]) -> list[Move]:
+def order_copies(moves: Sequence[Move]) -> list[Move]:
     """Order copies so that one after another they equal `moves` all at once; no target may occur twice."""
     pending = {move.target: move for move in moves if move.source != move.target}
     readers = Counter(move.source for move in pending.values())
@@ -144,11 +144,11 @@ class PrefillPlan:
         outputs = []
         at = 0
         for s in self.segments:
-            seen = slice(s.slot, s.slot + 1), slice(None), slice(s.start + s.count)
+            visible = slice(s.slot, s.slot + 1), slice(None), slice(s.start + s.count)
             output_1HCD = scaled_dot_product_attention(
                 queries_NHD[at : at + s.count].transpose(0, 1)[None],
-                _per_head(keys[seen], queries_NHD.shape[1]),
-                _per_head(values[seen], queries_NHD.shape[1]),
+                _per_head(keys[visible], queries_NHD.shape[1]),
+                _per_head(values[visible], queries_NHD.shape[1]),
                 attn_mask=self._band.mask(s.start, s.count) if s.start and s.count > 1 else None,
                 is_causal=s.start == 0 and s.count > 1,
                 scale=scale,
@@ -191,7 +191,7 @@ class DecodePlan:
         return torch.cat(outputs).view(rows, heads, -1)
 
 
-def attended(lengths: Sequence[int]) -> int:
+def positions_read(lengths: Sequence[int]) -> int:
     """Count the positions that a decoding step over rows of these lengths reads."""
     return sum((end - at) * length for at, end, length in _blocks(lengths))
 

@@ -17,7 +17,7 @@ import numpy as np
 from agentgym_py import distributed
 from agentgym_py.engine.base import Generation, ServerKind
 from agentgym_py.engine.sampling import SamplingParams
-from agentgym_py.engine.server_protocols import DIALECTS, Sampled
+from agentgym_py.engine.server_protocols import PROTOCOLS, Sampled
 from agentgym_py.errors import ConfigError, EndpointError, PolicyError
 from agentgym_py.http_client import (
     HttpClient,
@@ -42,28 +42,27 @@ _PROBED = SamplingParams(temperature=2.0, max_new_tokens=16)
 
 
 class ServerEngine:
-    """Plays a policy through a server; a reply waits for no other.
+    """Generates replies with a model server; no reply waits for another.
 
-    The server is given the policy's weights (`sync`): they are written as a checkpoint that it loads from the same
-    path. Then, where it cannot load any, and after it was gone for a while, it is asked for a few replies whose
-    log-probabilities must be the policy's own: a server with other weights or another vocabulary is refused. A request
-    that stays unanswered is an infrastructure failure of its episode.
+    `sync` writes the policy's weights as a checkpoint, which the server loads from the same path. Afterwards, and after
+    the server was unreachable, a few replies verify that its log-probabilities are those of the policy; a server with
+    other weights or another vocabulary is refused. An unanswered request is an infrastructure failure of its episode.
 
     Args:
-        policy: Whose weights are played; only its tokens and its length are needed between two calls of `sync`.
-        base_url: The server's address, with `/v1` or without.
+        policy: The policy; between two calls of `sync` only its tokenizer and context length are used.
+        base_url: The server's address, with or without `/v1`.
         kind: `vllm`, `sglang` or `llamacpp`.
-        model: The name of the model in requests, for a server that wants one.
-        push: Give it the policy's weights; else it must hold them already.
+        model: Name of the model in requests, for a server that needs one.
+        push: Load the policy's weights; otherwise the server must already have them.
         weights: Folder for the checkpoint, which the server sees under the same path; by default a temporary one.
-        concurrency: Requests at once.
+        concurrency: Largest number of simultaneous requests.
         timeout: Seconds for one answer.
-        retries: How often a request is made again, as by `HttpClient`.
-        tolerance: How far, on average, the log-probabilities may be from the policy's: what rounding does. After a
-            later `sync` no more than five times as far as they were at first, or 0.001.
+        retries: Largest number of retries of a request, as for `HttpClient`.
+        tolerance: Largest mean difference between the log-probabilities of server and policy. After a later `sync` it
+            is at most five times the first difference, or 0.001.
 
     Raises:
-        ConfigError: a value that cannot be; httpx2 is not installed.
+        ConfigError: a value is out of range, or httpx2 is not installed.
         EndpointError: the server refuses, is broken, or gives no token ids.
         PolicyError: the server does not play this policy.
     """
@@ -82,15 +81,15 @@ class ServerEngine:
         retries: int = 5,
         tolerance: float = 0.1,
     ) -> None:
-        if kind not in DIALECTS:
-            raise ConfigError(f"a server's kind must be one of {', '.join(DIALECTS)}, got {kind!r}")
+        if kind not in PROTOCOLS:
+            raise ConfigError(f"a server's kind must be one of {', '.join(PROTOCOLS)}, got {kind!r}")
         self.kind, self.version = kind, -1
         self.digest = ""
         self.mismatch = 0.0
         """Mean difference between the server's log-probabilities and the policy's at the last `sync`."""
-        self._address, self._dialect = checked_address(base_url).removesuffix("/v1"), DIALECTS[kind]
+        self._address, self._protocol = checked_address(base_url).removesuffix("/v1"), PROTOCOLS[kind]
         server = partial(HttpClient, f"the {kind} server at {self._address}", retries=retries)
-        advice = f"A server of kind {kind} answers POST {self._dialect.path}"
+        advice = f"A server of kind {kind} answers POST {self._protocol.path}"
         self._server = server(concurrency=concurrency, timeout=timeout, advice=advice)
         self._loader = server(
             concurrency=1, timeout=_LOADING, retries=min(retries, 1), advice="It has no such endpoint"
@@ -110,13 +109,11 @@ class ServerEngine:
             PolicyError: it cannot load other weights, or uses others.
             EndpointError: it did not load them, or is broken.
         """
-        (held, self.digest), digest = (self.digest, ""), policy.digest()
-        self.fixed = (
-            distributed.on_rank_zero(self._loaded, policy) if self._push else "it was not to be given any (push)"
-        )
-        """Say why the server cannot load other weights; an empty string if it can."""
-        if self.fixed and held not in ("", digest):
-            raise PolicyError(f"{self._server.where} still has old weights: {self.fixed}")
+        (old_digest, self.digest), digest = (self.digest, ""), policy.digest()
+        self.load_obstacle = distributed.on_rank_zero(self._load_weights, policy) if self._push else "push is false"
+        """Why the server cannot load other weights; an empty string if it can."""
+        if self.load_obstacle and old_digest not in ("", digest):
+            raise PolicyError(f"{self._server.where} still has old weights: {self.load_obstacle}")
         self._end, self._room, self._policy = policy.chat.end_of_turn, policy.max_length, weakref.ref(policy)
         try:
             run_in_loop(self._compare(policy))
@@ -124,55 +121,55 @@ class ServerEngine:
             raise EndpointError(str(error)) from None
         self.digest, self.version = digest, version
 
-    def playing(self, policy: Policy) -> ServerEngine:
+    def for_policy(self, policy: Policy) -> ServerEngine:
         """Return this engine once the server uses these weights."""
         if policy.digest() != self.digest:
             self.sync(policy, self.version + 1)
         return self
 
-    def _loaded(self, policy: Policy) -> str:
-        """Have the server load the weights; returns why it cannot, or an empty string."""
+    def _load_weights(self, policy: Policy) -> str:
+        """Make the server load the weights; return why it cannot, or an empty string."""
         if self._weights is None:
             self._weights = tempfile.mkdtemp(prefix="agentgym-")
             weakref.finalize(self, shutil.rmtree, self._weights, ignore_errors=True)
         folder = Path(self._weights).absolute() / "weights"
         try:
-            run_in_loop(self._dialect.may_load(self._posted))
+            run_in_loop(self._protocol.may_load(self._post))
             policy.save(folder)
-            run_in_loop(self._dialect.load(self._posted, str(folder)))
+            run_in_loop(self._protocol.load(self._post, str(folder)))
         except NotFoundError as error:
             return str(error)
         except RequestFailedError as error:
             raise EndpointError(f"{error} (it must see {folder})") from None
         return ""
 
-    async def _posted(self, path: str, body: Mapping[str, Any]) -> Any:
+    async def _post(self, path: str, body: Mapping[str, Any]) -> Any:
         return await self._loader.ask(self._address + path, body, lambda data: data or {}, "JSON")
 
     async def _compare(self, policy: Policy) -> None:
-        """Compare the log-probabilities of replies with the policy's own, and tell which distribution they are of."""
+        """Compare the log-probabilities of a few replies with the policy's, and detect their distribution."""
         breaks = self._server.breaks
-        prompts = [policy.chat.opening(each) for each in _PROBES]
-        probes = [self._sampled(each, _PROBED, seed_of("probe", number)) for number, each in enumerate(prompts)]
-        found = await gather_all(probes)
-        own = [_own_logprobs(policy, prompt, each.ids) for prompt, each in zip(prompts, found, strict=True)]
+        prompts = [policy.chat.opening(text) for text in _PROBES]
+        probes = [self._sample(prompt, _PROBED, seed_of("probe", number)) for number, prompt in enumerate(prompts)]
+        replies = await gather_all(probes)
+        ours = [_policy_logprobs(policy, prompt, reply.ids) for prompt, reply in zip(prompts, replies, strict=True)]
         pairs = [
             (abs(theirs - drawn), abs(theirs - plain))
-            for each, ours in zip(found, own, strict=True)
-            for theirs, drawn, plain in zip(each.logprobs, *ours, strict=True)
+            for reply, logprobs in zip(replies, ours, strict=True)
+            for theirs, drawn, plain in zip(reply.logprobs, *logprobs, strict=True)
         ]
         drawn, plain = map(fmean, zip(*pairs, strict=True))
         self._plain, self.mismatch = plain < drawn, min(drawn, plain)
         if self.mismatch > self._tolerance:
             raise PolicyError(
-                f"{self._server.where} does not play {policy.name!r}: its log-probabilities are {self.mismatch:.2g} "
-                f"from that one's on average (tolerance {self._tolerance:g}); it has other weights or another tokenizer"
-                + (f", and cannot be given these: {self.fixed}" if self.fixed else "")
+                f"{self._server.where} does not serve {policy.name!r}: its log-probabilities differ by "
+                f"{self.mismatch:.2g} on average (tolerance {self._tolerance:g}); it has other weights or tokens"
+                + (f"; it cannot load these weights: {self.load_obstacle}" if self.load_obstacle else "")
             )
-        self._breaks = breaks  # only now: a caller that gets a reply meanwhile waits for the result
+        self._breaks = breaks  # only now, so that replies in the meantime wait for the result
 
-    async def _compare_again(self) -> None:
-        """Verify a server again after it was gone: it may have restarted with its original weights."""
+    async def _verify_again(self) -> None:
+        """Verify the server again after it was unreachable, because it may have restarted with other weights."""
         async with self._comparing:
             policy = self._policy()
             if self._breaks != self._server.breaks and policy is not None:
@@ -188,8 +185,8 @@ class ServerEngine:
             seeds = [int(seed) for seed in self._seeds.integers(2**63, size=len(prompts))]
         if len(seeds) != len(prompts):
             raise ConfigError(f"{len(prompts)} prompts need as many seeds, got {len(seeds)}")
-        asked = [self.answer(prompt, params, seed) for prompt, seed in zip(prompts, seeds, strict=True)]
-        return run_in_loop(gather_all(asked))
+        requests = [self.answer(prompt, params, seed) for prompt, seed in zip(prompts, seeds, strict=True)]
+        return run_in_loop(gather_all(requests))
 
     async def answer(self, prompt: Sequence[int], params: SamplingParams, seed: int) -> Generation:
         """Return one reply, or why the server gave none.
@@ -200,42 +197,42 @@ class ServerEngine:
         """
         self._require(params)
         try:
-            ids, logprobs = await self._sampled(prompt, params, seed)
+            ids, logprobs = await self._sample(prompt, params, seed)
             if self._breaks != self._server.breaks:
-                await self._compare_again()
+                await self._verify_again()
         except RequestFailedError as error:
             return Generation((), (), "length", str(error))
         return Generation(tuple(ids), tuple(logprobs), "stop" if ids[-1] == self._end else "length")
 
-    async def _sampled(self, prompt: Sequence[int], params: SamplingParams, seed: int) -> Sampled:
+    async def _sample(self, prompt: Sequence[int], params: SamplingParams, seed: int) -> Sampled:
         limit = min(params.max_new_tokens, self._room - len(prompt))
         if not len(prompt) or limit < 1:
             raise ConfigError(f"a prompt of {len(prompt)} tokens, for a policy of {self._room}")
-        body = self._dialect.body(prompt, params, limit, self._end, seed % (1 << 31)) | self._more
-        read = partial(self._dialect.read, prompt)
+        body = self._protocol.body(prompt, params, limit, self._end, seed % (1 << 31)) | self._more
+        read = partial(self._protocol.read, prompt)
         try:
-            found = await self._server.ask(self._address + self._dialect.path, body, read, "whole reply", seed)
+            sampled = await self._server.ask(self._address + self._protocol.path, body, read, "whole reply", seed)
         except PromptTooLongError:
             raise EndpointError(
-                f"{self._server.where} has a shorter context than the policy, whose {self._room} tokens it must have"
+                f"{self._server.where} has a shorter context than the policy; start it with {self._room} tokens"
             ) from None
-        stop = found.ids.index(self._end) + 1 if self._end in found.ids else limit
-        return Sampled(found.ids[:stop], found.logprobs[:stop])
+        stop = sampled.ids.index(self._end) + 1 if self._end in sampled.ids else limit
+        return Sampled(sampled.ids[:stop], sampled.logprobs[:stop])
 
     def _require(self, params: SamplingParams) -> None:
         """Raise ConfigError if the log-probabilities would not be those of the sampling distribution."""
         if params.greedy:
             return
-        if (params.top_k or params.top_p < 1) and not self._dialect.truncates:
+        if (params.top_k or params.top_p < 1) and not self._protocol.truncates:
             raise ConfigError(f"a server of kind {self.kind} gives no log-probabilities after top_k and top_p")
         if self._plain and (params.temperature != 1 or params.top_k or params.top_p < 1):
             raise ConfigError(
-                f"{self._server.where} gives log-probabilities before the temperature: {self._dialect.needs}"
+                f"{self._server.where} gives log-probabilities before the temperature: {self._protocol.needs}"
             )
 
 
-def _own_logprobs(policy: Policy, prompt: Sequence[int], ids: Sequence[int]) -> tuple[list[float], list[float]]:
-    """The policy's log-probabilities of a probe's reply: under the sampling distribution, and under temperature 1."""
+def _policy_logprobs(policy: Policy, prompt: Sequence[int], ids: Sequence[int]) -> tuple[list[float], list[float]]:
+    """Return the policy's log-probabilities of a reply, under the sampling distribution and under temperature 1."""
     import torch
 
     from agentgym_py.engine.decoding import processed_logprobs
@@ -249,9 +246,9 @@ def _own_logprobs(policy: Policy, prompt: Sequence[int], ids: Sequence[int]) -> 
     model.eval()
     try:
         with torch.inference_mode():
-            said = agent_logits(model, *pad_samples([sample], model.device))
+            output = agent_logits(model, *pad_samples([sample], model.device))
     finally:
         model.train(was_training)
-    both = (processed_logprobs(said.logits_NV, _PROBED), said.logits_NV.log_softmax(-1))
-    drawn, plain = (each.gather(-1, said.targets_N[:, None])[:, 0].tolist() for each in both)
+    both = (processed_logprobs(output.logits_NV, _PROBED), output.logits_NV.log_softmax(-1))
+    drawn, plain = (logprobs.gather(-1, output.targets_N[:, None])[:, 0].tolist() for logprobs in both)
     return drawn, plain

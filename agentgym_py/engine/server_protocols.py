@@ -1,6 +1,6 @@
-"""How servers of each kind are asked for token ids and to load weights.
+"""The protocols of model servers: requests for token ids, and for loading weights.
 
-Their protocols may change. Written for vLLM 0.32, SGLang 0.5.23 and llama.cpp b11434.
+The protocols may change. These are for vLLM 0.32, SGLang 0.5.23 and llama.cpp b11434.
 """
 
 from __future__ import annotations
@@ -18,36 +18,36 @@ from agentgym_py.http_client import NotFoundError, RequestFailedError
 Post = Callable[[str, Mapping[str, Any]], Awaitable[Any]]
 """Send a body to a path; returns the JSON answer, None if it is empty."""
 _FLUSHES, _BETWEEN = 100, 0.1
-"""Attempts at emptying a cache that abandoned replies still use, and the seconds between them."""
+"""Attempts to empty a cache that abandoned replies still use, and the seconds between them."""
 
 
 class Sampled(NamedTuple):
-    """Token ids and the log-probability of each, as a server gave them."""
+    """Token ids and their log-probabilities from a server."""
 
     ids: list[int]
     logprobs: list[float]
 
 
-class Dialect(Protocol):
+class ServerProtocol(Protocol):
     """The protocol of one kind of server."""
 
     path: str
-    """Path that takes prompts as token ids."""
+    """Path for prompts as token ids."""
     needs: str
-    """Option that makes the server give log-probabilities of the sampling distribution; empty if it always does."""
+    """Advice how to get log-probabilities of the sampling distribution; empty if the server always gives them."""
     truncates: bool
-    """Whether they are those after `top_k` and `top_p` too."""
+    """Whether they also include `top_k` and `top_p`."""
 
     def body(self, prompt: Sequence[int], params: SamplingParams, limit: int, end: int, seed: int) -> dict[str, Any]:
         """Make a request for one reply of at most `limit` tokens, which ends with the token `end`."""
         ...
 
     def read(self, prompt: Sequence[int], data: Any) -> Sampled | None:
-        """Read the reply in an answer; None if there is none, or it was broken off.
+        """Read the reply in an answer; return None if it is missing or incomplete.
 
         Raises:
-            EndpointError: the server will never give token ids, or answers another prompt.
-            RequestFailedError: this answer has none.
+            EndpointError: the server never gives token ids, or answered another prompt.
+            RequestFailedError: this answer has no token ids.
         """
         ...
 
@@ -56,10 +56,10 @@ class Dialect(Protocol):
         ...
 
     async def load(self, post: Post, folder: str) -> None:
-        """Make the server use the checkpoint in a folder, and forget what it computed before.
+        """Make the server load the checkpoint in a folder and empty its cache.
 
         Raises:
-            RequestFailedError: it did not.
+            RequestFailedError: the server did not.
         """
         ...
 
@@ -72,7 +72,7 @@ class VLLM:
     truncates = True
 
     def body(self, prompt: Sequence[int], params: SamplingParams, limit: int, end: int, seed: int) -> dict[str, Any]:
-        """See `Dialect`. Other ends of sequence than `end` are ordinary tokens, as for `HFEngine`."""
+        """See `ServerProtocol`. Other ends of sequence than `end` are ordinary tokens, as for `HFEngine`."""
         return {
             "prompt": list(prompt), "max_tokens": limit, "temperature": params.temperature, "top_p": params.top_p,
             "top_k": params.top_k, "min_p": 0.0, "repetition_penalty": 1.0, "presence_penalty": 0.0,
@@ -81,34 +81,33 @@ class VLLM:
         }  # fmt: skip
 
     def read(self, prompt: Sequence[int], data: Any) -> Sampled | None:
-        """See `Dialect`."""
+        """See `ServerProtocol`."""
         choice = _at(data, "choices", 0)
         if _at(choice, "finish_reason") not in ("stop", "length"):
             return None
         ids = _at(choice, "token_ids")
         if ids is None:
             raise EndpointError(
-                "the server gives no token ids (`return_token_ids`), and text is never encoded again: too old a vLLM, "
-                "or another server"
+                "the server gives no token ids (`return_token_ids`); it is an old vLLM or another server"
             )
         _require_same(prompt, _at(choice, "prompt_token_ids"))
         return _sampled(ids, _at(choice, "logprobs", "token_logprobs"))
 
     async def may_load(self, post: Post) -> None:
-        """See `Dialect`."""
+        """See `ServerProtocol`."""
         try:
             await post("/reset_prefix_cache", {})
         except NotFoundError:
-            raise NotFoundError("vLLM loads other weights where it is started with VLLM_SERVER_DEV_MODE=1") from None
+            raise NotFoundError("vLLM loads other weights only if it is started with VLLM_SERVER_DEV_MODE=1") from None
 
     async def load(self, post: Post, folder: str) -> None:
-        """See `Dialect`."""
+        """See `ServerProtocol`."""
         await post("/collective_rpc", {"method": "reload_weights", "kwargs": {"weights_path": folder}})
         for _ in range(_FLUSHES):
             if _at(await post("/reset_prefix_cache", {}), "success") is not False:  # old versions do not report it
                 return
             await asyncio.sleep(_BETWEEN)
-        raise RequestFailedError("it does not forget what it computed with the old weights (/reset_prefix_cache)")
+        raise RequestFailedError("it does not empty its cache of the old weights (/reset_prefix_cache)")
 
 
 class SGLang:
@@ -119,7 +118,7 @@ class SGLang:
     truncates = False
 
     def body(self, prompt: Sequence[int], params: SamplingParams, limit: int, end: int, seed: int) -> dict[str, Any]:
-        """See `Dialect`. `ignore_eos` is not sent, because the server would then ignore `end` too."""
+        """See `ServerProtocol`. `ignore_eos` is not sent, because the server would then ignore `end` too."""
         sampling = {
             "max_new_tokens": limit, "temperature": params.temperature, "top_p": params.top_p,
             "top_k": params.top_k or -1, "min_p": 0.0, "repetition_penalty": 1.0, "presence_penalty": 0.0,
@@ -128,7 +127,7 @@ class SGLang:
         return {"input_ids": list(prompt), "sampling_params": sampling, "return_logprob": True}
 
     def read(self, prompt: Sequence[int], data: Any) -> Sampled | None:
-        """See `Dialect`."""
+        """See `ServerProtocol`."""
         meta = _at(data, "meta_info")
         if _at(meta, "finish_reason", "type") not in ("stop", "length"):
             return None
@@ -139,11 +138,11 @@ class SGLang:
         return _sampled([_at(pair, 1) for pair in pairs], [_at(pair, 0) for pair in pairs])
 
     async def may_load(self, post: Post) -> None:
-        """See `Dialect`: always."""
+        """See `ServerProtocol`: always."""
         del post
 
     async def load(self, post: Post, folder: str) -> None:
-        """See `Dialect`."""
+        """See `ServerProtocol`."""
         await post("/update_weights_from_disk", {"model_path": folder, "flush_cache": True, "abort_all_requests": True})
 
 
@@ -155,7 +154,7 @@ class LlamaCpp:
     truncates = True
 
     def body(self, prompt: Sequence[int], params: SamplingParams, limit: int, end: int, seed: int) -> dict[str, Any]:
-        """See `Dialect`. A reply ends with any end of sequence that the model file names."""
+        """See `ServerProtocol`. A reply ends with any end of sequence that the model file names."""
         del end
         plain = params.greedy or (params.temperature == 1 and params.top_p == 1 and not params.top_k)
         return {
@@ -165,32 +164,32 @@ class LlamaCpp:
         }  # fmt: skip
 
     def read(self, prompt: Sequence[int], data: Any) -> Sampled | None:
-        """See `Dialect`."""
+        """See `ServerProtocol`."""
         if _at(data, "stop_type") not in ("eos", "limit"):
             return None
         ids, probs = _at(data, "tokens"), _at(data, "completion_probabilities")
         if not ids or not isinstance(probs, list):
-            raise EndpointError("the server gives no token ids (`return_tokens`), and text is never encoded again")
+            raise EndpointError("the server gives no token ids (`return_tokens`)")
         _require_as_long(prompt, _at(data, "tokens_evaluated"))
-        if [_at(each, "id") for each in probs] != ids:
-            raise RequestFailedError("it has no log-probability of a token that ends within a character")
-        return _sampled(ids, [_logprob(each) for each in probs])
+        if [_at(entry, "id") for entry in probs] != ids:
+            raise RequestFailedError("the answer has no log-probability for a token that ends within a character")
+        return _sampled(ids, [_logprob(entry) for entry in probs])
 
     async def may_load(self, post: Post) -> None:
-        """See `Dialect`: never."""
+        """See `ServerProtocol`: never."""
         del post
-        raise NotFoundError("llama.cpp's server loads no other weights than those that it was started with")
+        raise NotFoundError("llama.cpp's server cannot load other weights than those that it was started with")
 
     async def load(self, post: Post, folder: str) -> None:
-        """See `Dialect`."""
+        """See `ServerProtocol`."""
         raise NotImplementedError
 
 
-DIALECTS: Mapping[ServerKind, Dialect] = {"vllm": VLLM(), "sglang": SGLang(), "llamacpp": LlamaCpp()}
+PROTOCOLS: Mapping[ServerKind, ServerProtocol] = {"vllm": VLLM(), "sglang": SGLang(), "llamacpp": LlamaCpp()}
 
 
 def _at(data: Any, *path: str | int) -> Any:
-    """The JSON content, or None."""
+    """Return the value at a path in JSON, or None."""
     for key in path:
         try:
             data = data[key]
@@ -202,8 +201,8 @@ def _at(data: Any, *path: str | int) -> Any:
 def _sampled(ids: Any, logprobs: Any) -> Sampled | None:
     if not (isinstance(ids, list) and isinstance(logprobs, list) and len(ids) == len(logprobs) > 0):
         return None
-    whole = all(type(each) is int and each >= 0 for each in ids)
-    return Sampled(ids, logprobs) if whole and all(map(_is_finite, logprobs)) else None
+    are_ids = all(type(token) is int and token >= 0 for token in ids)
+    return Sampled(ids, logprobs) if are_ids and all(map(_is_finite, logprobs)) else None
 
 
 def _is_finite(value: Any) -> bool:
@@ -217,9 +216,9 @@ def _logprob(entry: Any) -> Any:
 
 def _require_same(prompt: Sequence[int], read: Any) -> None:
     if read != list(prompt):
-        raise EndpointError("the server read other token ids than it was sent as the prompt")
+        raise EndpointError("the server received other token ids than the prompt's")
 
 
 def _require_as_long(prompt: Sequence[int], read: Any) -> None:
     if read != len(prompt):
-        raise EndpointError(f"the server read {read} tokens as the prompt and was sent {len(prompt)}")
+        raise EndpointError(f"the server received {read} prompt tokens, but {len(prompt)} were sent")

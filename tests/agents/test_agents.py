@@ -38,9 +38,9 @@ class Listening(HFEngine):
         super().__init__(policy)
         self.prompts: list[list[int]] = []
 
-    def _checked(self, prompt: Sequence[int]) -> Any:
+    def _require_room(self, prompt: Sequence[int]) -> Any:
         self.prompts.append(list(prompt))
-        return super()._checked(prompt)
+        return super()._require_room(prompt)
 
 
 @pytest.fixture(scope="module")

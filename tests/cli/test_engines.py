@@ -82,7 +82,7 @@ def test_evolve_refuses_a_server_that_would_play_old_weights(
     status, _, err = agentgym(*argv, *served, "--server_kind", "llamacpp")
     assert (
         status == 2
-        and "the server cannot load new weights after a round: llama.cpp's server loads no other weights" in err
+        and "the server cannot load new weights after a round: llama.cpp's server cannot load other weights" in err
     )
     server.loads = False
     status, _, err = agentgym(*argv, *served)

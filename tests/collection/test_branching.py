@@ -66,7 +66,7 @@ def test_what_is_no_step_or_not_that_world_is_refused() -> None:
             snapshots_at(whole, [at])
     changed = replace(whole, steps=(whole.steps[0], replace(whole.steps[1], observation="A page."), *whole.steps[2:]))
     assert len(snapshots_at(changed, [0])) == 1, "what is not looked at is not compared"
-    with pytest.raises(SnapshotError, match="step 2 showed something else"):
+    with pytest.raises(SnapshotError, match="the observation of step 2 differs on replay"):
         snapshots_at(changed, [1])
 
 

@@ -10,7 +10,7 @@ def test_slots_are_found_by_what_they_hold() -> None:
     book = SlotBook(3)
     ids = [np.array(x, np.int64) for x in ([1, 2], [1, 2, 3], [7])]
     assert book.claim(ids) == [0, 1, 2]
-    book.held = list(ids)
+    book.contents = list(ids)
     assert book.claim([np.array([7, 8]), np.array([1, 2, 3, 4])]) == [2, 1]
     assert book.claim([np.array([9])]) == [0]
     assert book.source(np.array([1, 2, 3, 3])) == (1, 3)

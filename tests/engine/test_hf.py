@@ -219,7 +219,7 @@ def test_who_joins_and_who_leaves_changes_no_reply() -> None:
         batches[i % 2].add((i, 0), prompt, i)
     calls = 0
     while min(turns) < 3:
-        ended = batches[calls % 2].ended()
+        ended = batches[calls % 2].take_ended()
         calls += 1
         for key, reply in ended:
             assert isinstance(key, tuple)
@@ -233,7 +233,7 @@ def test_who_joins_and_who_leaves_changes_no_reply() -> None:
                 talk.prompts[i] = history + policy.chat.turn(sentence(talk.rng, 30))
                 batches[i % 2].add((i, turns[i]), talk.prompts[i], i + 100 * turns[i])
     assert len(found) == 36 and calls > 10
-    assert batches[0].ended() == batches[1].ended() == []
+    assert batches[0].take_ended() == batches[1].take_ended() == []
 
 
 def test_a_place_is_free_as_soon_as_its_reply_has_ended() -> None:
@@ -245,7 +245,7 @@ def test_a_place_is_free_as_soon_as_its_reply_has_ended() -> None:
         batch.add(i, prompt, i)
     order = list[Any]()
     while len(order) < 40:
-        for key, _ in batch.ended():
+        for key, _ in batch.take_ended():
             order.append(key)
             batch.add(8 + len(order), talk.prompts[len(order) % 8], 8 + len(order))
     firsts = [place for place, key in enumerate(order) if key < 8]
@@ -258,12 +258,12 @@ def test_a_sync_in_the_midst_of_replies_is_an_error() -> None:
     batches = [engine.batch(SamplingParams(max_new_tokens=16)) for _ in range(2)]
     for i, prompt in enumerate(Conversations(engine.policy, 4).prompts):
         batches[0].add(i, prompt, i)
-    assert len(batches[0].ended()) < 4
+    assert len(batches[0].take_ended()) < 4
     engine.sync(tiny_policy(1), 1)
-    with pytest.raises(PolicyError, match="while replies were in the making"):
-        batches[0].ended()
+    with pytest.raises(PolicyError, match="while replies were in progress"):
+        batches[0].take_ended()
     batches[1].add(0, Conversations(engine.policy, 1).prompts[0], 0)
-    assert batches[1].ended()
+    assert batches[1].take_ended()
 
 
 def test_sync_forgets_what_old_weights_computed() -> None:

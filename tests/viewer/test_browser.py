@@ -369,7 +369,7 @@ def test_text_is_text(seen: Seen, address: str) -> None:
     assert page.inner_text("ol.steps .text").startswith("<script>window.ran = true;")
     assert page.evaluate("window.ran") is None
     assert page.locator("main img, main script, main b:has-text('x') > *").count() == 0
-    page.wait_for_selector("aside .error:has-text('showed something else')")
+    page.wait_for_selector("aside .error:has-text('differs on replay')")
     seen.picture("hostile")
     assert not any("/x" in url for url in seen.asked)
 

@@ -94,9 +94,9 @@ def test_a_call_of_a_tool_may_stand_in_one_line() -> None:
 def test_a_world_that_shows_something_else_is_said(played: Trajectory) -> None:
     """Nobody goes on from a state that was not there; nor from a step that is not there."""
     other = replace(played, steps=(replace(played.steps[0], observation="another page"), *played.steps[1:]))
-    with pytest.raises(SnapshotError, match="step 1 showed something else"):
+    with pytest.raises(SnapshotError, match="the observation of step 1 differs on replay"):
         LiveEpisode(other, 1)
-    with pytest.raises(SnapshotError, match="step 1 showed something else"):
+    with pytest.raises(SnapshotError, match="the observation of step 1 differs on replay"):
         plans(other)
     with pytest.raises(SnapshotError, match="no state before"):
         LiveEpisode(played, len(played.steps))

@@ -373,12 +373,12 @@ def test_a_policy_that_says_no_number_ends_its_training(toy_envs: Any, monkeypat
             policy.model.get_input_embeddings().weight.fill_(torch.nan)
 
     monkeypatch.setattr(Loop, "finish_iteration", spoiling)
-    with pytest.raises(TrainingError, match=r"'words' says nan or infinity.*; the weights are those that sampled"):
+    with pytest.raises(TrainingError, match=r"'words' gives nan or infinity.*; the weights are those that sampled"):
         trainer.improve(policy, toy_envs.rollouts(policy, toy_envs.CHAIN, 16), seed=0, output_dir=Path("unused"))
     assert policy.digest() == before
     with torch.no_grad():
         policy.model.get_input_embeddings().weight.fill_(torch.nan)
-    with pytest.raises(PolicyError, match="'words' says nan or infinity: its weights are spoilt"):
+    with pytest.raises(PolicyError, match="'words' gives nan or infinity: its weights are damaged"):
         toy_envs.rollouts(policy, toy_envs.CHAIN, 8).groups(8, 1)
 
 
