@@ -106,7 +106,7 @@ class Fit(Generic[Row]):
         self.optimization = Optimization(policy, settings, seed=seed, **optimization)
         self.module = self.optimization.module
         if latest:
-            self.optimization.load(latest)
+            self.optimization.backend.load(latest)
             state = json.loads((latest / "fit.json").read_text(encoding="utf-8"))
             self._step, self.history = state["step"], state["history"]
         self._rng_scope = ExitStack()
@@ -137,7 +137,7 @@ class Fit(Generic[Row]):
         self._steps = len(batches)
         for batch in batches[self._step :]:
             torch.manual_seed(seed_of(self.seed, "step", self._step + 1, distributed.rank()) % (1 << 63))
-            self.optimization.zero_grad()
+            self.optimization.backend.zero_grad()
             self.optimization.scale_learning_rate(self._schedule(self._step))
             self._part: dict[str, float] = defaultdict(float)
             yield [self.rows[i] for i in batch]
@@ -161,7 +161,7 @@ class Fit(Generic[Row]):
         A scalar in it is a share of the step's value, as the loss is; a tensor of values per row or token is logged as
         their mean over the step.
         """
-        self.optimization.backward(loss * self._counts, self._last_part)
+        self.optimization.backend.backward(loss * self._counts, self._last_part)
         if not self._counts:
             return
         self._part["share loss"] += loss.item()
@@ -179,7 +179,7 @@ class Fit(Generic[Row]):
             TrainingError: the gradient is not finite; the step is not taken, and the weights are those before it.
         """
         parts = distributed.reduce_logs(self._part)
-        self.optimization.step(self._require_finite)
+        self.optimization.backend.step(self._require_finite)
         self._step += 1
         for key, value in parts.items():
             kind, name = key.split(" ", 1)
@@ -194,7 +194,7 @@ class Fit(Generic[Row]):
             if (
                 self._step < self._steps
                 and self._checkpoints
-                and self.optimization.savable
+                and self.optimization.backend.savable
                 and self._checkpoints.is_due()
             ):
                 self._checkpoints.save(self._save)
@@ -262,7 +262,7 @@ class Fit(Generic[Row]):
             tracking.log(row, self._step if self._checkpoints else None)
 
     def _save(self, folder: Path) -> None:
-        self.optimization.save(folder)
+        self.optimization.backend.save(folder)
         if distributed.is_rank_zero():
             state = {"step": self._step, "history": self.history}
             (folder / "fit.json").write_text(json.dumps(state), encoding="utf-8")

@@ -1,18 +1,17 @@
 """Optimizer steps on a policy's model: what offline and on-policy training share.
 
-It adds adapters to the model, splits a batch into microbatches over the processes, and leaves the step to a backend of
-`training.sharding`.
+It adds adapters to the model and splits a batch into microbatches over the processes. Its `backend`, one of
+`training.sharding`, takes the steps and saves the state.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from agentgym_py import distributed
 from agentgym_py.policy.adapters import add_adapters, input_hooks, merge_adapters, require_trainable, stop_recomputing
@@ -80,8 +79,8 @@ class Optimization:
                 with ignore_checkpointing_warnings():
                     wrapped.gradient_checkpointing_enable({"use_reentrant": False})
         self._rates = [group["lr"] for group in optimizer.param_groups]  # those of a loaded state are scaled
-        self._backend = make_backend(self.net, optimizer, settings.max_grad_norm)
-        self.module: Any = self._backend.module
+        self.backend = make_backend(self.net, optimizer, settings.max_grad_norm)
+        self.module: Any = self.backend.module
 
     @property
     def device(self) -> torch.device:
@@ -92,7 +91,7 @@ class Optimization:
         """Run a forward pass in bfloat16 if the settings say so."""
         return torch.autocast(self.device.type, torch.bfloat16, enabled=self.settings.bf16)
 
-    # ---- one step ----------------------------------------------------------------------------------------------------
+    # ---- microbatches -------------------------------------------------------------------------------------------------
 
     def microbatches(
         self, rows: Sequence[Row], tokens_of: Callable[[Row], int], sequences_of: Callable[[Row], int] | None = None
@@ -119,37 +118,12 @@ class Optimization:
         parts = pack_rows(lengths, self.settings.microbatch_tokens, sequences)
         return [[rows[i] for i in part] for part in parts]
 
-    def backward(self, loss: Tensor, last: bool) -> None:
-        """Add the gradient of a part of the step's loss, `last` for the last part of this process."""
-        self._backend.backward(loss, last)
-
-    def step(self, check: Callable[[float], None]) -> None:
-        """Clip the gradient and take the step, unless `check` raises for its norm over all processes."""
-        self._backend.step(check)
-
-    def zero_grad(self) -> None:
-        """Clear the gradients."""
-        self._backend.zero_grad()
-
     def scale_learning_rate(self, factor: float) -> None:
         """Set every group's learning rate to `factor` times its initial one."""
-        for group, rate in zip(self._backend.param_groups, self._rates, strict=True):
+        for group, rate in zip(self.backend.param_groups, self._rates, strict=True):
             group["lr"] = factor * rate
 
-    # ---- states and the end ------------------------------------------------------------------------------------------
-
-    @property
-    def savable(self) -> bool:
-        """Whether `save` can be called now: FSDP's optimizer must have a state for all weights or for none."""
-        return self._backend.savable
-
-    def save(self, folder: Path) -> None:
-        """Write the trained weights and the optimizer; all processes call it."""
-        self._backend.save(folder)
-
-    def load(self, folder: Path) -> None:
-        """Restore the state that `save` wrote."""
-        self._backend.load(folder)
+    # ---- the end -----------------------------------------------------------------------------------------------------
 
     def sync_to_policy(self) -> None:
         """Give the policy the weights of a sharded copy, if one is trained; all processes call it."""

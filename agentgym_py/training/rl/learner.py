@@ -147,7 +147,7 @@ class Learner:
         self._tokens = sum(record.n for record in minibatch)
         self._logged: dict[str, float] = defaultdict(float)
         self._began = time.monotonic()
-        self.optimization.zero_grad()
+        self.optimization.backend.zero_grad()
 
     def microbatches(self, minibatch: Sequence[Record]) -> Iterator[TokenBatch]:
         """Yield this process's share of the minibatch in padded batches of at most `microbatch_tokens`.
@@ -170,7 +170,7 @@ class Learner:
     def backward(self, loss: Loss, out: Output, batch: TokenBatch) -> None:
         """Add the gradient of the batch's weighted sum of token losses, and log it."""
         total = (loss.loss_N * batch.weights_N).sum()
-        self.optimization.backward(total, self._is_last)
+        self.optimization.backend.backward(total, self._is_last)
         if not self._counts:
             return
         logged = self._logged
@@ -193,7 +193,7 @@ class Learner:
                 those before the step.
         """
         logged = distributed.reduce_logs(self._logged)
-        self.optimization.step(partial(self._check_step, logged))
+        self.optimization.backend.step(partial(self._check_step, logged))
         seconds = max(time.monotonic() - self._began, 1e-9)
         tokens = sum(map(record_tokens, self._minibatch))
         self.logs.append({**logged, "tokens_per_second": tokens / seconds, **self._stats})
@@ -257,7 +257,7 @@ class Learner:
         logged["grad_norm"] = norm
         limit = self.settings.max_ratio
         if not (math.isfinite(logged["loss"]) and math.isfinite(norm)):  # an earlier step may be the cause
-            self.optimization.zero_grad()
+            self.optimization.backend.zero_grad()
             raise TrainingError(
                 f"loss {logged['loss']}, gradient norm {norm}: the step was not taken; {self._backup.restore()}"
             )
@@ -326,11 +326,11 @@ class Learner:
     @property
     def savable(self) -> bool:
         """Whether `save` can be called now."""
-        return self.optimization.savable
+        return self.optimization.backend.savable
 
     def save(self, folder: Path) -> None:
         """Write weights, optimizer and everything else that steps depend on; all processes call it."""
-        self.optimization.save(folder)
+        self.optimization.backend.save(folder)
         if distributed.is_rank_zero():
             self._backup.save(folder)
             state = {"order": self._rng.state, "noted": self._notes, "critic_gradient": self.net.critic_gradient}
@@ -338,7 +338,7 @@ class Learner:
 
     def load(self, folder: Path) -> None:
         """Restore the state that `save` wrote."""
-        self.optimization.load(folder)
+        self.optimization.backend.load(folder)
         self._backup.load(folder)
         state = json.loads((folder / "learner.json").read_text(encoding="utf-8"))
         self._rng.state, self._notes = state["order"], state["noted"]

@@ -223,7 +223,7 @@ def test_the_reference_is_the_policy_as_it_began(toy_envs: Any, rank: int) -> No
 def test_the_policy_stays_on_its_device(toy_envs: Any) -> None:
     """Accelerate's own is the first GPU, whichever the policy is on."""
     learner = Learner(toy_envs.word_policy(), OnPolicySettings(), seed=0)
-    backend = learner.optimization._backend
+    backend = learner.optimization.backend
     assert isinstance(backend, Unsharded) and not backend._accelerator.device_placement
 
 
@@ -330,7 +330,7 @@ def test_bfloat16_computes_in_it_and_keeps_the_weights(toy_envs: Any) -> None:
         assert set(seen) == {torch.bfloat16 if bf16 else torch.float32}
         logged = toy_envs.step(learner, records, loss_of, "token")
         assert all(p.dtype == torch.float32 for p in learner.module.parameters())
-        assert isinstance(backend := learner.optimization._backend, Unsharded)
+        assert isinstance(backend := learner.optimization.backend, Unsharded)
         assert all(s["exp_avg"].dtype == torch.float32 for s in backend.optimizer.state.values())
         assert all(record.values_n.dtype == torch.float32 for record in records)
         found[bf16] = logged, gradients(learner)
