@@ -91,7 +91,7 @@ class Optimization:
         """Run a forward pass in bfloat16 if the settings say so."""
         return torch.autocast(self.device.type, torch.bfloat16, enabled=self.settings.bf16)
 
-    # ---- microbatches -------------------------------------------------------------------------------------------------
+    # ---- microbatches ------------------------------------------------------------------------------------------------
 
     def microbatches(
         self, rows: Sequence[Row], tokens_of: Callable[[Row], int], sequences_of: Callable[[Row], int] | None = None
