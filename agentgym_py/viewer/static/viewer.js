@@ -63,7 +63,7 @@ const server = {
     }
     const found = await answer.json().catch(() => ({ detail: `status ${answer.status}` }));
     if (answer.ok) return found;
-    throw new Error(typeof found.detail === "string" ? found.detail : "that is not a request that can be answered");
+    throw new Error(typeof found.detail === "string" ? found.detail : "the server rejected the request");
   },
   state() { return this.call("state"); },
   list(wanted) { return this.call(`episodes?${new URLSearchParams(wanted)}`); },
@@ -342,7 +342,7 @@ async function episode(n, at, mine) {
     const said = t.steps[here]?.action;
     aside.replaceChildren(el("h2", {}, here < t.steps.length ? `The expert's plan before step ${here + 1}` : "The expert's plan"),
       plan === undefined ? el("p", { class: "soft" }, "The episode is over.")
-        : plan.length === 0 ? el("p", { class: "soft" }, "The expert knows no way from here.")
+        : plan.length === 0 ? el("p", { class: "soft" }, "The expert has no plan from here.")
           : el("ol", {}, plan.map((action, i) => el("li", { class: i === 0 && action.split("\n")[0] === said ? "done" : "" }, text(action)))),
       plan?.length ? el("p", { class: "soft" }, `${plural(plan.length, "step")}${plan[0].split("\n")[0] === said ? "; the agent did the first of them" : ""}`) : null);
   }
@@ -359,7 +359,7 @@ async function episode(n, at, mine) {
     const now = await server.call("thumb", { episode: n, verdict: row.thumb === verdict ? 0 : verdict });
     row.thumb = now.thumb;
     for (const each of [1, -1]) $(`thumb${each}`).setAttribute("aria-pressed", row.thumb === each);
-    say(row.thumb ? `Noted: ${row.thumb > 0 ? "good" : "bad"}.` : "Taken back.");
+    say(row.thumb ? `Noted: ${row.thumb > 0 ? "good" : "bad"}.` : "Withdrawn.");
     look();
   }
   const judge = (verdict) => () => thumb(verdict);
@@ -385,7 +385,7 @@ async function episode(n, at, mine) {
       press("tokens", "Tokens", noTokens ? "No token records: no model acted here" : "Token view (t)"),
       press("plan", "Expert's plan", "The expert's plan beside (e)"),
       button(`Compare (${others.length})`, compare, { disabled: others.length === 0, title: "Beside another episode of this task (v)" }),
-      embedded ? null : button("Continue from here", goOnHere, { title: "Go on from the step that is marked (c)", id: "continue" }),
+      embedded ? null : button("Continue from here", goOnHere, { title: "Continue from the marked step (c)", id: "continue" }),
       el("span", { class: "gap" }),
       embedded ? null : [
         button([thumbIcon(1), " Good"], judge(1), { id: "thumb1", "aria-pressed": row.thumb === 1, title: "Thumb up (u)" }),
@@ -504,7 +504,7 @@ async function two(a, b, mine) {
     const now = await server.call("preference", { first: a, second: b, verdict: said.verdict === verdict ? 0 : verdict });
     said.verdict = now.verdict;
     for (const each of [1, -1]) $(`prefer${each}`).setAttribute("aria-pressed", said.verdict === each);
-    say(said.verdict ? `Noted: ${said.verdict > 0 ? "A" : "B"} is better.` : "Taken back.");
+    say(said.verdict ? `Noted: ${said.verdict > 0 ? "A" : "B"} is better.` : "Withdrawn.");
     look();
   }
   const judge = (verdict) => () => { if (said?.comparable) prefer(verdict); };
@@ -514,8 +514,8 @@ async function two(a, b, mine) {
     el("div", { class: "bar", role: "toolbar", "aria-label": "Which is better" },
       el("a", { href: `#/e/${a}` }, "Back"),
       said ? [choice("A is better", 1, "A is better (a)"), choice("B is better", -1, "B is better (b)"),
-        said.comparable ? null : el("span", { class: "soft" }, "They do not open alike: no trainer can pair them.")] : null,
-      el("span", { class: "soft" }, fork ? `${plural(fork, "step")} the same, then they part` : "They part at the first step")),
+        said.comparable ? null : el("span", { class: "soft" }, "Different openings: no trainer can pair these.")] : null,
+      el("span", { class: "soft" }, fork ? `${plural(fork, "step")} the same, then they differ` : "They differ from the first step")),
     el("div", { class: "two" }, head(left, right, "A"), head(right, left, "B"), cells));
 }
 
@@ -603,7 +603,7 @@ const HELP = [
   ["j k ↓ ↑", "next or previous row or step"], ["Enter", "open the row"], ["/", "search"],
   ["← →", "previous or next episode; in tokens: token"], ["Home End", "first step, end"], ["t", "tokens"], ["e", "the expert's plan"],
   ["v", "beside another episode of the task"], ...(embedded ? [] : [["c", "continue from the marked step"],
-    ["u d", "thumb up, thumb down; again: take back"], ["a b", "A or B is better, where two stand side by side"]]),
+    ["u d", "thumb up, thumb down; again: withdraw"], ["a b", "A or B is better, in a comparison"]]),
   ["Esc", "back"], ["?", "these keys"]];
 
 $("keys").append(el("h2", {}, "Keys"), el("table", {}, el("tbody", {}, HELP.map(([key, what]) =>
