@@ -203,12 +203,12 @@ def _run(args: Values, opened: list[RunFolder], stack: ExitStack) -> dict[str, A
         require_model_files(plan.model.model)
     out = console(args["json"])
     out.print(_headline(settings, config), style="bold", soft_wrap=True)  # before the imports, which take seconds
+    if folder is not None:
+        distributed.on_rank_zero(lambda: stack.enter_context(opened[0].locked()))
     base: list[Policy] = []
     executor: Executor = Workers(1)
     engines = None
-    if finished:
-        _lock(opened[0], stack)
-    else:
+    if not finished:
         base, executor, engines = _load(args, plan, opened, extends, stack)
     folder = opened[0]
     stack.enter_context(executor)
@@ -225,8 +225,6 @@ def _load(
     """Load torch and the base policy, and check, extend or start the folder; the list holds the base of a new run."""
     config, engine, folder = plan.config, plan.engine, opened[0] if opened else None
     load_torch(_threads(folder, plan.model.threads))
-    if folder is not None:
-        _lock(folder, stack)
     base = plan.model.load(config.seed)  # an error ends the command before there is a folder
     if folder is None:
         require_room(base, config.max_new_tokens)
@@ -241,10 +239,6 @@ def _load(
         return [], executor, engines
     opened.append(distributed.on_rank_zero(lambda: stack.enter_context(_start_folder(args, plan.envs, base))))
     return [base], executor, engines
-
-
-def _lock(folder: RunFolder, stack: ExitStack) -> None:
-    distributed.on_rank_zero(lambda: stack.enter_context(folder.locked()))
 
 
 class RunPlan(NamedTuple):

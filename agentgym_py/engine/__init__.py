@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from agentgym_py.engine.base import BatchEngine, Engine, Generation, GenerationBatch, RemoteEngine, ServerKind
@@ -25,12 +26,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name == "HFEngine":
-        from agentgym_py.engine.hf import HFEngine
-
-        return HFEngine
-    if name == "ServerEngine":
-        from agentgym_py.engine.server import ServerEngine
-
-        return ServerEngine
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    modules = {"HFEngine": "hf", "ServerEngine": "server"}
+    if name not in modules:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{modules[name]}"), name)

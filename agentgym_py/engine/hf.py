@@ -25,7 +25,7 @@ from agentgym_py.engine.cache_slots import Ids, SlotBook, common_prefix
 from agentgym_py.engine.decoding import draw
 from agentgym_py.engine.forward import forward_of
 from agentgym_py.engine.kvcache import CausalBand, DecodePlan, Move, PrefillPlan, Segment, SlotCache, positions_read
-from agentgym_py.engine.sampling import SamplingParams
+from agentgym_py.engine.sampling import SamplingParams, seeds_for
 from agentgym_py.errors import ConfigError, NonFiniteError, PolicyError
 from agentgym_py.policy import Policy
 
@@ -142,12 +142,8 @@ class HFEngine:
         self, prompts: Sequence[Sequence[int]], params: SamplingParams, seeds: Sequence[int] | None = None
     ) -> list[Generation]:
         """Return one reply per prompt, in order; without `seeds` they come from the engine's own generator."""
-        if seeds is None:
-            seeds = [int(seed) for seed in self._seeds.integers(2**63, size=len(prompts))]
-        if len(seeds) != len(prompts):
-            raise ConfigError(f"{len(prompts)} prompts need as many seeds, got {len(seeds)}")
         batch = self.batch(params)
-        for i, (prompt, seed) in enumerate(zip(prompts, seeds, strict=True)):
+        for i, (prompt, seed) in enumerate(zip(prompts, seeds_for(prompts, seeds, self._seeds), strict=True)):
             batch.add(i, prompt, seed)
         replies: dict[Hashable, Generation] = {}
         while len(replies) < len(prompts):

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
+
+import numpy as np
 
 from agentgym_py.errors import ConfigError
 
@@ -40,3 +43,12 @@ class SamplingParams:
     def as_dict(self) -> dict[str, Any]:
         """Return the settings as plain JSON, for a trajectory's provenance."""
         return asdict(self)
+
+
+def seeds_for(prompts: Sequence[Any], seeds: Sequence[int] | None, generator: np.random.Generator) -> Sequence[int]:
+    """Return one seed per prompt: the given ones, or else new ones of the generator."""
+    if seeds is None:
+        return [int(seed) for seed in generator.integers(2**63, size=len(prompts))]
+    if len(seeds) != len(prompts):
+        raise ConfigError(f"{len(prompts)} prompts need as many seeds, got {len(seeds)}")
+    return seeds

@@ -16,7 +16,7 @@ import numpy as np
 
 from agentgym_py import distributed
 from agentgym_py.engine.base import Generation, ServerKind
-from agentgym_py.engine.sampling import SamplingParams
+from agentgym_py.engine.sampling import SamplingParams, seeds_for
 from agentgym_py.engine.server_protocols import PROTOCOLS, Sampled
 from agentgym_py.errors import ConfigError, EndpointError, PolicyError
 from agentgym_py.http_client import (
@@ -181,11 +181,8 @@ class ServerEngine:
         self, prompts: Sequence[Sequence[int]], params: SamplingParams, seeds: Sequence[int] | None = None
     ) -> list[Generation]:
         """Return one reply per prompt, in order; without `seeds` they come from the engine's own generator."""
-        if seeds is None:
-            seeds = [int(seed) for seed in self._seeds.integers(2**63, size=len(prompts))]
-        if len(seeds) != len(prompts):
-            raise ConfigError(f"{len(prompts)} prompts need as many seeds, got {len(seeds)}")
-        requests = [self.answer(prompt, params, seed) for prompt, seed in zip(prompts, seeds, strict=True)]
+        pairs = zip(prompts, seeds_for(prompts, seeds, self._seeds), strict=True)
+        requests = [self.answer(prompt, params, seed) for prompt, seed in pairs]
         return run_in_loop(gather_all(requests))
 
     async def answer(self, prompt: Sequence[int], params: SamplingParams, seed: int) -> Generation:

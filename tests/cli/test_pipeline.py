@@ -372,6 +372,13 @@ def test_mistakes_are_one_line_before_anything_runs(agentgym: Run, held: Any, co
     assert [each.name for each in Path().iterdir()] == ["p.yaml"]
 
 
+def test_a_file_that_is_not_yaml_is_one_line(agentgym: Run) -> None:
+    """The message names the file; there is no traceback."""
+    Path("p.yaml").write_text("stages: [a")
+    status, out, err = agentgym("pipeline", "p.yaml")
+    assert status == 2 and not out and "p.yaml is not readable as YAML" in err and err.count("\n") == 1
+
+
 SAMPLES = {"stage": "collect", "name": "samples", "tasks": 4}
 
 
