@@ -1,8 +1,8 @@
-"""Write docs/envs/NAME.md for every installed world: its card, difficulties, rules, an episode that was really played.
+"""Write docs/envs/NAME.md for every installed world: its card, difficulties, rules and a recorded episode.
 
     python docs/env_pages.py
 
-The figures are those of docs/benchmarks.md. `tests/test_docs.py` fails when a page is not what this script would write.
+The figures come from docs/benchmarks.md. `tests/test_docs.py` fails if a page differs from the output of this script.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from agentgym_py.env import EnvSpec, registration
 PAGES = Path(__file__).parent / "envs"
 FIGURES = Path(__file__).parent / "benchmarks.md"
 COLUMNS = ("expert's steps", "expert", "fair expert", "random")
-"""Those of the table "Every world" that a page repeats."""
+"""The columns of the table "Every world" on a page."""
 
 DIFFERS = {
     "maze": {
@@ -43,78 +43,78 @@ DIFFERS = {
         "hard": "nothing is shown, a guess must use every hint; 6 tries in 6 steps",
     },
 }
-"""What a difficulty is, by world."""
+"""World to the properties of its difficulties."""
 
 EXACT = {
     "maze": "The expert's plan is a shortest one from every state (the tests compare it with a search over all "
-    "actions); `optimal_steps` is exact. The fair expert finds its way room by room and is no optimum of "
-    "anything.",
-    "shop": "The expert's plan is a shortest one for somebody who knows every product and searches only for words of "
-    "the request, its options or a title of a product that fits; where it takes 3 steps and one for each "
-    "option it is shortest outright, because each of these clicks is needed. `success` is exact: whatever was "
-    "asked for, to the letter, of any product that has it. The reward is WebShop's, which pays for what is "
-    "nearly right. The fair expert sees the pages alone and may miss a product.",
-    "textcraft": "The expert's plan is a shortest one from every state (each thing has one recipe, so that nothing "
-    "is to be chosen; the tests compare it with a blind search); `optimal_steps` is exact. With a folder of recipes "
-    "it is so for the recipes that are shown.",
-    "wordle": "The expert knows the word, so that its one step says nothing of how hard the word is. The fair expert "
-    "is the one to compare with: its guess has the largest entropy over the words that may still be hidden "
-    "(summed in whole millionths of a bit, so that ties fall alike on every machine). That is the best next "
-    "guess by this measure, not a proof that no strategy needs fewer tries.",
+    "actions); `optimal_steps` is exact. The fair expert explores room by room; it is not optimal.",
+    "shop": "The expert's plan is shortest among plans that know every product but search only for the request's "
+    "words, its options or the title of a suitable product. A plan of 3 steps and one per option is shortest "
+    "outright, because each of these clicks is needed. `success` is exact: a purchase must match everything in the "
+    "request literally, and any such product counts. The reward is WebShop's, which also pays for near matches. The "
+    "fair expert sees only the pages and may miss a product.",
+    "textcraft": "The expert's plan is a shortest one from every state, because each thing has one recipe (the "
+    "tests compare it with a blind search); `optimal_steps` is exact. With a folder of recipes this holds for the "
+    "shown recipes.",
+    "wordle": "The expert knows the word, so its one step does not show how hard the word is. Compare agents with the "
+    "fair expert: its guess has the largest entropy over the possible words (summed in integer millionths of a bit, so "
+    "that ties break alike on every machine). That is the best next guess by this measure, not a proof that no "
+    "strategy needs fewer tries.",
 }
-"""What of the experts is exact, by world, where the card does not say all of it."""
+"""World to the exactness of its experts, as far as the card does not state it."""
 
 
 def page(env_id: str) -> str:
-    """The page of one world."""
+    """Write the page of a world."""
     spec = EnvSpec(env_id)
     env = spec.make()
-    played = Collector(ExpertAgent(fair=True), PlayConfig(prompt="none")).collect(Job(spec, 0, "test"))
+    trajectory = Collector(ExpertAgent(fair=True), PlayConfig(prompt="none")).collect(Job(spec, 0, "test"))
     lines = [f"# {env_id}", "", inspect.cleandoc(type(env).__doc__ or ""), "", *difficulties(env.name)]
     lines += ["## Rules that open an episode", ""]
     for style in ("full", "brief"):
         lines += [f"`--prompt {style}`:", "", "```", env.rules[style], "```", ""]
-    who = "The fair expert, which knows only what the episode has shown,"
-    lines += ["## An episode", "", f"{who} in `{played.task_id}`, as it was played.", "", "```"]
-    for step in played.steps:
+    intro = f"An episode of the fair expert, which knows only the observations, in `{trajectory.task_id}`:"
+    lines += ["## An episode", "", intro, "", "```"]
+    for step in trajectory.steps:
         lines += [step.observation, "", *(f"> {line}" for line in step.reply.split("\n")), ""]
-    lines += [played.final_observation, "```", "", f"Return {played.reward:g}, success: {played.success}.", ""]
+    lines += [trajectory.final_observation, "```", ""]
+    lines += [f"Return {trajectory.reward:g}, success: {trajectory.success}.", ""]
     return "\n".join(lines)
 
 
 def difficulties(world: str) -> list[str]:
-    """The section with a row for each difficulty that was measured; nothing where none was."""
+    """Write the section with a row for each measured difficulty; nothing if there is none."""
     rows = measured().get(world, [])
     if not rows:
         return []
     differs = DIFFERS.get(world, {})
-    head = ["difficulty", *(["what it is"] if differs else []), *COLUMNS]
+    head = ["difficulty", *(["properties"] if differs else []), *COLUMNS]
     lines = ["## Difficulties", "", f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
     for row in rows:
         cells = [
             row["difficulty"],
             *([differs[row["difficulty"]]] if differs else []),
-            *(row[each] for each in COLUMNS),
+            *(row[column] for column in COLUMNS),
         ]
         lines.append(f"| {' | '.join(cells)} |")
     lines += [
         "",
-        "Success in 300 test tasks, mean length of the expert's plans: from [the benchmarks](../benchmarks.md).",
+        "Success on 300 test tasks and the mean length of the expert's plans, from [the benchmarks](../benchmarks.md).",
         "",
     ]
     return [*lines, *textwrap.wrap(EXACT[world], 120), ""] if world in EXACT else lines
 
 
 def measured() -> dict[str, list[dict[str, str]]]:
-    """The rows of the benchmarks' table "Every world", by world."""
+    """Read the rows of the benchmarks' table "Every world", by world."""
     table = FIGURES.read_text(encoding="utf-8").partition("\n## Every world\n")[2].partition("\n## ")[0]
     rows = [
         [cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines() if line.startswith("|")
     ]
-    found: dict[str, list[dict[str, str]]] = {}
+    by_world: dict[str, list[dict[str, str]]] = {}
     for row in rows[2:]:
-        found.setdefault(row[0], []).append(dict(zip(rows[0], row, strict=True)))
-    return found
+        by_world.setdefault(row[0], []).append(dict(zip(rows[0], row, strict=True)))
+    return by_world
 
 
 if __name__ == "__main__":
