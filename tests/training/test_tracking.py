@@ -9,8 +9,10 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
+from shutil import copy
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,9 +20,11 @@ import pytest
 
 from agentgym_py import distributed
 from agentgym_py.errors import ConfigError, RunError
+from agentgym_py.evolution.run_folder import RunFolder
 from agentgym_py.training import tracking
 from agentgym_py.training.tracking import Tracker
 
+FIXTURES = Path(__file__).parents[1] / "fixtures"
 SETTINGS = {"env": ["shop"], "seed": 0, "track": "tensorboard"}
 
 
@@ -135,6 +139,22 @@ def test_other_settings_are_another_run(tmp_path: Path) -> None:
     logged(tmp_path, {1: 3.0}, 1)
     with pytest.raises(RunError, match="belongs to a run with other settings"):
         logged(tmp_path, {1: 3.0}, 1, {**SETTINGS, "seed": 1})
+
+
+def test_tracking_of_an_older_run_resumes(tmp_path: Path) -> None:
+    """Settings are compared as `run.yaml` has them, so that a setting with a new name is no other run."""
+    pytest.importorskip("tensorboard")
+    copy(FIXTURES / "58a3e36" / "run.yaml", tmp_path)
+    folder = RunFolder(tmp_path)
+    tracker = Tracker("tensorboard", tmp_path, folder.stored_config())
+    assert (
+        tracker._state.config == "39dae6e7972fa188efc2b8e059ce0e65a91a233ee30b10c9bf775e1d947d4f2d"
+    )  # as commit 58a3e36 stored it
+    (tmp_path / "tracking").mkdir(exist_ok=True)
+    folder.write_json("tracking/state.json", asdict(tracker._state))
+    Tracker("tensorboard", tmp_path, folder.stored_config())
+    with pytest.raises(RunError, match="belongs to a run with other settings"):
+        Tracker("tensorboard", tmp_path, folder.config())
 
 
 def test_one_of_several_processes_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
