@@ -154,13 +154,13 @@ def _optional(folder: Path, stem: str) -> Path | None:
 
 
 def _products(file: Path, items: list[Any], sources: _Sources) -> Iterator[Product]:
-    seen: set[str] = set()
+    asins: set[str] = set()
     for number, value in enumerate(items):
         item = Entry.of(f"{file}: item {number}", value)
         asin = item.text("asin")
-        if asin == "nan" or len(asin) > _LONGEST_ID or asin in seen:
+        if asin == "nan" or len(asin) > _LONGEST_ID or asin in asins:
             continue
-        seen.add(asin)
+        asins.add(asin)
         yield _product(asin, Entry(f"{file}: product {asin}", item.values), sources)
 
 
@@ -169,7 +169,7 @@ def _product(asin: str, item: Entry, sources: _Sources) -> Product:
     bullets = item.value("small_description")
     prices, price_text = _prices(item)
     ins = sources.instructions.entry(asin) if asin in sources.instructions.values else Entry("", {})
-    written = sources.human.entries(asin) if asin in sources.human.values else []
+    requests = sources.human.entries(asin) if asin in sources.human.values else []
     return Product(
         asin=asin,
         title=title,
@@ -186,13 +186,13 @@ def _product(asin: str, item: Entry, sources: _Sources) -> Product:
         nouns=sources.nouns.texts(asin) if asin in sources.nouns.values else nouns_by_rule(title),
         instruction=ins.text("instruction") if ins.values.get("instruction") is not None else None,
         instruction_attributes=ins.texts("instruction_attributes") if ins.values.get("instruction_attributes") else (),
-        instructions=tuple(map(_request, written)),
+        instructions=tuple(map(_request, requests)),
     )
 
 
-def _request(written: Entry) -> Request:
+def _request(entry: Entry) -> Request:
     words, attributes, options = "instruction", "instruction_attributes", "instruction_options"
-    return Request(written.text(words), written.texts(attributes), written.texts(options))
+    return Request(entry.text(words), entry.texts(attributes), entry.texts(options))
 
 
 def _prices(item: Entry) -> tuple[tuple[float, ...], str]:
