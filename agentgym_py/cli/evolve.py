@@ -30,6 +30,7 @@ from agentgym_py.cli.parser import (
     require_allowed,
     suggestion,
     wants_help,
+    with_option_names,
 )
 from agentgym_py.cli.runtime import console, load_torch, print_json, provenance, require_model_files
 from agentgym_py.cli.saved_settings import require_sources, saved_settings, source_digests
@@ -265,9 +266,13 @@ def read_plan(settings: Values, args: Values) -> RunPlan:
     config, trainer = evolve_config(settings), read_trainer(settings)
     require_policy_trainer(trainer)
     envs = env_specs(settings)
-    require_compatible(config, trainer, len(envs))
-    require_reachable(config, trainer, envs)
-    require_cloner(config, trainer, cloner := read_cloner(settings))
+    cloner = read_cloner(settings)
+    try:
+        require_compatible(config, trainer, len(envs))
+        require_reachable(config, trainer, envs)
+        require_cloner(config, trainer, cloner)
+    except ConfigError as error:
+        raise with_option_names(error, settings, "") from error
     engine.require_no_step_timeout(config.step_timeout)
     if settings is args:
         _require_all_tasks(config, envs)

@@ -54,7 +54,7 @@ def test_it_is_refused_before_round_0(agentgym: Run, form: str) -> None:
         Path("p.yaml").write_text("out: run\nstages: [{stage: rl, env: shop, select: {threshold: 2}}]\n")
         words = ("pipeline", "p.yaml")
     status, out, err = agentgym(*words)
-    assert status == 2 and not out and "select.threshold 2 keeps no trajectory" in err and err.count("\n") == 1
+    assert status == 2 and not out and "--select.threshold 2 keeps no trajectory" in err and err.count("\n") == 1
     assert not Path("run").exists()
 
 
