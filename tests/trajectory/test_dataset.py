@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agentgym_py.errors import ConfigError, DataError
-from agentgym_py.evaluation import summarise
+from agentgym_py.evaluation.describe import describe
 from agentgym_py.trajectory import Trajectory, store
 from agentgym_py.trajectory.dataset import AgentTrajDataset, detect, filter_file, read_any
 from agentgym_py.trajectory.formats import agenttraj, parquet
@@ -173,15 +173,20 @@ def test_to_stepwise(mixed: AgentTrajDataset) -> None:
     assert broken.to_stepwise() == mixed[:1].to_stepwise()
 
 
-def test_a_dataset_is_summarised(mixed: AgentTrajDataset) -> None:
-    """Success is clustered by task; episodes that an infrastructure failure ended are no failures."""
-    summary = summarise(mixed)
-    assert summary.success.value == 0.2 and summary.success.n == 4 and summary.reward.value == 0.5
-    assert (summary.steps, summary.invalid, summary.errors) == (3.0, 0.0, 0)
-    assert summarise(mixed.filter(lambda each: each.reward == 0)).success.n == 4
-    broken = [replace(each, success=False, error="timeout") for each in mixed]
-    assert summarise([*mixed, *broken]) == replace(summary, errors=20)
-    assert math.isnan(summarise([]).success.value)
+def test_stats_count_and_estimate(mixed: AgentTrajDataset) -> None:
+    """Counts by kind and agent, success clustered by task; an infrastructure failure is no failure of the agent."""
+    stats = describe(mixed)
+    assert (stats.trajectories, stats.tasks, stats.kinds) == (20, 4, {"find": 10, "buy": 10})
+    assert stats.agents == {"expert": 20}
+    outcome = stats.outcome
+    assert outcome.success.value == 0.2 and outcome.success.n == 4 and outcome.reward.value == 0.5
+    assert (outcome.steps, outcome.invalid, outcome.errors, stats.tokens) == (3.0, 0.0, 0, 0)
+    assert describe(mixed.filter(lambda trajectory: trajectory.reward == 0)).outcome.success.n == 4
+    broken = [replace(trajectory, success=False, error="timeout") for trajectory in mixed]
+    half = describe([*mixed, *broken])
+    assert half.trajectories == 40 and half.outcome == replace(outcome, errors=20)
+    empty = describe([])
+    assert math.isnan(empty.outcome.success.value) and empty.tasks == 0
 
 
 def test_filter_file_streams(tmp_path: Path, mixed: AgentTrajDataset) -> None:
