@@ -113,19 +113,19 @@ from agentgym_py.cli import _main
 svg.has_matplotlib = lambda: False
 spec = spec_from_file_location("toy_envs", sys.argv[1])
 spec.loader.exec_module(module_from_spec(spec))
-kept, take, step = [], Checkpoints.take, torch.optim.AdamW.step
+states, save, step = [], Checkpoints.save, torch.optim.AdamW.step
 
-def taken(self, aside):
-    take(self, aside)
-    kept.append(aside)
+def saved(self, write):
+    save(self, write)
+    states.append(self.folder)
 
 def stepped(self, *given, **more):
     found = step(self, *given, **more)
-    if kept:
+    if states:
         os.kill(os.getpid(), signal.SIGKILL)
     return found
 
-Checkpoints.take, torch.optim.AdamW.step = taken, stepped
+Checkpoints.save, torch.optim.AdamW.step = saved, stepped
 with distributed.rank_zero_output():
     _main(json.loads(sys.argv[2]))
 """
@@ -407,7 +407,7 @@ def test_a_batch_is_dealt_out_row_by_row(toy_envs: Any, monkeypatch: pytest.Monk
     fit = Fit("test", toy_envs.word_policy(), OfflineSettings(microbatch_tokens=1), rows, seed=0, output_dir=None)
     monkeypatch.setenv("RANK", "1")
     monkeypatch.setenv("WORLD_SIZE", "2")
-    monkeypatch.setattr(fit.optimization, "backward", lambda loss, last: given.append(float(loss)))
+    monkeypatch.setattr(fit.optimization.backend, "backward", lambda loss, last: given.append(float(loss)))
     assert list(fit.microbatches(rows)) == [[rows[1]], [rows[3]]] and list(fit.microbatches(rows[:1])) == []
     fit.optimization.sharded = True
     next(iter(fit.steps([[0]])))
