@@ -32,7 +32,8 @@ from agentgym_py.cli.train import is_interrupted, states_folder
 from agentgym_py.cli.values import as_plain
 from agentgym_py.errors import AgentGymError, NothingToTrainOnError, RunError
 from agentgym_py.evolution.run_folder import RunFolder
-from agentgym_py.files import json_safe, with_current_names
+from agentgym_py.files import json_safe
+from agentgym_py.training.settings import current_settings
 
 _STATE = "pipeline.json"
 
@@ -149,8 +150,9 @@ class Pipeline:
         stored = state.get("stages")
         if not (isinstance(stored, list) and all(map(_is_stage, stored)) and isinstance(state.get("done"), dict)):
             raise RunError(f"{path / _STATE} is damaged: its stages are missing; give a new --out")
-        stored = [stage | {"settings": with_current_names(stage.get("settings") or {})} for stage in stored]
-        begun = dict(state.get("begun") or {f"{n:02d}-{stage['name']}": stage for n, stage in enumerate(stored, 1)})
+        stored = [_with_current_names(stage) for stage in stored]
+        begun = {folder: _with_current_names(stage) for folder, stage in (state.get("begun") or {}).items()}
+        begun = begun or {f"{n:02d}-{stage['name']}": stage for n, stage in enumerate(stored, 1)}
         self._require_unchanged(stored, stages, state["done"], begun)
         for stage in self.stages:
             if stage.name in state["done"] and not (path / stage.folder).is_dir():
@@ -222,6 +224,11 @@ def _is_unimproved(target: Path) -> bool:
     from agentgym_py.report.export import find_source
 
     return bool(RunFolder.open(target).config()["rounds"]) and find_source(str(target)).number == 0
+
+
+def _with_current_names(stage: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a stored stage, which an earlier version may have written, with current names of settings."""
+    return {**stage, "settings": current_settings(stage.get("settings") or {})}
 
 
 def _is_stage(value: Any) -> bool:

@@ -20,10 +20,9 @@ from agentgym_py.files import (
     new_folder,
     remove_partial_files,
     sync_to_disk,
-    with_current_names,
     write_atomic,
 )
-from agentgym_py.training.settings import with_current_trainer_names
+from agentgym_py.training.settings import current_settings
 
 _REBUILT = {"metrics.json", "test.json"}
 """Files that a resumed run rebuilds from its other files if they are missing."""
@@ -81,9 +80,7 @@ class RunFolder(JsonFolder):
 
     def config(self) -> dict[str, Any]:
         """Return the run's settings by their current names."""
-        config = with_current_names(self.stored_config())
-        trainer = config.get("trainer")
-        return config | ({"trainer": with_current_trainer_names(trainer)} if isinstance(trainer, Mapping) else {})
+        return current_settings(self.stored_config())
 
     def stored_config(self) -> dict[str, Any]:
         """Return the settings as run.yaml has them."""

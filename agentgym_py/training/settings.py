@@ -8,6 +8,7 @@ from typing import Any
 
 from agentgym_py.checks import require_at_least, require_field_types, require_positive
 from agentgym_py.errors import ConfigError
+from agentgym_py.files import with_current_names
 from agentgym_py.training.trainer import PlanChecks
 from agentgym_py.trajectory.preferences import Level, Match
 
@@ -133,3 +134,9 @@ def with_current_trainer_names(trainer: Mapping[str, Any]) -> dict[str, Any]:
     """Return a trainer's settings, which an earlier version may have written, by their current names."""
     renamed = RENAMED.get(str(trainer.get("name")), {})
     return {renamed.get(name, name): value for name, value in trainer.items()}
+
+
+def current_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a run's settings, which an earlier version may have written, by their current names."""
+    current, trainer = with_current_names(settings), settings.get("trainer")
+    return current | ({"trainer": with_current_trainer_names(trainer)} if isinstance(trainer, Mapping) else {})

@@ -144,6 +144,23 @@ def test_a_changed_file_is_refused(agentgym: Run, small_model: str) -> None:
     assert sorted(each.name for each in Path("made").iterdir()) == ["01-sft", "02-evaluate", "pipeline.json"]
 
 
+def test_a_folder_of_an_earlier_version_has_not_changed(agentgym: Run, small_model: str) -> None:
+    """Settings of a stage and of its trainer are compared by their current names."""
+    Path("made/01-rl").mkdir(parents=True)
+    ppo: dict[str, Any] = {"name": "ppo", "gae_lambda": 0.9}
+    held = {"out": "made", "stages": [{"stage": "rl", "model": small_model, "attempts": 2, "trainer": ppo}]}
+    stage = read_stages(read_file(written(held)), "p.yaml")[0]
+    trainer = dict(stage.settings["trainer"])
+    settings = {**stage.settings, "tries": stage.settings["attempts"],
+                "trainer": {**trainer, "lam": trainer["gae_lambda"]}}  # fmt: skip
+    del settings["attempts"], settings["trainer"]["gae_lambda"]
+    old = {"name": "rl", "command": stage.command, "settings": settings}
+    Path("made/pipeline.json").write_text(json.dumps({"stages": [old], "done": {"rl": {}}, "begun": {"01-rl": old}}))
+    assert agentgym("pipeline", "p.yaml", "--list")[1].startswith("1. rl (done)")
+    ppo["gae_lambda"] = 0.8
+    assert "its stage rl has changed" in agentgym("pipeline", written(held))[2]
+
+
 def test_what_is_not_done_yet_may_be_changed(agentgym: Run, small_model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A stage that failed is corrected in the file; one that would be gone on with wants its folder moved first."""
     held = short(small_model, evaluate={"tasks": 3, "prompt": "full"})
