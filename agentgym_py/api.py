@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from agentgym_py import registry
 from agentgym_py.checks import require_arguments
-from agentgym_py.env import EnvSpec, TextEnv
-from agentgym_py.errors import ConfigError
+from agentgym_py.env import EnvSpec, TextEnv, registration
+from agentgym_py.errors import ConfigError, NothingToTrainOnError, nearest
 from agentgym_py.trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -96,19 +96,18 @@ def collect(
     """
     from agentgym_py.collection import Collector, PlayConfig, jobs_for
 
-    if isinstance(tasks, int) and tasks < 1:
-        raise ConfigError(f"tasks must be 1 or more, got {tasks}")
-    numbers = range(tasks) if isinstance(tasks, int) else tasks
-    jobs = jobs_for(env, split, numbers, attempts)
+    _require_one_or_more(tasks=tasks, attempts=attempts)
+    jobs = jobs_for(env, split, range(tasks) if isinstance(tasks, int) else tasks, attempts)
     player = _agent(agent, temperature, max_new_tokens)
     return Collector(player, play or PlayConfig()).collect_batch(jobs, progress)
 
 
 def train(
     trainer: str | Trainer,
-    policy: str | Policy,
+    policy: str | os.PathLike[str] | Policy,
     trajectories: Sequence[Trajectory],
     *,
+    select: Mapping[str, Any] | None = None,
     seed: int = 0,
     output_dir: str | os.PathLike[str] | None = None,
     progress: Callable[[int, int], None] | None = None,
@@ -119,9 +118,12 @@ def train(
     Args:
         trainer: Name of an installed trainer, or a trainer with its settings, such as `DPO(beta=1.0)`.
         policy: Trained in place; a name such as `tiny`, or a folder, is loaded first.
-        trajectories: The training data; the trainer selects what it needs.
+        trajectories: The training data.
+        select: Which trajectories to train on, as `agentgym train --select.FIELD`: `{"success_only": False,
+            "threshold": 0.5}`. The defaults are the trainer's: filtered_bc learns from successes.
         seed: Seed of the data order and of new weights.
-        output_dir: Folder for training states, from which an interrupted training resumes; None keeps none.
+        output_dir: Folder for training states, from which an interrupted training resumes, and for what a trainer
+            produces besides a policy, such as a reward model; None keeps none.
         progress: Called with the number of steps done and the total.
         settings: The trainer's settings, if `trainer` is a name.
 
@@ -129,19 +131,30 @@ def train(
         The policy and a report. Save the policy with `policy.save(folder)`.
 
     Raises:
-        ConfigError: The trainer does not take a setting, or is on-policy: `evolve` runs it.
-        NothingToTrainOnError: No trajectory has a token to train on.
+        ConfigError: The trainer does not take a setting, needs an `output_dir`, or is on-policy: `evolve` runs it.
+        NothingToTrainOnError: No trajectory is selected, or none has a token to train on.
     """
     from agentgym_py.policy import Policy
     from agentgym_py.training import Trainer
+    from agentgym_py.training.trainer import info_of, require_several_processes, select_defaults, validate_report
+    from agentgym_py.trajectory.selectors import SelectConfig, build_selector
 
     instance = _trainer(trainer, settings)
     if not isinstance(instance, Trainer):
         raise ConfigError(f"{trainer} is on-policy and does not train on stored trajectories: use evolve")
-    loaded = Policy.load(policy) if isinstance(policy, str) else policy
+    if output_dir is None and (output := info_of(instance).output) != "policy":
+        raise ConfigError(f"output_dir is needed, because {type(instance).__name__} writes a {output} there")
+    require_several_processes(instance)
+    selected = {name.removeprefix("select."): value for name, value in select_defaults(instance).items()}
+    selected |= select or {}
+    require_arguments(SelectConfig, selected)
+    selection = build_selector(SelectConfig(**selected))(trajectories)
+    if not selection.kept:
+        raise NothingToTrainOnError(f"select {selection.line}; select={{...}} chooses others")
+    loaded = policy if isinstance(policy, Policy) else Policy.load(str(policy))
     with TemporaryDirectory(prefix="agentgym") if output_dir is None else nullcontext(output_dir) as folder:
-        report = instance.train(loaded, trajectories, seed=seed, output_dir=Path(folder), progress=progress)
-    return loaded, report
+        report = instance.train(loaded, selection.kept, seed=seed, output_dir=Path(folder), progress=progress)
+    return loaded, validate_report(report, instance, loaded)
 
 
 def evaluate(
@@ -165,6 +178,7 @@ def evaluate(
     from agentgym_py.evaluation import evaluate as measure
     from agentgym_py.evaluation.folder import make_manifest
 
+    _require_one_or_more(tasks=tasks, attempts=attempts)
     play, player, specs = play or PlayConfig(), _agent(agent, temperature, max_new_tokens), _specs(env)
     manifest = make_manifest(player, specs, split, range(tasks), attempts, play.prompt, play.seed)
     evaluation, episodes = measure(player, specs, split, range(tasks), attempts=attempts, play=play, progress=progress)
@@ -198,7 +212,8 @@ def evolve(env: str | Sequence[str] = "shop", *, out: str | os.PathLike[str], **
 
     Args:
         env: One environment or several.
-        out: The run's folder; an interrupted run resumes.
+        out: The run's folder. The same call resumes an interrupted run and returns the result of a finished one; more
+            `rounds` extend it.
         options: Options of `agentgym evolve` by name, groups as mappings:
             `evolve("shop", out="runs/a", rounds=2, trainer={"name": "dpo", "beta": 1.0})`.
 
@@ -206,18 +221,69 @@ def evolve(env: str | Sequence[str] = "shop", *, out: str | os.PathLike[str], **
         The test result, as in the run's `test.json`.
 
     Raises:
+        ConfigError: The folder holds a run with other settings.
         AgentGymError: An option is wrong, or the run failed.
     """
     from agentgym_py.cli import run_command
     from agentgym_py.evolution.run_folder import RunFolder
 
+    settings = {"env": [env] if isinstance(env, str) else list(env), **options}
+    if isinstance(trainer := settings.get("trainer"), str):
+        settings["trainer"] = {"name": trainer}
     if (Path(out) / "run.yaml").is_file():
-        argv = ["evolve", "--resume", str(out)]
+        argv = [
+            "evolve",
+            "--resume",
+            str(out),
+            *_options(_resumable(RunFolder(Path(out)).config(), settings, str(out))),
+        ]
     else:
-        names = [env] if isinstance(env, str) else list(env)
-        argv = ["evolve", *(word for name in names for word in ("--env", name)), "--out", str(out)]
-    run_command([*argv, *_options(options)])
+        argv = ["evolve", "--out", str(out), *_options(settings)]
+    run_command(argv)
     return RunFolder(Path(out)).read_json("test.json")
+
+
+_CHANGEABLE = ("rounds", "threads", "ray", "base_url")
+"""Settings that may differ when a run is resumed."""
+
+
+def _resumable(stored: Mapping[str, Any], settings: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """Return the settings to resume a run with; ConfigError if another one differs from the run's."""
+    run_settings = _flat(stored)
+    for name, value in _flat(settings).items():
+        if name in (*_CHANGEABLE, "preset") or value is None:
+            continue
+        if name not in run_settings:
+            near = nearest(name, run_settings)
+            hint = f"; did you mean {near}?" if near else ""
+            raise ConfigError(f"the run of {where} has no setting {name}{hint}")
+        if not _same_setting(name, value, run_settings[name]):
+            raise ConfigError(
+                f"{name} is {run_settings[name]!r} in the run of {where}, not {value!r}; choose another out"
+            )
+    return {name: value for name, value in settings.items() if name in _CHANGEABLE}
+
+
+def _same_setting(name: str, value: Any, stored: Any) -> bool:
+    """Whether a setting as given is the one that a run stored: environments by id, files by absolute path."""
+    values, held = ([item] if not isinstance(item, list | tuple) else list(item) for item in (value, stored))
+    if name == "env":
+        values, held = ([registration.env_id(str(item)) for item in items] for items in (values, held))
+    return values == held or [str(Path(str(item)).absolute()) for item in values] == [str(item) for item in held]
+
+
+def _flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested settings by dotted name."""
+    flat: dict[str, Any] = {}
+    for name, value in settings.items():
+        flat |= _flat(value, f"{prefix}{name}.") if isinstance(value, Mapping) else {f"{prefix}{name}": value}
+    return flat
+
+
+def _require_one_or_more(**counts: object) -> None:
+    for name, count in counts.items():
+        if isinstance(count, int) and count < 1:
+            raise ConfigError(f"{name} must be 1 or more, got {count}")
 
 
 def _specs(env: Envs) -> list[EnvSpec]:

@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import agentgym_py as ag
-from agentgym_py.errors import AgentGymError, ConfigError, UnknownNameError
+from agentgym_py.errors import AgentGymError, ConfigError, NothingToTrainOnError, UnknownNameError
 
 
 def test_make_gives_a_world_that_forks() -> None:
@@ -66,18 +68,58 @@ def test_wrong_trainers_are_refused(tiny_policy: ag.Policy) -> None:
         ag.train("dpo", tiny_policy, [], bta=0.1)
 
 
-def test_tasks_are_one_or_more() -> None:
-    """A slip of the sign is no empty result."""
-    with pytest.raises(ConfigError, match="tasks must be 1 or more, got -1"):
-        ag.collect("maze", tasks=-1)
+def test_training_selects_what_the_command_selects(tiny_policy: ag.Policy, fresh: Any, tmp_path: Path) -> None:
+    """filtered_bc learns from successes, unless `select` says otherwise; a reward model needs a folder."""
+    pytest.importorskip("torch")
+    demos = ag.collect("shop", tasks=2)
+    demos[0] = replace(demos[0], success=False, reward=0.75)
+    settings: dict[str, Any] = {"epochs": 1.0, "batch_size": 2}
+    assert ag.train("filtered_bc", fresh(tiny_policy), demos, **settings)[1].trajectories == 1
+    chosen = {"success_only": False, "threshold": 0.5}
+    assert ag.train("filtered_bc", fresh(tiny_policy), demos, select=chosen, **settings)[1].trajectories == 2
+    with pytest.raises(NothingToTrainOnError, match="select="):
+        ag.train("filtered_bc", tiny_policy, demos[:1])
+    with pytest.raises(ConfigError, match="no argument 'treshold'"):
+        ag.train("filtered_bc", tiny_policy, demos, select={"treshold": 1})
+    with pytest.raises(ConfigError, match="output_dir is needed, because RewardModelling writes a reward_model there"):
+        ag.train("reward_model", tiny_policy, demos)
+
+
+def test_numbers_are_one_or_more(tmp_path: Path) -> None:
+    """A wrong number is an error, not an empty result; a folder may be a path."""
+    wrong: list[dict[str, Any]] = [{"tasks": -1}, {"tasks": 0}, {"attempts": 0}]
+    for numbers in wrong:
+        with pytest.raises(ConfigError, match="must be 1 or more, got"):
+            ag.collect("maze", **numbers)
+        with pytest.raises(ConfigError, match="must be 1 or more, got"):
+            ag.evaluate("random", "maze", **numbers)
+    with pytest.raises(AgentGymError, match="nowhere"):
+        ag.train("filtered_bc", tmp_path / "nowhere", ag.collect("maze", tasks=1))
 
 
 def test_evolve_is_the_commands_run(tmp_path: Path) -> None:
-    """The same folder, finished at once if it is asked again; a wrong option is an error of ours."""
+    """The same call returns a finished run at once and extends it; another question is an error."""
     pytest.importorskip("torch")
-    options = {"model": "tiny-random", "preset": "smoke", "threads": 1, "rounds": 0, "expert_tasks": 2}
-    result = ag.evolve("maze", out=tmp_path / "run", test_tasks=2, valid_tasks=2, **options)
-    assert (tmp_path / "run" / "report.html").is_file() and result == ag.evolve("maze", out=tmp_path / "run")
+    options: dict[str, Any] = {
+        "model": "tiny-random", "preset": "smoke", "threads": 1, "expert_tasks": 2, "test_tasks": 2, "valid_tasks": 2,
+        "explore_tasks": 1, "env_kwargs": {"max_steps": 3}, "trainer": "filtered_bc", "max_new_tokens": 4,
+    }  # fmt: skip
+    run = tmp_path / "run"
+    result = ag.evolve("maze", out=run, rounds=0, **options)
+    assert (run / "report.html").is_file() and result == ag.evolve("maze", out=run)
+    assert result == ag.evolve("maze", out=run, rounds=0, **options)
+    other_settings: list[tuple[dict[str, Any], str]] = [
+        ({"seed": 1}, "seed is 0 in the run of"), ({"trainer": "dpo"}, "trainer.name is 'filtered_bc'"),
+        ({"env_kwargs": {"max_steps": 4}}, "env_kwargs.max_steps is 3"),
+        ({"rouns": 1}, r"no setting rouns; did you mean rounds\?"),
+    ]  # fmt: skip
+    for wrong, message in other_settings:
+        with pytest.raises(ConfigError, match=message):
+            ag.evolve("maze", out=run, **options | wrong)
+    with pytest.raises(ConfigError, match=r"env is .*maze.* in the run of .*, not .*shop"):
+        ag.evolve("shop", out=run)
+    ag.evolve("maze", out=run, rounds=1, **options)
+    assert (run / "rounds" / "01").is_dir()
     with pytest.raises(AgentGymError, match="rouns"):
         ag.evolve("maze", out=tmp_path / "other", rouns=1)
 
