@@ -127,6 +127,11 @@ def _main(argv: Sequence[str]) -> int:
     if name == "--version":
         print(f"agentgym {__version__}")
         return 0
+    if not words:
+        from agentgym_py.cli.help import help_text
+
+        print(help_text(_root_parser(), False), end="", file=sys.stderr)
+        return BAD_USAGE
     if distributed.world_size() > 1 and name in COMMANDS and name not in _DISTRIBUTED:
         count, several = distributed.world_size(), " and ".join(_DISTRIBUTED)
         raise UsageError(f"{name} runs in one process, but {count} were started; only {several} run in several")

@@ -24,16 +24,16 @@ from agentgym_py.checks import is_basic
 from agentgym_py.cli.values import as_list, convert, is_mapping_type, load_yaml, nest_options
 from agentgym_py.env import registration
 from agentgym_py.errors import AgentGymError, ConfigError, nearest
+from agentgym_py.files import RENAMED
 
 C = TypeVar("C")
 Values = dict[str, Any]
 """The values of a command, by option name."""
 
 SYNONYMS = {
-    "lr": "learning_rate", "samples": "attempts", "tries": "attempts", "fork_tries": "fork_attempts",
-    "temperatures": "temperature", "world": "env", "checkpoint": "model", "policy": "model", "output": "out",
+    "lr": "learning_rate", "world": "env", "checkpoint": "model", "policy": "model", "output": "out",
     "output_dir": "out", "bs": "batch_size", "num_epochs": "epochs", "num_train_epochs": "epochs",
-    "lora_r": "lora_rank", "max_tokens": "max_new_tokens", "gpu": "device", "data_path": "data",
+    "lora_r": "lora_rank", "max_tokens": "max_new_tokens", "gpu": "device", "data_path": "data", **RENAMED,
 }  # fmt: skip
 """Other names of an option, used in other packages or earlier versions, for suggestions."""
 HELP_ALL = "--help-all"
@@ -103,6 +103,8 @@ class Parser:
         self.command_key = ""
         self.suggest: Callable[[Sequence[str]], Iterable[str]] = lambda words: ()
         """Returns further names to suggest for a wrong one, from the words of the command line."""
+        self.renamed: Mapping[str, str] = {}
+        """Current names of the trainer's renamed settings, for suggestions."""
 
     @property
     def usage(self) -> str:
@@ -233,7 +235,7 @@ class Parser:
         if name == "env" and self.positionals:
             return f"--env: no such option; give the environment's name alone: {self.usage}"
         names = [*self._flags(), *(f"--{name}" for name in self.suggest(words))]
-        return f"--{name}: no such option" + (suggestion(name, names) or f"; see {self.prog} {HELP_ALL}")
+        return f"--{name}: no such option" + (suggestion(name, names, self.renamed) or f"; see {self.prog} {HELP_ALL}")
 
     def _flags(self) -> list[str]:
         return [option.flag for option in self.options.values()]
@@ -292,7 +294,7 @@ class Parser:
             if option is None and is_group and isinstance(value, Mapping):
                 values |= self._flatten(value, file, f"{name}.")
             elif option is None:
-                near = suggestion(name, [flag.removeprefix("--") for flag in self._flags()])
+                near = suggestion(name, [flag.removeprefix("--") for flag in self._flags()], self.renamed)
                 raise UsageError(f"{where}{name}: no such setting{near}")
             elif option.name != name:
                 values.setdefault(option.name, {})
@@ -428,23 +430,23 @@ def _peek_file(path: str) -> dict[str, str]:
 
 
 def require_allowed(argv: Sequence[str], config: type, reason: str) -> None:
-    """Raise UsageError for an option beside the first field of `config` that is none of its fields."""
+    """Raise UsageError if an option is not a field of `config`; the message names its first field."""
     first, *others = (f"--{field.name}" for field in fields(cast(Any, config)))
     for word in argv:
-        name = word.partition("=")[0]
+        name = word.partition("=")[0].removesuffix(".name")
         if name.startswith("--") and name not in (first, *others):
-            raise UsageError(f"{name} cannot stand beside {first}: {reason}; allowed are {', '.join(others)}")
+            raise UsageError(f"{name} cannot be combined with {first}: {reason}; allowed are {', '.join(others)}")
 
 
-def suggestion(name: str, choices: Iterable[str]) -> str:
+def suggestion(name: str, choices: Iterable[str], renamed: Mapping[str, str] | None = None) -> str:
     """Return `; did you mean …?`, or an empty string if no choice is near; `--rat` is near to `--trainer.rat`.
 
-    Among equally near choices the first wins. Leading hyphens are ignored.
+    Among equally near choices the first wins. Leading hyphens are ignored. `renamed` adds to `SYNONYMS`.
     """
     bare, by_name = name.lstrip("-"), {choice.lstrip("-"): choice for choice in reversed(list(choices))}
     by_last_part = {full_name.rpartition(".")[2]: choice for full_name, choice in by_name.items()}
     prefix, dot, last_part = bare.rpartition(".")
-    synonym = SYNONYMS.get(last_part, last_part)
+    synonym = (SYNONYMS | dict(renamed or {})).get(last_part, last_part)
     for exact in (f"{prefix}{dot}{synonym}", f"{prefix}{dot}{last_part}"):
         if exact in by_name:
             return f"; did you mean {by_name[exact]}?"

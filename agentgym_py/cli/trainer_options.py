@@ -11,6 +11,7 @@ from agentgym_py import registry
 from agentgym_py.checks import is_path, parameters_of
 from agentgym_py.cli.parser import Parser, Values, read_options
 from agentgym_py.errors import ConfigError
+from agentgym_py.training.settings import RENAMED
 from agentgym_py.training.trainer import info_of
 
 
@@ -33,6 +34,7 @@ def add_trainer_options(parser: Parser, name: str) -> None:
     about = f"One of {', '.join(names)}, or a source (FILE.py, FILE.py:Class, module:Class)."
     parser.add("trainer.name", str, name, about, metavar="NAME", group="The trainer")
     parser.add_dataclass(trainer_class(name), "trainer.", f"The trainer {name}", basic=False)
+    parser.renamed = RENAMED.get(name, {})
 
 
 def read_trainer(args: Values) -> Any:

@@ -132,10 +132,6 @@ def parse_tool_call(text: str) -> Reply:
     return reply
 
 
-parse_call = parse_tool_call
-"""Former name of `parse_tool_call`, for worlds in other packages."""
-
-
 def _call_at_end(text: str) -> Reply | None:
     """The call in a JSON object, or list, at the end of a reply."""
     body = text.strip().removeprefix("[TOOL_CALLS]").rstrip("` \n")

@@ -152,8 +152,6 @@ class Fit(Generic[Row]):
         for number, part in enumerate(parts, 1):
             self._counts, self._last_part = bool(part), last and number == len(parts)
             yield part or [rows[0]]
-        if not parts and last:
-            self._last_part = True
 
     def backward(self, loss: Tensor, logged: Mapping[str, Tensor] | None = None) -> None:
         """Add the gradient of this part's loss, and log `logged`.

@@ -14,6 +14,7 @@ import torch
 from torch import nn
 
 from agentgym_py import distributed
+from agentgym_py.errors import ConfigError
 from agentgym_py.policy.adapters import add_adapters, input_hooks, merge_adapters, require_trainable, stop_recomputing
 from agentgym_py.policy.quiet import ignore_checkpointing_warnings
 from agentgym_py.policy.tokens import pack_rows
@@ -40,7 +41,8 @@ class Optimization:
         train_backbone: Whether the model's own weights are trained, or only the heads.
 
     Raises:
-        ConfigError: the model is quantized and would be trained without adapters, or cannot be sharded.
+        ConfigError: the model is quantized and would be trained without adapters, or cannot be sharded; or `bf16` is
+            set and the training sharded.
     """
 
     def __init__(
@@ -54,6 +56,8 @@ class Optimization:
         train_backbone: bool = True,
     ) -> None:
         self.policy, self.settings = policy, settings
+        if settings.bf16 and (backend := distributed.sharding_backend()):
+            raise ConfigError(f"bf16 is not tested with a training that {backend} shards: leave it out")
         if train_backbone:
             require_trainable(policy.model, settings.lora_rank)
         adapters = add_adapters(policy.model, settings.lora_rank, seed)

@@ -234,8 +234,9 @@ def test_a_model_that_is_not_there_is_said_before_anything_else(agentgym: Run) -
 
 def test_resume_takes_no_other_settings(agentgym: Run, finished: Path) -> None:
     """All settings come from the run: an option beside --resume would be silently ignored."""
-    status, _, err = agentgym("evolve", "--resume", "run", "--tries", "9")
-    assert status == 2 and "--tries cannot stand beside --resume" in err
+    for option, value in (("--tries", "9"), ("--trainer", "grpo")):
+        status, _, err = agentgym("evolve", "--resume", "run", option, value)
+        assert status == 2 and f"agentgym: {option} cannot be combined with --resume" in err
 
 
 def test_a_run_in_use_is_refused(agentgym: Run, finished: Path) -> None:

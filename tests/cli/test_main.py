@@ -14,10 +14,11 @@ from typing import Any, Literal
 
 import pytest
 
-from agentgym_py import __version__, registry
+from agentgym_py import __version__, files, registry
 from agentgym_py.cli import COMMANDS, build_parser, command_module, main
 from agentgym_py.cli.parser import Parser, UsageError
 from agentgym_py.cli.values import convert
+from agentgym_py.training.settings import RENAMED
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -45,6 +46,11 @@ def test_helps_of_commands_that_have_commands_look_alike(agentgym: Run, command:
     assert "vailable subcommands" not in out and "(required)" not in out
 
 
+def test_no_command_shows_the_help(agentgym: Run) -> None:
+    """`agentgym` alone prints the help of `agentgym --help` to stderr and ends with status 2."""
+    assert agentgym() == (2, "", agentgym("--help")[1])
+
+
 def test_version(agentgym: Run) -> None:
     """`agentgym --version` prints the package's version."""
     assert agentgym("--version")[:2] == (0, f"agentgym {__version__}\n")
@@ -63,7 +69,6 @@ def test_help_and_lists_load_no_torch() -> None:
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
-        ([], "agentgym needs a command: evolve, collect"),
         (["evolv"], "evolv: no such command; did you mean evolve?"),
         (["envs"], "agentgym envs needs a command: list, show"),
         (["envs", "lst"], "lst: no such command; did you mean list?"),
@@ -104,6 +109,7 @@ def test_help_and_lists_load_no_torch() -> None:
         (["evolve", "--fork_tries", "4"], ": --fork_tries: no such option; did you mean --fork_attempts?\n"),
         (["eval", "--samples", "4"], ": --samples: no such option; did you mean --attempts?\n"),
         (["collect", "--temperatures", "1"], ": --temperatures: no such option; did you mean --temperature?\n"),
+        (["evolve", "--trainer", "ppo", "--kl", "1"], ": --kl: no such option; did you mean --trainer.kl_coef?\n"),
         (["evolve", "shop"], "'shop': no argument is expected here; did you mean --env shop?\n"),
         (["train", "ppo"], "'ppo': no argument is expected here; did you mean --trainer ppo?\n"),
         (["eval", "random"], "'random': no argument is expected here; did you mean --agent random?\n"),
@@ -249,6 +255,25 @@ def test_a_mistake_is_one_line_and_status_2(agentgym: Run, argv: list[str], said
     assert err.startswith("agentgym: ") and err.count("\n") == 1 and "Traceback" not in err
     assert said in err
     assert not list(Path().iterdir())
+
+
+RENAMED_OPTIONS = [
+    ("filtered_bc", old, new) for old, new in files.RENAMED.items()
+] + [
+    (trainer, f"trainer.{old}", f"trainer.{new}") for trainer, names in RENAMED.items() for old, new in names.items()
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("trainer", "old", "new"), RENAMED_OPTIONS)
+def test_a_former_name_leads_to_the_current_one(agentgym: Run, trainer: str, old: str, new: str) -> None:
+    """On the command line and in a config file, for every renamed setting."""
+    command = "train" if trainer == "process_reward" else "collect" if new == "temperature" else "evolve"
+    choice = [] if command == "collect" else ["--trainer", trainer]
+    err = agentgym(command, *choice, f"--{old}", "1")[2]
+    assert err == f"agentgym: --{old}: no such option; did you mean --{new}?\n"
+    Path("c.yaml").write_text(f"{old}: 1" if "." not in old else f"trainer: {{{old.partition('.')[2]}: 1}}")
+    err = agentgym(command, *choice, "--config", "c.yaml")[2]
+    assert err == f"agentgym: c.yaml: {old}: no such setting; did you mean {new}?\n"
 
 
 def test_a_wrong_model_is_said_before_torch_is_loaded(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from agentgym_py.agents import AgentReply, Episode, ExpertAgent, RandomAgent
 from agentgym_py.collection import Collector, Job, PlayConfig, jobs_for
+from agentgym_py.collection.job import attempts_for_agent
 from agentgym_py.collection.replay import replay_all
 from agentgym_py.env import EnvSpec, Reply, StopReason, Task, TextEnv
 from agentgym_py.errors import ConfigError, InfrastructureError, UnknownNameError
@@ -41,6 +42,22 @@ def test_tries_at_one_task_differ_and_a_seed_repeats_them() -> None:
     assert first.steps != second.steps and first.provenance.seed != second.provenance.seed
     assert same([first, second], Collector(RandomAgent(), PlayConfig(seed=1)).collect_batch(jobs))
     assert not same([first, second], Collector(RandomAgent(), PlayConfig(seed=2)).collect_batch(jobs))
+
+
+def test_attempts_of_several_agents_differ_in_id_and_seed() -> None:
+    """Each agent plays every job, in the jobs' order, with attempts that no other agent has."""
+    jobs = jobs_for([SHOP, EnvSpec("maze")], "train", range(3), attempts=2)
+    by_agent = [attempts_for_agent(jobs, agent, 3) for agent in range(3)]
+    for agent, its_jobs in enumerate(by_agent):
+        assert [(job.env, job.task, job.split) for job in its_jobs] == [(job.env, job.task, job.split) for job in jobs]
+        assert [job.attempt for job in its_jobs] == [agent, 3 + agent] * 6
+    parts = [Collector(RandomAgent(), PlayConfig(slots=2, seed=1)).collect_batch(its_jobs) for its_jobs in by_agent]
+    trajectories = [trajectory for part in parts for trajectory in part]
+    assert [t.task_id for t in parts[0]] == [t.task_id for t in parts[1]] == [t.task_id for t in parts[2]]
+    assert len({t.id for t in trajectories}) == len({t.provenance.seed for t in trajectories}) == 36
+    first_task = [tuple(step.reply for step in t.steps) for t in trajectories if t.task_id == trajectories[0].task_id]
+    assert len(first_task) == 6 and len(set(first_task)) > 1
+    assert attempts_for_agent(jobs, 0, 1) == jobs
 
 
 def test_a_trajectory_says_where_it_came_from() -> None:

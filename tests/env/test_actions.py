@@ -328,10 +328,3 @@ def test_an_action_has_a_name_and_an_argument(text: str, name: str, argument: st
     """In any form: brackets, an input below it, or a tool call whose values are joined."""
     reply = parse_reply(text)
     assert (reply.name, reply.argument) == (name, argument)
-
-
-def test_the_former_name_of_parse_tool_call_still_works() -> None:
-    """Worlds in other packages may import `parse_call`."""
-    from agentgym_py.env.actions import parse_call
-
-    assert parse_call is parse_tool_call

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,7 @@ pytest.importorskip("torch")
 from agentgym_py import distributed
 from agentgym_py.errors import ConfigError, RunError
 from agentgym_py.training.checkpoints import Checkpoints
+from agentgym_py.training.settings import OfflineSettings, OnPolicySettings
 
 CONFIGS = Path(__file__).parents[2] / "examples" / "accelerate"
 
@@ -104,3 +106,19 @@ def test_an_engine_refuses_weights_that_it_cannot_split(monkeypatch: pytest.Monk
     model.weight = torch.nn.Parameter(model.weight.to(torch.uint8), requires_grad=False)
     with pytest.raises(ConfigError, match="cannot shard a quantized model"):
         module_to_train(model)
+
+
+@pytest.mark.parametrize("backend", ["FSDP", "DeepSpeed"])
+@pytest.mark.usefixtures("second_of_two")
+def test_bf16_is_refused_in_a_sharded_training(tiny_policy: Any, backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Offline and on-policy trainers refuse it before they change the policy."""
+    from agentgym_py.training.fit import Fit
+    from agentgym_py.training.rl.learner import Learner
+
+    monkeypatch.setenv(f"ACCELERATE_USE_{backend.upper()}", "true")
+    model = tiny_policy.model
+    with pytest.raises(ConfigError, match=f"bf16 is not tested with a training that {backend} shards"):
+        Fit("bc", tiny_policy, OfflineSettings(bf16=True, lora_rank=2), [], seed=0, output_dir=None)
+    with pytest.raises(ConfigError, match=f"bf16 is not tested with a training that {backend} shards"):
+        Learner(tiny_policy, OnPolicySettings(bf16=True, lora_rank=2), seed=0)
+    assert tiny_policy.model is model
