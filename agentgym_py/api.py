@@ -59,6 +59,8 @@ def make(env: str, **kwargs: Any) -> TextEnv:
         UnknownNameError: No such environment is installed.
         ConfigError: It cannot be made with these arguments.
     """
+    if not isinstance(env, str):
+        raise ConfigError(f"env must be a name, not {env!r:.60}")
     return EnvSpec(env, kwargs).make()
 
 
@@ -94,18 +96,18 @@ def collect(
         UnknownNameError: No such environment, agent or split.
         ConfigError: An impossible number of tasks, or wrong arguments of an environment.
     """
-    from agentgym_py.collection import Collector, PlayConfig, jobs_for
+    from agentgym_py.collection import Collector, jobs_for
 
-    _require_one_or_more(tasks=tasks, attempts=attempts)
-    jobs = jobs_for(env, split, range(tasks) if isinstance(tasks, int) else tasks, attempts)
+    _require_counts(attempts=attempts, max_new_tokens=max_new_tokens)
+    jobs = jobs_for(_specs(env), split, _task_numbers(tasks), attempts)
     player = _agent(agent, temperature, max_new_tokens)
-    return Collector(player, play or PlayConfig()).collect_batch(jobs, progress)
+    return Collector(player, _play_config(play)).collect_batch(jobs, progress)
 
 
 def train(
     trainer: str | Trainer,
     policy: str | os.PathLike[str] | Policy,
-    trajectories: Sequence[Trajectory],
+    trajectories: Iterable[Trajectory] | str | os.PathLike[str],
     *,
     select: Mapping[str, Any] | None = None,
     seed: int = 0,
@@ -118,7 +120,7 @@ def train(
     Args:
         trainer: Name of an installed trainer, or a trainer with its settings, such as `DPO(beta=1.0)`.
         policy: Trained in place; a name such as `tiny`, or a folder, is loaded first.
-        trajectories: The training data.
+        trajectories: The training data, or its file: a store, AgentTraj or parquet.
         select: Which trajectories to train on, as `agentgym train --select.FIELD`: `{"success_only": False,
             "threshold": 0.5}`. The defaults are the trainer's: filtered_bc learns from successes.
         seed: Seed of the data order and of new weights.
@@ -148,9 +150,11 @@ def train(
     selected = {name.removeprefix("select."): value for name, value in select_defaults(instance).items()}
     selected |= select or {}
     require_arguments(SelectConfig, selected)
-    selection = build_selector(SelectConfig(**selected))(trajectories)
+    selection = build_selector(SelectConfig(**selected))(_trajectories(trajectories))
     if not selection.kept:
         raise NothingToTrainOnError(f"select {selection.line}; select={{...}} chooses others")
+    if not isinstance(policy, Policy | str | os.PathLike):
+        raise ConfigError(f"policy must be a name, a folder or a Policy, not {policy!r:.60}")
     loaded = policy if isinstance(policy, Policy) else Policy.load(str(policy))
     with TemporaryDirectory(prefix="agentgym") if output_dir is None else nullcontext(output_dir) as folder:
         report = instance.train(loaded, selection.kept, seed=seed, output_dir=Path(folder), progress=progress)
@@ -174,12 +178,11 @@ def evaluate(
     Raises:
         ConfigError: No episode counts.
     """
-    from agentgym_py.collection import PlayConfig
     from agentgym_py.evaluation import evaluate as measure
     from agentgym_py.evaluation.folder import make_manifest
 
-    _require_one_or_more(tasks=tasks, attempts=attempts)
-    play, player, specs = play or PlayConfig(), _agent(agent, temperature, max_new_tokens), _specs(env)
+    _require_counts(tasks=tasks, attempts=attempts, max_new_tokens=max_new_tokens)
+    play, player, specs = _play_config(play), _agent(agent, temperature, max_new_tokens), _specs(env)
     manifest = make_manifest(player, specs, split, range(tasks), attempts, play.prompt, play.seed)
     evaluation, episodes = measure(player, specs, split, range(tasks), attempts=attempts, play=play, progress=progress)
     return Result(player.name, evaluation, episodes, manifest)
@@ -205,7 +208,7 @@ def compare(**results: Result | str | os.PathLike[str]) -> Comparison:
     return compare_entrants([entrant(name, result) for name, result in results.items()])
 
 
-def evolve(env: str | Sequence[str] = "shop", *, out: str | os.PathLike[str], **options: Any) -> dict[str, Any]:
+def evolve(env: Envs = "shop", *, out: str | os.PathLike[str], **options: Any) -> dict[str, Any]:
     """Run AgentEvol: rounds of explore, select, evolve and evaluate.
 
     The same as the command `agentgym evolve`, with its folder, checks, output and resumption.
@@ -227,7 +230,7 @@ def evolve(env: str | Sequence[str] = "shop", *, out: str | os.PathLike[str], **
     from agentgym_py.cli import run_command
     from agentgym_py.evolution.run_folder import RunFolder
 
-    settings = {"env": [env] if isinstance(env, str) else list(env), **options}
+    settings = _env_settings(_specs(env)) | options
     if isinstance(trainer := settings.get("trainer"), str):
         settings["trainer"] = {"name": trainer}
     if (Path(out) / "run.yaml").is_file():
@@ -280,27 +283,67 @@ def _flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return flat
 
 
-def _require_one_or_more(**counts: object) -> None:
+def _env_settings(specs: Sequence[EnvSpec]) -> dict[str, Any]:
+    """The options `env` and `env_kwargs` of a command; arguments of one of several environments by its name."""
+    kwargs = {spec.name: dict(spec.kwargs) for spec in specs if spec.kwargs}
+    settings: dict[str, Any] = {"env": [spec.name for spec in specs]}
+    return settings | ({"env_kwargs": kwargs if len(specs) > 1 else dict(specs[0].kwargs)} if kwargs else {})
+
+
+def _require_counts(**counts: object) -> None:
     for name, count in counts.items():
-        if isinstance(count, int) and count < 1:
-            raise ConfigError(f"{name} must be 1 or more, got {count}")
+        if not isinstance(count, int) or count < 1:
+            raise ConfigError(f"{name} must be a whole number, 1 or more, got {count!r:.60}")
+
+
+def _task_numbers(tasks: int | Iterable[int]) -> Sequence[int]:
+    if isinstance(tasks, Iterable) and not isinstance(tasks, str):
+        numbers = list(tasks)
+        if all(isinstance(number, int) for number in numbers):
+            return numbers
+        raise ConfigError(f"tasks must be a number of tasks, or their numbers in the split, not {numbers!r:.60}")
+    _require_counts(tasks=tasks)
+    return range(tasks)
+
+
+def _play_config(play: PlayConfig | None) -> PlayConfig:
+    from agentgym_py.collection import PlayConfig
+
+    if not isinstance(play, PlayConfig | None):
+        raise ConfigError(f"play must be a PlayConfig, not {play!r:.60}")
+    return play or PlayConfig()
+
+
+def _trajectories(source: Iterable[Trajectory] | str | os.PathLike[str]) -> list[Trajectory]:
+    """Trajectories as given, or those of a file."""
+    from agentgym_py.trajectory.dataset import read_any
+
+    if isinstance(source, str | os.PathLike):
+        return list(read_any(Path(source)))
+    trajectories = list(source) if isinstance(source, Iterable) else [source]
+    if not isinstance(source, Iterable) or not all(isinstance(item, Trajectory) for item in trajectories):
+        raise ConfigError(f"trajectories must be a list of Trajectory or a file, not {source!r:.60}")
+    return trajectories
 
 
 def _specs(env: Envs) -> list[EnvSpec]:
-    envs = [env] if isinstance(env, str | EnvSpec) else env
+    envs = [env] if isinstance(env, str | EnvSpec) else list(env) if isinstance(env, list | tuple) else []
+    if not envs or not all(isinstance(spec, str | EnvSpec) for spec in envs):
+        raise ConfigError(f"env must be a name, an EnvSpec or a list of these, not {env!r:.60}")
     return [EnvSpec(spec) if isinstance(spec, str) else spec for spec in envs]
 
 
 def _agent(player: Player, temperature: float, max_new_tokens: int) -> Agent:
     """An agent from a name, an agent or a policy."""
+    from agentgym_py.agents import ModelAgent
+    from agentgym_py.agents.base import require_agent
     from agentgym_py.policy import Policy
 
     if isinstance(player, str):
         agent: Agent = registry.load("agentgym.agents", player)()
         return agent
     if not isinstance(player, Policy):
-        return player
-    from agentgym_py.agents import ModelAgent
+        return require_agent(player)
     from agentgym_py.engine import HFEngine, SamplingParams
 
     return ModelAgent(player, HFEngine(player), SamplingParams(temperature=temperature, max_new_tokens=max_new_tokens))
@@ -311,6 +354,8 @@ def _trainer(trainer: str | Trainer, settings: Mapping[str, Any]) -> Trainer | O
         trainer_class: type[Trainer | OnPolicyTrainer] = registry.load("agentgym.trainers", trainer)
         require_arguments(trainer_class, settings)
         return trainer_class(**settings)
+    if not (hasattr(trainer, "train") or hasattr(trainer, "improve")) or isinstance(trainer, type):
+        raise ConfigError(f"trainer must be a trainer's name, or a trainer such as DPO(beta=1.0), not {trainer!r:.60}")
     if settings:
         raise ConfigError(f"settings {', '.join(settings)} need the trainer's name; set them in the trainer itself")
     return trainer

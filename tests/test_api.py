@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 
 import agentgym_py as ag
 from agentgym_py.errors import AgentGymError, ConfigError, NothingToTrainOnError, UnknownNameError
+from agentgym_py.trajectory import store
 
 
 def test_make_gives_a_world_that_forks() -> None:
@@ -85,16 +87,61 @@ def test_training_selects_what_the_command_selects(tiny_policy: ag.Policy, fresh
         ag.train("reward_model", tiny_policy, demos)
 
 
+WRONG: list[tuple[str, Callable[[], object]]] = [
+    ("env must be a name, not 5", lambda: ag.make(5)),  # type: ignore[arg-type]
+    ("env must be a name, an EnvSpec or a list", lambda: ag.collect([])),
+    ("env must be a name, an EnvSpec or a list", lambda: ag.collect(ag.make("maze"))),  # type: ignore[arg-type]
+    (r"the class ExpertAgent; pass an instance: ExpertAgent\(\)", lambda: ag.collect("maze", ag.ExpertAgent)),  # type: ignore[arg-type]
+    ("object is not an agent: it lacks name, sampling", lambda: ag.collect("maze", object())),  # type: ignore[arg-type]
+    ("tasks must be a whole number", lambda: ag.collect("maze", tasks=2.5)),  # type: ignore[arg-type]
+    ("tasks must be a number of tasks, or their numbers", lambda: ag.collect("maze", tasks=["a"])),  # type: ignore[list-item]
+    ("tasks must be a whole number", lambda: ag.evaluate("random", "maze", tasks="2")),  # type: ignore[arg-type]
+    ("play must be a PlayConfig", lambda: ag.collect("maze", play={"slots": 3})),  # type: ignore[arg-type]
+    ("slots must be int", lambda: ag.PlayConfig(slots="a")),  # type: ignore[arg-type]
+    ("seed", lambda: ag.PlayConfig(seed=-1)),
+    ("executor must be an executor", lambda: ag.PlayConfig(executor="thred")),  # type: ignore[arg-type]
+    ("trainer must be a trainer's name", lambda: ag.train(None, "tiny", [])),  # type: ignore[arg-type]
+    ("policy must be a name", lambda: ag.train("filtered_bc", None, ag.collect("maze", tasks=1))),  # type: ignore[arg-type]
+    ("trajectories must be a list", lambda: ag.train("dpo", "tiny", ag.collect("maze", tasks=1)[0])),  # type: ignore[arg-type]
+]
+
+
+@pytest.mark.parametrize(("message", "call"), WRONG, ids=[message for message, _ in WRONG])
+def test_wrong_types_are_named(message: str, call: Callable[[], object]) -> None:
+    """One ConfigError says what is expected and what came."""
+    pytest.importorskip("torch")
+    with pytest.raises(ConfigError, match=message):
+        call()
+
+
+def test_an_agent_that_replies_wrongly_is_named() -> None:
+    """Texts in place of replies, and too few of them."""
+
+    class Texts(ag.RandomAgent):
+        def act(self, episodes: Any) -> Any:
+            return ["look"] * len(episodes)
+
+    class Few(ag.RandomAgent):
+        def act(self, episodes: Any) -> Any:
+            return super().act(episodes)[1:]
+
+    with pytest.raises(ConfigError, match=r"random.act must return AgentReply or None for each episode, got 'look'"):
+        ag.collect("maze", Texts(), tasks=2)
+    with pytest.raises(ConfigError, match=r"random.act must return 2 replies, one per episode, got 1"):
+        ag.collect("maze", Few(), tasks=2)
+
+
 def test_numbers_are_one_or_more(tmp_path: Path) -> None:
     """A wrong number is an error, not an empty result; a folder may be a path."""
     wrong: list[dict[str, Any]] = [{"tasks": -1}, {"tasks": 0}, {"attempts": 0}]
     for numbers in wrong:
-        with pytest.raises(ConfigError, match="must be 1 or more, got"):
+        with pytest.raises(ConfigError, match="must be a whole number, 1 or more, got"):
             ag.collect("maze", **numbers)
-        with pytest.raises(ConfigError, match="must be 1 or more, got"):
+        with pytest.raises(ConfigError, match="must be a whole number, 1 or more, got"):
             ag.evaluate("random", "maze", **numbers)
+    store.write(tmp_path / "demos.jsonl", ag.collect("maze", tasks=1))
     with pytest.raises(AgentGymError, match="nowhere"):
-        ag.train("filtered_bc", tmp_path / "nowhere", ag.collect("maze", tasks=1))
+        ag.train("filtered_bc", tmp_path / "nowhere", tmp_path / "demos.jsonl")
 
 
 def test_evolve_is_the_commands_run(tmp_path: Path) -> None:

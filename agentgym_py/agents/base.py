@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, cast, runtime_checkable
 
 from agentgym_py.env import Task, TextEnv
+from agentgym_py.errors import ConfigError
 from agentgym_py.rng import seed_of
 from agentgym_py.trajectory import Step, Tokens
 from agentgym_py.trajectory.types import Usage
@@ -88,6 +89,28 @@ class StreamingAgent(Protocol):
     def reply_stream(self) -> ReplyStream | None:
         """Start a stream for one collection; None if the collector must use `act`."""
         ...
+
+
+def require_agent(agent: object) -> Agent:
+    """Return an agent.
+
+    Raises:
+        ConfigError: it is a class, or lacks what `Agent` has.
+    """
+    if isinstance(agent, type):
+        raise ConfigError(f"agent is the class {agent.__name__}; pass an instance: {agent.__name__}()")
+    if missing := [name for name in ("name", "sampling", "policy_digest", "act") if not hasattr(agent, name)]:
+        raise ConfigError(f"{type(agent).__name__} is not an agent: it lacks {', '.join(missing)}")
+    return cast(Agent, agent)
+
+
+def require_replies(agent: Agent, replies: Sequence[AgentReply | None], episodes: int) -> None:
+    """Raise ConfigError unless `act` returned an AgentReply or None for each episode."""
+    wrong = next((reply for reply in replies if not isinstance(reply, AgentReply | None)), None)
+    if wrong is not None:
+        raise ConfigError(f"{agent.name}.act must return AgentReply or None for each episode, got {wrong!r:.60}")
+    if len(replies) != episodes:
+        raise ConfigError(f"{agent.name}.act must return {episodes} replies, one per episode, got {len(replies)}")
 
 
 def agent_title(name: str, sampling: Mapping[str, Any]) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from agentgym_py import registry
+from agentgym_py.agents.base import require_agent
 from agentgym_py.agents.human import PersonAgent
 from agentgym_py.checks import Basic, parameters_of, require_arguments
 from agentgym_py.cli.engine_options import EngineOptions
@@ -136,12 +137,11 @@ class AgentOptions(EngineOptions):
         agent_class = registry.load("agentgym.agents", str(self.agent))
         try:
             require_arguments(agent_class, arguments)
-            agent: Agent = agent_class(**arguments)
+            return require_agent(agent_class(**arguments))
         except ConfigError as error:
             raise with_option_names(error, as_plain(self.agent_kwargs), "agent_kwargs.") from error
         except TypeError as error:
             raise UsageError(f"the agent {self.agent} cannot be made: {error}") from error
-        return agent
 
     def _params(self, temperature: float) -> SamplingParams:
         longest = 64 if self.max_new_tokens is None else self.max_new_tokens

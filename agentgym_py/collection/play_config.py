@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Protocol, Self
 
 from agentgym_py.agents import Agent
+from agentgym_py.checks import require_field_types
 from agentgym_py.collection.job import Job
 from agentgym_py.collection.watchdog import MAX_LANES, require_timeout
 from agentgym_py.env import Prompt
-from agentgym_py.env.base import require_prompt
+from agentgym_py.env.base import require_prompt, require_seed
 from agentgym_py.errors import ConfigError
 from agentgym_py.trajectory import Trajectory
 
@@ -73,7 +74,11 @@ class PlayConfig:
     episodes that are ready: there timing decides how sums round."""
 
     def __post_init__(self) -> None:
+        require_field_types(self)
         require_prompt(self.prompt)
+        require_seed(self.seed)
+        if self.executor is not None and not hasattr(self.executor, "stream"):
+            raise ConfigError(f"executor must be an executor such as Workers(2), not {self.executor!r:.60}")
         if self.slots < 1:
             raise ConfigError(f"slots must be at least 1, got {self.slots}")
         require_timeout(self.step_timeout)

@@ -8,7 +8,7 @@ from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED, Future, wait
 from typing import Any, Protocol
 
 from agentgym_py.agents import Agent, AgentReply, Episode
-from agentgym_py.agents.base import AsyncAgent, ReplyStream, StreamingAgent
+from agentgym_py.agents.base import AsyncAgent, ReplyStream, StreamingAgent, require_replies
 from agentgym_py.errors import InfrastructureError
 from agentgym_py.http_client import event_loop
 
@@ -61,7 +61,9 @@ class _BatchReplies:
     def _act(self, episodes: Sequence[Episode]) -> Sequence[Reply]:
         """Ask the agent; when it needs a server that is gone, only the episode that needed it gets the error."""
         try:
-            return self._agent.act(episodes)
+            replies = self._agent.act(episodes)
+            require_replies(self._agent, replies, len(episodes))
+            return replies
         except InfrastructureError as error:
             if len(episodes) == 1:
                 return [error]
