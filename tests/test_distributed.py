@@ -447,7 +447,7 @@ def test_a_share_is_played_beside_its_process_where_a_world_may_be_late(monkeypa
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["collect", "--agent", "random"], "collect runs in one process, and here are 2"),
+        (["collect", "--agent", "random"], "collect runs in one process, but 2 were started"),
         (["evolve", "--device", "cuda:1"], "device 'cuda:1' would be used by every process"),
     ],
 )

@@ -420,7 +420,7 @@ SAMPLES = {"stage": "collect", "name": "samples", "tasks": 4}
         ([SAMPLES, {"stage": "reward_model"}, {"stage": "rl", "trainer": {"name": "r3", "prm": "$reward_model"}}],
          "stage rl: prm must be the process_reward of a stage, but $reward_model makes a reward_model"),
         ([SAMPLES, {"stage": "reward_model"}, {"stage": "rl", "reward_model": "$reward_model"}],
-         "stage rl: reward_model needs an on-policy trainer"),
+         "stage rl: --reward_model needs an on-policy trainer"),
         ([SAMPLES, {"stage": "evaluate", "model": "$samples"}], "model must be the policy of a stage"),
         ([{"stage": "evaluate", "model": "nothing"}], "stage evaluate: no model 'nothing'"),
         ([{"stage": "export", "model": "nothing"}], "stage export: no model 'nothing'"),
