@@ -16,6 +16,7 @@ class EnvPool:
     def __init__(self, watchdog: Watchdog | None = None) -> None:
         self._free: dict[str, list[TextEnv]] = defaultdict(list)
         self._owned: set[TextEnv] = set()
+        self._at_work: TextEnv | None = None
         self._watchdog = watchdog or Watchdog()
 
     def take(self, spec: EnvSpec) -> TextEnv:
@@ -48,10 +49,26 @@ class EnvPool:
         with suppress(Exception), self._watchdog:  # it is broken: a failing close is no news
             env.close()
 
-    def adopt(self, env: TextEnv, other: EnvPool) -> None:
-        """Take an env in use over from another thread's pool."""
-        other._owned.discard(env)
-        self._owned.add(env)
+    @contextmanager
+    def at_work(self, env: TextEnv) -> Iterator[None]:
+        """Mark an env of this pool as at work."""
+        self._at_work = env
+        try:
+            yield
+        finally:
+            self._at_work = None
+
+    def movable(self) -> set[TextEnv]:
+        """Return the envs, in use or idle, that are not at work."""
+        return self._owned - {self._at_work}
+
+    def split_off(self, envs: set[TextEnv], watchdog: Watchdog) -> EnvPool:
+        """Move envs, among them all idle ones, to a new pool for another thread."""
+        pool = EnvPool(watchdog)
+        pool._owned, pool._free = envs, self._free
+        self._owned -= envs
+        self._free = defaultdict(list)
+        return pool
 
     def close(self) -> None:
         """Close every env, including those in use."""

@@ -90,7 +90,7 @@ class EpisodeLoop:
                     index, jobs[index] = queue.waiting.popleft()
                     moving[index] = threads.submit(index, partial(self._begin, jobs[index]))
                 may_handle = replies.wait(live, moving.values(), threads.patience)
-                threads.replace_late(episodes)
+                threads.replace_late()
                 for index in [index for index, future in moving.items() if future.done()] if may_handle else ():
                     outcome = _outcome(moving.pop(index))
                     if isinstance(outcome, Episode):
@@ -129,7 +129,7 @@ class EpisodeLoop:
         try:
             with watchdog:
                 env = pool.take(job.env)
-            with watchdog:
+            with pool.at_work(env), watchdog:
                 return self._restore(job, job.start, env) if job.start else self._reset(job, env)
         except Exception as error:  # an env may raise anything: an infrastructure failure, never reward 0
             if isinstance(error, AgentGymError) and not isinstance(error, InfrastructureError):
@@ -161,7 +161,7 @@ def _step(episode: Episode, reply: Reply, pool: EnvPool, watchdog: Watchdog) -> 
     if reply is None or reply.error is not None:  # no retry, because the agent has asked again itself
         return _Ended(reply.error if reply else None)
     try:
-        with watchdog:
+        with pool.at_work(episode.env), watchdog:
             observation, reward, terminated, truncated, info = episode.env.step(reply.text)
     except Exception as error:  # as above
         return _Ended(_describe(error), may_retry=True)

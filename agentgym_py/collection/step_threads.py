@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
-from concurrent.futures import Future, InvalidStateError
-from contextlib import suppress
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import Future
 from functools import partial
-from queue import Empty, SimpleQueue
+from queue import SimpleQueue
 from typing import Any, TypeVar
 
-from agentgym_py.agents import Episode
 from agentgym_py.collection.env_pool import EnvPool
 from agentgym_py.collection.watchdog import Watchdog
 
@@ -30,7 +29,8 @@ class StepThreads:
     def __init__(self, number: int, watchdog: Watchdog) -> None:
         self._watchdog = watchdog
         self._threads = [_EnvThread(watchdog.for_thread(lane)) for lane in range(number)]
-        self._home: dict[int, _EnvThread] = {}
+        self._lanes: dict[int, int] = {}
+        """Which of the threads a live episode has."""
 
     @property
     def patience(self) -> float | None:
@@ -40,39 +40,24 @@ class StepThreads:
 
     def submit(self, index: int, task: Task[T]) -> Future[T]:
         """Run a task on the thread of this episode; a new episode gets the thread with the fewest."""
-        if index not in self._home:
-            self._home[index] = min(self._threads, key=lambda thread: len(thread.episodes))
-            self._home[index].episodes.add(index)
+        if index not in self._lanes:
+            episodes = Counter(self._lanes.values())
+            self._lanes[index] = min(range(len(self._threads)), key=lambda lane: episodes[lane])
         future = Future[T]()
-        self._home[index].tasks.put((index, future, task))
+        self._threads[self._lanes[index]].tasks.put((index, future, task))
         return future
 
     def release(self, index: int) -> None:
         """Forget an episode that has ended."""
-        self._home.pop(index).episodes.discard(index)
+        del self._lanes[index]
 
-    def replace_late(self, episodes: Mapping[int, Episode]) -> None:
-        """Fail the tasks that are over their limit, each alone; other episodes of the thread move to a new one.
-
-        Args:
-            episodes: The episodes that have begun, by index.
-        """
+    def replace_late(self) -> None:
+        """Fail the tasks that are over their limit, each alone; other episodes of the thread move to a new one."""
         if self.patience is None:
             return
-        for place, thread in enumerate(self._threads):
-            if not thread.watchdog.is_late:
-                continue
-            fresh = _EnvThread(self._watchdog.for_thread(place))
-            late = thread.abandon(fresh)
-            if late is None:  # it returned just now
-                fresh.tasks.put(None)
-                continue
-            self._threads[place] = fresh
-            for index in thread.episodes - {late}:
-                self._home[index] = fresh
-                fresh.episodes.add(index)
-                if index in episodes:
-                    fresh.pool.adopt(episodes[index].env, thread.pool)
+        for lane, thread in enumerate(self._threads):
+            if thread.watchdog.is_late:
+                self._threads[lane] = thread.replace_if_late(self._watchdog.for_thread(lane))
 
     def close(self) -> None:
         """Close the envs, each on its thread, and end the threads; do not wait for those that are at work."""
@@ -86,35 +71,32 @@ class StepThreads:
 
 
 class _EnvThread:
-    """A thread with its tasks and its envs."""
+    """A thread with its tasks and its envs; the successor of a late thread takes both over."""
 
-    def __init__(self, watchdog: Watchdog) -> None:
-        self.watchdog, self.pool = watchdog, EnvPool(watchdog)
-        self.tasks = SimpleQueue[_Item | None]()
-        self.episodes = set[int]()
-        """The live episodes that belong to this thread."""
+    def __init__(
+        self, watchdog: Watchdog, pool: EnvPool | None = None, tasks: SimpleQueue[_Item | None] | None = None
+    ) -> None:
+        self.watchdog, self.pool = watchdog, pool or EnvPool(watchdog)
+        self.tasks = tasks or SimpleQueue[_Item | None]()
         self.running: _Item | None = None
         self.is_closing = False
         self.closed = threading.Event()
-        self._successor: _EnvThread | None = None
+        self._is_abandoned = False
         self._lock = threading.Lock()
         threading.Thread(target=self._run, name="step", daemon=True).start()  # a hanging env must not hold the exit
 
-    def abandon(self, successor: _EnvThread) -> int | None:
-        """Fail the running task and hand the others over; return its episode, or None when the task has returned."""
-        with self._lock:
-            if self.running is None:
-                return None
-            index, future, _ = self.running
-            self._successor = successor
-        _settle(partial(future.set_exception, self.watchdog.error))
-        with suppress(Empty):
-            while True:
-                successor.tasks.put(self.tasks.get_nowait())
-        return index
+    def replace_if_late(self, watchdog: Watchdog) -> _EnvThread:
+        """Fail the running task and return the successor; return this thread when the late call has just returned."""
+        with self._lock:  # meanwhile the late call may return, but not its task
+            envs = self.pool.movable()  # before the check, so that the late env is still at work
+            if self.running is None or not self.watchdog.is_late:
+                return self
+            self._is_abandoned = True
+            self.running[1].set_exception(self.watchdog.error)
+            return _EnvThread(watchdog, self.pool.split_off(envs, watchdog), self.tasks)
 
     def _run(self) -> None:
-        while self._successor is None and (item := self.tasks.get()) is not None and not self.is_closing:
+        while not self._is_abandoned and (item := self.tasks.get()) is not None and not self.is_closing:
             self.running = item
             index, future, task = item
             settle: Callable[[], None]
@@ -124,12 +106,7 @@ class _EnvThread:
                 settle = partial(future.set_exception, error)
             with self._lock:
                 self.running = None
-            _settle(settle)
+                if not self._is_abandoned:
+                    settle()
         self.pool.close()
         self.closed.set()
-
-
-def _settle(settle: Callable[[], None]) -> None:
-    """Set a future's outcome, unless the task was given up as late."""
-    with suppress(InvalidStateError):
-        settle()

@@ -6,8 +6,9 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,9 +18,10 @@ from agentgym_py.agents import ExpertAgent, ModelAgent, RandomAgent
 from agentgym_py.collection import Collector, PlayConfig, jobs_for
 from agentgym_py.collection.executor import Assignment
 from agentgym_py.collection.processes import Workers
+from agentgym_py.collection.watchdog import Watchdog
 from agentgym_py.engine import SamplingParams
-from agentgym_py.env import EnvSpec, TextEnv
-from agentgym_py.errors import ConfigError, UnknownNameError
+from agentgym_py.env import EnvSpec, Reply, Task, TextEnv
+from agentgym_py.errors import ConfigError, InfrastructureError, UnknownNameError
 from agentgym_py.trajectory import Trajectory
 
 THREADS = PlayConfig(step_threads=16)
@@ -37,6 +39,45 @@ def workers(faulty_env: Any) -> Iterator[Workers]:
     """Two processes, which find the module of the slow env."""
     with Workers(2) as running:
         yield running
+
+
+@pytest.fixture
+def envs(monkeypatch: pytest.MonkeyPatch, faulty_env: Any) -> list[Any]:
+    """All faulty envs of a test; they count how often they are closed, and raise when they are used afterwards."""
+    envs: list[Any] = []
+    make, act = faulty_env.FaultyEnv.__init__, faulty_env.FaultyEnv.act
+
+    def make_counted(env: Any, **kwargs: Any) -> None:
+        make(env, **kwargs)
+        env.closings = 0
+        envs.append(env)
+
+    def act_if_open(env: Any, reply: Reply) -> Any:
+        if env.closings:
+            raise RuntimeError("used after close")
+        return act(env, reply)
+
+    def close(env: Any) -> None:
+        env.closings += 1
+
+    monkeypatch.setattr(faulty_env.FaultyEnv, "__init__", make_counted)
+    monkeypatch.setattr(faulty_env.FaultyEnv, "act", act_if_open)
+    monkeypatch.setattr(faulty_env.FaultyEnv, "close", close)
+    return envs
+
+
+@pytest.fixture
+def may_return(monkeypatch: pytest.MonkeyPatch, faulty_env: Any) -> Iterator[threading.Event]:
+    """Until this event is set, the faulty call of task 2 does not return."""
+    event = threading.Event()
+
+    def wait_in_task_2(env: TextEnv, task: Task) -> None:
+        if task.id.endswith("/2"):
+            event.wait(60)
+
+    monkeypatch.setattr(faulty_env.FaultyEnv, "_trouble", wait_in_task_2)
+    yield event
+    event.set()
 
 
 def timed(collector: Collector, spec: EnvSpec) -> tuple[list[Trajectory], float]:
@@ -189,6 +230,62 @@ def test_an_env_that_hangs_as_it_is_closed_holds_up_nobody(faulty_env: Any) -> N
     assert time.monotonic() - began < 10
 
 
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("agent", ["FaultyAgent", "StreamedAgent", "ServedAgent"])
+def test_a_retry_moves_on_when_the_first_env_hangs_in_close(
+    monkeypatch: pytest.MonkeyPatch, faulty_env: Any, tmp_path: Path, agent: str
+) -> None:
+    """The late close carries the index of the retried episode, which waits on the same thread."""
+    spec = EnvSpec("Faulty-v0", {"fault": "raises", "mark": str(tmp_path / "mark")})
+    monkeypatch.setattr(faulty_env.FaultyEnv, "close", lambda env: time.sleep(3600 if env.count == 1 else 0))
+    play = PlayConfig(step_threads=1, step_timeout=0.5, retries=1)
+    trajectories = Collector(getattr(faulty_env, agent)(), play).collect_batch(jobs_for(spec, "train", range(3)))
+    assert [(trajectory.error, len(trajectory.steps)) for trajectory in trajectories] == [(None, 3)] * 3
+
+
+@pytest.mark.parametrize("returns", [False, True])
+@pytest.mark.parametrize("begins", [False, True])
+def test_a_late_call_costs_no_other_episode_its_env(
+    monkeypatch: pytest.MonkeyPatch, faulty_env: Any, envs: list[Any], may_return: threading.Event, begins: bool,
+    returns: bool,
+) -> None:  # fmt: skip
+    """The others keep their envs, also if they have just begun; the late call returns during their steps or never."""
+    act = faulty_env.FaultyEnv.act
+
+    def act_slowly(env: Any, reply: Reply) -> Any:
+        if begins and returns:
+            may_return.set()
+            time.sleep(0.1)
+        return act(env, reply)
+
+    monkeypatch.setattr(faulty_env.FaultyEnv, "act", act_slowly)
+    play = PlayConfig(step_threads=1, step_timeout=0.5, retries=0)
+    spec = EnvSpec("Faulty-v0", {"begins": begins})
+    trajectories = Collector(faulty_env.FaultyAgent(), play).collect_batch(jobs_for(spec, "train", range(4)))
+    assert [bool(trajectory.error) for trajectory in trajectories] == [False, False, True, False]
+    assert LATE in str(trajectories[2].error)
+    assert [env.closings for env in envs if not env.current_task.id.endswith("/2")] == [1] * 3
+    may_return.set()
+    _wait_until(lambda: [env.closings for env in envs] == [1] * 4)
+
+
+def test_a_late_call_may_return_while_its_thread_is_replaced(
+    monkeypatch: pytest.MonkeyPatch, faulty_env: Any, envs: list[Any], may_return: threading.Event
+) -> None:
+    """Its thread closes no env of the others."""
+
+    def error(watchdog: Watchdog) -> InfrastructureError:
+        may_return.set()
+        time.sleep(0.2)  # the call returns now
+        return InfrastructureError("late")
+
+    monkeypatch.setattr(Watchdog, "error", property(error))
+    play = PlayConfig(step_threads=1, step_timeout=0.5, retries=0)
+    trajectories = Collector(faulty_env.FaultyAgent(), play).collect_batch(jobs_for("Faulty-v0", "train", range(4)))
+    assert [trajectory.error for trajectory in trajectories] == [None, None, "InfrastructureError('late')", None]
+    _wait_until(lambda: [env.closings for env in envs] == [1] * 4)
+
+
 @pytest.mark.parametrize("agent", ["FaultyAgent", "StreamedAgent", "ServedAgent"])
 def test_ctrl_c_and_who_leaves_do_not_wait_for_a_sleeping_env(faulty_env: Any, agent: str) -> None:
     """Also without a limit: the thread ends with the process, or closes its envs when it returns."""
@@ -219,3 +316,11 @@ def test_a_wrong_number_of_threads_is_refused(wrong: int) -> None:
     """With the range in the message."""
     with pytest.raises(ConfigError, match=f"^step_threads must be from 0 to 1024, got {wrong}$"):
         PlayConfig(step_threads=wrong)
+
+
+def _wait_until(holds: Callable[[], bool]) -> None:
+    """Wait up to 10 seconds for a condition, because an abandoned thread ends after the collection."""
+    deadline = time.monotonic() + 10
+    while not holds() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert holds()
