@@ -171,7 +171,7 @@ class JsonFolder:
         except (OSError, ValueError) as error:
             raise RunError(f"{self.path / name} cannot be read: {error}") from error
         if not isinstance(value, dict):
-            raise RunError(f"{self.path / name} is no JSON object")
+            raise RunError(f"{self.path / name} is not a JSON object")
         return value
 
 

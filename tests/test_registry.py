@@ -108,8 +108,8 @@ def test_a_warning_at_import_is_one_line(install: Install, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("name", "module", "why"),
     [
-        ("AgentCave-v0", "class Cave: pass", "it is no TextEnv"),
-        ("AgentCave-v0", "Cave = 3", "it is no TextEnv"),
+        ("AgentCave-v0", "class Cave: pass", "it is not a TextEnv"),
+        ("AgentCave-v0", "Cave = 3", "it is not a TextEnv"),
         ("Cave", "from agentgym_py.env.base import TextEnv\nclass Cave(TextEnv): pass", "no version such as Cave-v0"),
     ],
 )

@@ -5,8 +5,8 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
-from graphlib import TopologicalSorter
+from collections.abc import Iterable, Iterator
+from graphlib import CycleError, TopologicalSorter
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
@@ -117,28 +117,42 @@ GROUND = {"checks", "distributed", "errors", "files", "http_client", "registry",
 """Modules at the top level that every room may import, and that import no room."""
 
 
-def modules() -> dict[str, Path]:
-    """Every module of the three packages, by its dotted name."""
+SCRIPTS = ("tests", "benchmarks", "datasets", "examples", "docs")
+"""Folders beside the packages; a script there imports modules of its own folder and of those above it."""
+
+
+def modules(root: Path, packages: Iterable[Path]) -> dict[str, Path]:
+    """Every module of the packages, by its dotted name, and every script of the root's folders, by its dotted path."""
+    folders = [(folder.parent, folder) for folder in packages] + [(root, root / name) for name in SCRIPTS]
     return {
-        ".".join(path.relative_to(folder.parent).with_suffix("").parts).removesuffix(".__init__"): path
-        for folder in FOLDERS.values()
+        ".".join(path.relative_to(parent).with_suffix("").parts).removesuffix(".__init__"): path
+        for parent, folder in folders
         for path in folder.rglob("*.py")
     }
 
 
-def arrows() -> dict[str, set[str]]:
+def import_graph(root: Path = ROOT, packages: Iterable[Path] = tuple(FOLDERS.values())) -> dict[str, set[str]]:
     """Which modules each module imports, also within functions and for type checkers."""
-    known, found = modules(), dict[str, set[str]]()
-    for module, path in known.items():
-        targets = found.setdefault(module, set())
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            if isinstance(node, ast.ImportFrom) and node.module:
-                names = [f"{node.module}.{alias.name}" for alias in node.names]
-                targets |= {name if name in known else node.module for name in names}
-            elif isinstance(node, ast.Import):
-                targets |= {alias.name for alias in node.names}
-        targets &= known.keys() - {module}
-    return found
+    paths = modules(root, packages)
+    graph = dict[str, set[str]]()
+    for module, path in paths.items():
+        package = module if path.stem == "__init__" else module.rpartition(".")[0]
+        above = package.split(".") if module.partition(".")[0] in SCRIPTS else []
+        prefixes = ["".join(f"{part}." for part in above[:depth]) for depth in range(len(above), -1, -1)]
+        names = imported_names(ast.parse(path.read_text("utf-8")), package)
+        choices = ([prefix + name for prefix in prefixes for name in either] for either in names)
+        graph[module] = {next((name for name in some if name in paths), module) for some in choices} - {module}
+    return graph
+
+
+def imported_names(tree: ast.AST, package: str) -> Iterator[list[str]]:
+    """Of each import the modules that it may mean: `from a import b` means the module a.b, or b of the module a."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ([alias.name] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            source = ".".join(filter(None, [package if node.level else "", node.module]))  # lint bans `from ..`
+            yield from ([f"{source}.{alias.name}", source] for alias in node.names)
 
 
 def test_imports_run_one_way_along_the_rooms() -> None:
@@ -148,7 +162,7 @@ def test_imports_run_one_way_along_the_rooms() -> None:
     def room(module: str) -> str:
         return module.partition(".")[2].partition(".")[0] or "__main__"
 
-    inner = {module: targets for module, targets in arrows().items() if module.startswith("agentgym_py.")}
+    inner = {module: targets for module, targets in import_graph().items() if module.startswith("agentgym_py.")}
     front = {"__main__", "api"}  # what stands on all rooms
     assert {room(module) for module in inner} == place.keys() | front
     backwards = [
@@ -162,8 +176,29 @@ def test_imports_run_one_way_along_the_rooms() -> None:
 
 
 def test_no_imports_go_in_circles() -> None:
-    """Modules can be read in an order in which each needs only those before it."""
-    TopologicalSorter(arrows()).prepare()  # CycleError names the circle
+    """All modules of the repository can be read in an order in which each needs only those before it."""
+    graph = import_graph()
+    assert {"tests.toy_envs", "benchmarks.trainers", "docs.cli_help", "examples.my_world"} <= graph.keys()
+    assert graph["datasets.tiny_attempts"] >= {"datasets.tiny_shop", "agentgym_py.rng"}
+    TopologicalSorter(graph).prepare()  # CycleError names the circle
+
+
+def test_a_circle_of_imports_is_found_in_every_folder(tmp_path: Path) -> None:
+    """Of scripts in one folder or in one above, and of a package's modules, also by a relative import."""
+    for folder in ["pack", *SCRIPTS]:
+        (tmp_path / folder / "inner").mkdir(parents=True)
+    for folder in SCRIPTS:
+        one, other = tmp_path / folder / "one.py", tmp_path / folder / "inner" / "other.py"
+        one.write_text("from inner import other")
+        other.write_text("def run():\n    from one import x")
+        with pytest.raises(CycleError, match=f"{folder}.one"):
+            TopologicalSorter(import_graph(tmp_path, [])).prepare()
+        other.write_text("import json")
+        TopologicalSorter(import_graph(tmp_path, [])).prepare()
+    (tmp_path / "pack" / "a.py").write_text("import pack.b")
+    (tmp_path / "pack" / "b.py").write_text("from . import a")
+    with pytest.raises(CycleError, match=r"pack\.a"):
+        TopologicalSorter(import_graph(tmp_path, [tmp_path / "pack"])).prepare()
 
 
 def test_the_top_level_stays_small() -> None:

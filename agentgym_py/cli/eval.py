@@ -91,7 +91,7 @@ class EvalOptions:
 
 @dataclass(frozen=True, slots=True)
 class RepeatOptions:
-    """The options allowed beside --manifest; all other settings come from there."""
+    """The options allowed with --manifest; all other settings come from there."""
 
     manifest: str
     """The manifest.json of an evaluation, or its folder."""
@@ -307,7 +307,7 @@ def _show(summary: Evaluation, trajectories: Sequence[Trajectory], experts: Expe
     out.print(title, soft_wrap=True)
     print_table(out, ("", "tasks", "success [95 %]"), lines)
     out.print()
-    print_table(out, ("beside the experts", "tasks", "mean [95 %]"), _beside(experts))
+    print_table(out, ("compared with the experts", "tasks", "mean [95 %]"), _expert_rows(experts))
     means = f"{summary.steps:.1f} steps per episode, {100 * summary.invalid:.1f} % invalid actions"
     tokens = "" if summary.tokens is None else f", {summary.tokens:.1f} tokens sampled per episode"
     out.print(f"\nreward {format_mean(summary.reward)}, {means}{tokens}", soft_wrap=True)
@@ -323,7 +323,7 @@ def _show(summary: Evaluation, trajectories: Sequence[Trajectory], experts: Expe
         out.print(failure_note(trajectories), soft_wrap=True)
 
 
-def _beside(experts: ExpertsComparison) -> list[tuple[str, str, str]]:
+def _expert_rows(experts: ExpertsComparison) -> list[tuple[str, str, str]]:
     """Return the rows of the second table, without those that no world has."""
     from agentgym_py.evaluation.text import format_mean
 

@@ -106,7 +106,7 @@ class TrackOptions:
 
 @dataclass(frozen=True, slots=True)
 class ResumeOptions:
-    """The options allowed beside --resume; all other settings come from the run."""
+    """The options allowed with --resume; all other settings come from the run."""
 
     resume: str
     """The run's folder."""
@@ -257,7 +257,7 @@ class RunPlan(NamedTuple):
 def read_plan(settings: Values, args: Values) -> RunPlan:
     """Read and check the settings before anything is loaded or written.
 
-    `args` are the options of the command line beside the settings of a resumed run; for a new run both are the same.
+    `args` are the options of the command line, `settings` those of the run; for a new run both are the same.
     """
     model = read_options(ModelOptions, settings, threads=args["threads"], ray=args["ray"])
     engine = read_options(EngineOptions, settings, base_url=args["base_url"] or settings["base_url"])

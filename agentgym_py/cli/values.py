@@ -61,7 +61,7 @@ def convert(value: Any, hint: Any) -> Any:
 
 
 def _convert(value: Any, hint: Any) -> Any:
-    """Convert `value` to one type that is no union."""
+    """Convert `value` to one type that is not a union."""
     origin = get_origin(hint) or hint
     if origin is Literal:
         return _require(value in get_args(hint), value)
@@ -84,7 +84,7 @@ def _require(condition: bool, value: Any) -> Any:
 
 
 def _alternatives(hint: Any) -> tuple[Any, ...]:
-    """Return the parts of a union: None first, because `null` is no name, and text last, because it takes anything."""
+    """Return the parts of a union: None first, because `null` is not a name; text last, because it takes anything."""
     return tuple(sorted(_parts(hint), key=lambda part: (part is not NoneType, part in (str, Path))))
 
 

@@ -412,7 +412,7 @@ def _check_end(data: Mapping[str, Any], max_steps: int) -> None:
 def _check_origin(data: Any, expected: Mapping[str, Any]) -> None:
     """SnapshotError unless this is a snapshot with the expected format, world and version."""
     if not isinstance(data, dict):
-        raise SnapshotError(f"The bytes are not a snapshot: {data!r:.60} is no JSON object")
+        raise SnapshotError(f"The bytes are not a snapshot: {data!r:.60} is not a JSON object")
     if not data.keys() >= _SNAPSHOT_KEYS:
         missing = [key for key in _SNAPSHOT_KEYS if key not in data]
         raise SnapshotError(f"The bytes are not a snapshot: they lack {', '.join(missing)}")
@@ -430,7 +430,7 @@ def require_choice(name: str, value: object, choices: Sequence[object]) -> None:
 
 
 def unknown_task_error(name: str, env: str, difficulty: str, difficulties: Sequence[str]) -> UnknownNameError:
-    """Return the error for a name that is no task id `env/split/difficulty/number`; it says which part is wrong."""
+    """Return the error for a name that is not a task id `env/split/difficulty/number`; it says which part is wrong."""
     parts = name.split("/")
     if len(parts) != 4:
         why = "neither a number nor an id of four parts"
@@ -443,7 +443,7 @@ def unknown_task_error(name: str, env: str, difficulty: str, difficulties: Seque
     elif parts[2] != difficulty:
         why = f"its difficulty is {parts[2]!r}, here it is {difficulty!r} (an argument of the world)"
     else:
-        why = f"{parts[3]!r} is no number such as 0 or 17, of 18 digits at most"
+        why = f"{parts[3]!r} is not a number such as 0 or 17, of 18 digits at most"
     return UnknownNameError(f"No task {name!r}: {why}; ids here look like '{env}/test/{difficulty}/17'.")
 
 

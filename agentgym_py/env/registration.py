@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 SOURCES = "AGENTGYM_ENVS"
 """Environment variable with sources of own worlds, separated by semicolons; child processes read it."""
 REMOTE = "AgentRemote-v0"
-"""A world on an environment server (`agentgym_py.serving`). It is no plugin, because it needs the server's address."""
+"""A world on an environment server (`agentgym_py.serving`). No plugin, because it needs the server's address."""
 
 
 def env_plugins() -> list[Plugin]:
@@ -33,7 +33,7 @@ def _env_problem(name: str, target: Any) -> str | None:
     from agentgym_py.env.base import TextEnv
 
     if not callable(target) or (inspect.isclass(target) and not issubclass(target, TextEnv)):
-        return "it is no TextEnv"
+        return "it is not a TextEnv"
     return _version_problem(name)
 
 

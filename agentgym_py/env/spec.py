@@ -49,7 +49,7 @@ class EnvSpec:
         """Make the environment, without Gymnasium's wrappers (they cost more than a step).
 
         Raises:
-            ConfigError: it cannot be made with these arguments, or is no TextEnv.
+            ConfigError: it cannot be made with these arguments, or is not a TextEnv.
             UnknownNameError: there is no such environment.
         """
         for parameter in inspect.signature(gymnasium.make).parameters.values():
@@ -64,7 +64,7 @@ class EnvSpec:
             where = f" ({line})" if (line := env_line(cause)) else ""
             raise ConfigError(f"{self.name} cannot be made with {dict(self.kwargs)}: {cause}{where}") from error
         if not isinstance(env, TextEnv):
-            raise ConfigError(f"{self.name!r} makes {env!r:.100}, which is no TextEnv")
+            raise ConfigError(f"{self.name!r} makes {env!r:.100}, which is not a TextEnv")
         return env
 
     def count(self, split: str, most: int) -> int:

@@ -108,7 +108,7 @@ def evaluate(
     """
     jobs = jobs_for(envs, split, tasks, attempts)
     if not jobs:
-        raise ConfigError("nothing to evaluate: worlds, tasks and attempts must not be none")
+        raise ConfigError("nothing to evaluate: worlds, tasks and attempts must be at least 1")
     trajectories = list(before)
     for trajectory in Collector(agent, play or PlayConfig()).iter_ordered(jobs[len(trajectories) :]):
         trajectories.append(trajectory)

@@ -196,12 +196,12 @@ def read_manifest(path: Path) -> dict[str, Any]:
     """Read the manifest in a file or in an evaluation's folder.
 
     Raises:
-        RunError: it cannot be read, or is no manifest of this format.
+        RunError: it cannot be read, or is not a manifest of this format.
     """
     path = path / MANIFEST if path.is_dir() else path
     manifest = JsonFolder(path.parent).read_json(path.name)
     if missing := [key for key in SAME_EPISODES if key not in manifest]:
-        raise RunError(f"{path} is no manifest of an evaluation: it has no {missing[0]!r}")
+        raise RunError(f"{path} is not a manifest of an evaluation: it has no {missing[0]!r}")
     if manifest.get("format") != _FORMAT:
         raise RunError(f"{path} has format {manifest.get('format')}, and {_FORMAT} is what can be read")
     return manifest | {"options": with_current_names(manifest["options"] or {})}

@@ -110,7 +110,7 @@ def bootstrap(
     resamples: int = 1_000,
     seed: int = 0,
 ) -> list[Estimate]:
-    """Estimate statistics that are no mean, such as a correlation, with intervals as in `bootstrap_mean`.
+    """Estimate statistics that are not means, such as a correlation, with intervals as in `bootstrap_mean`.
 
     `statistic` computes K values from row indices. Rows with the same label in `clusters` (N,) are drawn together. The
     ends are nan if there are fewer clusters than `MIN_BOOTSTRAP`, or if a draw gives a value that is not finite.

@@ -89,7 +89,7 @@ class RunFolder(JsonFolder):
         except yaml.YAMLError as error:
             raise RunError(f"{self.path / 'run.yaml'} is broken: {error}") from error
         if not isinstance(config, dict):
-            raise RunError(f"{self.path / 'run.yaml'} is no mapping")
+            raise RunError(f"{self.path / 'run.yaml'} is not a mapping")
         return config
 
     def require_extensible(self, rounds: int) -> None:

@@ -57,7 +57,7 @@ def require_model(name: str) -> None:
 
     Raises:
         UnknownNameError: there is no such folder, built-in model or hub model, or the hub cannot be reached.
-        PolicyError: the folder is no model, or the package of `smollm2` is missing.
+        PolicyError: the folder is not a model, or the package of `smollm2` is missing.
     """
     if name == "smollm2":
         _smollm2_gguf()
@@ -76,7 +76,7 @@ def _require_folder_or_hub(name: str) -> None:
     is_model = (path / "config.json").is_file()
     checkpoint = path / "checkpoint"
     if checkpoint.is_dir() and not is_model:
-        raise PolicyError(f"the folder {name!r} is no model; did you mean {str(checkpoint)!r}?")
+        raise PolicyError(f"the folder {name!r} is not a model; did you mean {str(checkpoint)!r}?")
     if (path / "run.yaml").is_file():
         checkpoints = sorted(path.glob("rounds/*/checkpoint"))
         hint = f"name a round's checkpoint, such as {str(checkpoints[-1])!r}" if checkpoints else "without checkpoints"
@@ -85,7 +85,7 @@ def _require_folder_or_hub(name: str) -> None:
     if what and not is_model:
         raise PolicyError(f"the folder {name!r} is {what}")
     if not is_model and not (path / "adapter_config.json").is_file():
-        raise PolicyError(f"the folder {name!r} is no model: it holds no config.json")
+        raise PolicyError(f"the folder {name!r} is not a model: it holds no config.json")
 
 
 def _why_missing(name: str) -> str:

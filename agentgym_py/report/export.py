@@ -66,7 +66,7 @@ def find_source(path: str, number: int | None = None) -> Source:
         raise ConfigError(f"round {number} needs a run, and {path} is none")
     for judge in _JUDGES:
         if any((place / f"{judge}.json").is_file() for place in (folder, folder / judge)):
-            raise PolicyError(f"{path} is no model to export: it holds a {judge}, which is no policy")
+            raise PolicyError(f"{path} is not a model to export: it holds a {judge}, which is not a policy")
     if (training := training_at(folder.absolute())) and (training / "checkpoint").is_dir():
         return Source(training / "checkpoint", training=training)
     if round_ := round_at(folder.absolute()):

@@ -53,7 +53,7 @@ def require_process_reward(folder: str | os.PathLike[str], policy: Policy | None
     No weights are loaded.
     """
     if not (Path(folder) / _FILE).is_file():
-        raise ConfigError(f"prm {folder} is no process reward model: {missing_file_hint(Path(folder), _FILE)}")
+        raise ConfigError(f"prm {folder} is not a process reward model: {missing_file_hint(Path(folder), _FILE)}")
     if policy:
         require_reader(Path(folder) / _BACKBONE, policy, f"prm {folder}")
 

@@ -99,7 +99,7 @@ def require_reward_model(folder: str | None, policy: Policy | None = None) -> No
     if folder is None:
         return
     if not (Path(folder) / _FILE).is_file():
-        raise ConfigError(f"reward_model {folder} is no reward model: {missing_file_hint(Path(folder), _FILE)}")
+        raise ConfigError(f"reward_model {folder} is not a reward model: {missing_file_hint(Path(folder), _FILE)}")
     if policy:
         for member in sorted(Path(folder).glob("member_*")):
             require_reader(member, policy, f"reward_model {folder}")
@@ -138,7 +138,7 @@ class RewardModel:
             members = []
             for name in about["members"]:
                 if Path(name).name != name or name in ("", ".."):
-                    raise ValueError(f"the member {name!r} is no folder within")
+                    raise ValueError(f"the member {name!r} is not a folder within")
                 policy = Policy.load(path / name, dtype=dtype, device=device)
                 weights = load_file(path / name / _HEADS)
                 linear = nn.Linear(weights["weight"].shape[1], len(heads))

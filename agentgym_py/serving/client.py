@@ -242,7 +242,7 @@ class RemoteEnv(TextEnv):
         """See `TextEnv.step`.
 
         Raises:
-            ActionError: `action` is no string.
+            ActionError: `action` is not a string.
             InfrastructureError: the server does not answer, or has lost the session.
         """
         self._require_reset()

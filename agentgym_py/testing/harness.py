@@ -233,7 +233,7 @@ class Episode:
             plan = self.env.expert()
         self.subject.counts["plans"] += 1
         valid = isinstance(plan, list) and all(isinstance(action, str) for action in plan)
-        self.require(valid, f"expert() is no list of strings: {plan!r:.200}")
+        self.require(valid, f"expert() is not a list of strings: {plan!r:.200}")
         return plan
 
     def require_possible_return(self, total: float) -> None:
@@ -298,9 +298,9 @@ class Episode:
         self.require(isinstance(turn.observation, str), f"step observes {type(turn.observation).__name__}, not text")
         self.require(self.env.observation_space.contains(turn.observation), "the observation is not in its space")
         finite = type(turn.reward) is float and math.isfinite(turn.reward)
-        self.require(finite, f"the reward is no finite float: {turn.reward!r}")
+        self.require(finite, f"the reward is not a finite float: {turn.reward!r}")
         ends = turn.terminated, turn.truncated
-        self.require(all(type(end) is bool for end in ends), f"terminated and truncated are no bools: {ends!r}")
+        self.require(all(type(end) is bool for end in ends), f"terminated and truncated are not bools: {ends!r}")
         self.require(not all(ends), "an episode is terminated or truncated, never both")
         self._check_info(turn.info)
 
@@ -309,7 +309,7 @@ class Episode:
         self.require(not missing, f"info lacks {', '.join(sorted(missing))}")
         flags = info["success"], info["valid_action"]
         bools = all(type(flag) is bool for flag in flags)
-        self.require(bools, f"success and valid_action are no bools: {flags[0]!r}, {flags[1]!r}")
+        self.require(bools, f"success and valid_action are not bools: {flags[0]!r}, {flags[1]!r}")
         try:
             json.dumps(info)
         except (TypeError, ValueError, RecursionError) as error:

@@ -151,5 +151,5 @@ def _require_chance(openings: Sequence[_Opening], place: str) -> None:
         share = f"{len(hits)} of {len(openings)} tasks (another task's in {other_hits} of {tried})"
         words = short_repr(" ".join(sorted(hits[0].answer)))
         hits[0].episode.fail(
-            f"{place} holds the answer in {share}, here {words}; if it is no secret let secrets() return []"
+            f"{place} holds the answer in {share}, here {words}; if it is not a secret let secrets() return []"
         )

@@ -227,7 +227,7 @@ def _try(episode: Episode, raw: bytes, label: str, must_refuse: bool = False) ->
 
 def _use(env: TextEnv) -> None:
     for actions in (env.actions() or [], [] if env.stop_reason else env.expert()):
-        assert all(isinstance(action, str) for action in actions), f"an action that is no text: {actions!r:.200}"
+        assert all(isinstance(action, str) for action in actions), f"an action that is not a text: {actions!r:.200}"
     env.snapshot()
     env.step("anything")
     env.step(next(iter(env.actions() or []), "anything"))

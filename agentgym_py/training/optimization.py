@@ -37,7 +37,7 @@ class Optimization:
         settings: Learning rate, clipping, adapters, precision, microbatches.
         seed: Draws the adapters' first weights.
         wrap: Makes the module that the training calls; it holds the model as `model`.
-        heads: Parameter groups beside the model's, as `torch.optim` takes them.
+        heads: Parameter groups in addition to the model's, as `torch.optim` takes them.
         train_backbone: Whether the model's own weights are trained, or only the heads.
 
     Raises:

@@ -224,7 +224,7 @@ def test_an_interrupted_evaluation_goes_on(agentgym: Run, monkeypatch: pytest.Mo
     [
         (("--manifest", "no.json"), "no.json cannot be read"),
         (("--manifest", "m.json", "--tasks", "3"), "--tasks cannot be combined with --manifest"),
-        (("--manifest", "m.json"), "m.json is no manifest of an evaluation: it has no 'worlds'"),
+        (("--manifest", "m.json"), "m.json is not a manifest of an evaluation: it has no 'worlds'"),
         (("--agent", "expert", "--samples", "3"), "--samples: no such option; did you mean --attempts?"),
         (("--agent", "expert", "--attempts", "0"), "--attempts must be a number of at least 1, got 0"),
     ],

@@ -138,7 +138,7 @@ def test_a_judge_is_no_policy(agentgym: Any, judge: str) -> None:
     Path("t/train.json").write_text("{}")
     for what in ("t", f"t/{judge}"):
         status, _, err = agentgym("export", what, "--out", "given")
-        assert status == 2 and f"it holds a {judge}, which is no policy" in err and err.count("\n") == 1
+        assert status == 2 and f"it holds a {judge}, which is not a policy" in err and err.count("\n") == 1
     status, _, err = agentgym("export", "--out", "given")
     assert status == 2 and "MODEL is missing: agentgym export MODEL" in err
 

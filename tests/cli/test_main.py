@@ -211,7 +211,7 @@ def test_help_and_lists_load_no_torch() -> None:
         ),
         (["play", "shop", "--env_kwargs.strict_compat", "nope"], "--env_kwargs.strict_compat must be true or false, "),
         (["play", "maze", "--env_kwargs.max_steps", "2.5"], "--env_kwargs.max_steps must be int or None, not 2.5"),
-        (["play", "maze", "--task", "-1"], "'-1' is no number such as 0"),
+        (["play", "maze", "--task", "-1"], "'-1' is not a number such as 0"),
         (["play", "--env", "maze"], "--env: no such option; give the environment's name alone: agentgym play NAME"),
         (
             ["eval", "--agent", "random", "--env", "GUESS", "--tasks", "0"],

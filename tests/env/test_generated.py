@@ -110,8 +110,8 @@ def test_the_cache_of_tasks_is_bounded() -> None:
         ("count/tset/easy/7", "split must be one of train, valid, test, not 'tset'"),
         ("count/test/esy/7", "difficulty must be one of easy, medium, not 'esy'"),
         ("count/test/medium/7", "its difficulty is 'medium', here it is 'easy'"),
-        ("count/test/easy/x", "'x' is no number such as 0 or 17"),
-        ("count/test/easy/07", "'07' is no number such as 0 or 17"),
+        ("count/test/easy/x", "'x' is not a number such as 0 or 17"),
+        ("count/test/easy/07", "'07' is not a number such as 0 or 17"),
     ],
 )
 def test_a_wrong_id_says_which_part_is_wrong(task: str, wrong: str) -> None:
@@ -139,7 +139,7 @@ def test_a_snapshot_that_does_not_fit_says_what_differs() -> None:
     before, whole = env.snapshot(), json.loads(env.snapshot())
     for wrong, message in (
         (b"{}", "they lack format, env, version, task, "),
-        (b"[]", "not a snapshot: [] is no JSON object"),
+        (b"[]", "not a snapshot: [] is not a JSON object"),
         (b"so", "no JSON"),
         (other.snapshot(), "its difficulty is 'medium', here it is 'easy'"),
         (json.dumps(whole | {"env": "maze"}).encode(), "its env is 'maze', not 'count'"),

@@ -1,4 +1,4 @@
-"""Kinds of failure, and figures beside the experts."""
+"""Kinds of failure, and figures compared with the experts."""
 
 from __future__ import annotations
 

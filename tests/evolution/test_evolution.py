@@ -496,7 +496,7 @@ def test_settings_that_a_trainer_that_plays_itself_would_ignore_are_refused(
             {"critic_warmup": 2, "tasks_per_iteration": 2},
             "critic_warmup 2 times tasks_per_iteration 2 leaves the policy none of 4",
         ),
-        ({"prm": "nowhere", "tasks_per_iteration": 1}, "prm nowhere is no process reward model"),
+        ({"prm": "nowhere", "tasks_per_iteration": 1}, "prm nowhere is not a process reward model"),
         ({"prm_labels": "monte_carlo", "tasks_per_iteration": 1}, "prm_labels monte_carlo"),
     ],
 )

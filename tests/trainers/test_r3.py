@@ -263,7 +263,7 @@ def test_a_budget_that_is_too_small_for_continuations_is_refused(toy_envs: Any, 
 
 def test_a_model_of_other_tokens_or_none_is_refused(toy_envs: Any, tmp_path: Path) -> None:
     """A folder without one before anything runs; one with another vocabulary as soon as there is a policy."""
-    with pytest.raises(ConfigError, match="nowhere is no process reward model"):
+    with pytest.raises(ConfigError, match="nowhere is not a process reward model"):
         R3(prm="nowhere").check_round(1000)
     toy_envs.improved(toy_envs.CHAIN, R3(**FEW), 32, tmp_path / "made")
     file = tmp_path / "made" / "backbone" / "tokenizer.json"

@@ -241,7 +241,7 @@ def test_a_head_that_is_no_outcome_is_named(tiny_policy: Any, played: list[Traje
 
 def test_where_a_reward_model_is_meant_to_be_is_said(tmp_path: Path) -> None:
     """A folder that is not there, and the one below in which it is."""
-    with pytest.raises(ConfigError, match=r"reward_model .*nowhere is no reward model: there is no such folder"):
+    with pytest.raises(ConfigError, match=r"reward_model .*nowhere is not a reward model: there is no such folder"):
         require_reward_model(str(tmp_path / "nowhere"))
     (tmp_path / "reward_model").mkdir()
     (tmp_path / "reward_model" / "reward_model.json").touch()

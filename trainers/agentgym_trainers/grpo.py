@@ -62,7 +62,7 @@ _ROUNDING = 1e-9
 
 
 class Recipe(NamedTuple):
-    """What distinguishes a variant beside its ratio."""
+    """What distinguishes a variant besides its ratio."""
 
     scale: Scale
     weighting: Weighting

@@ -123,7 +123,7 @@ class R3(PPOSettings):
         if continued and episodes < batches + self.prm_attempts * self.prm_states:
             raise ConfigError(
                 f"{episodes} episodes are too few for prm_labels monte_carlo: labelling one takes prm_attempts "
-                f"{self.prm_attempts} times prm_states {self.prm_states} episodes, beside the {batches} of "
+                f"{self.prm_attempts} times prm_states {self.prm_states} episodes, on top of the {batches} of "
                 f"tasks_per_iteration {self.tasks_per_iteration} times (1 + critic_warmup {self.critic_warmup})"
             )
 

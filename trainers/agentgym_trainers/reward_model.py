@@ -205,7 +205,7 @@ class RewardModelling(PairSettings):
 
 
 def require_heads(heads: Iterable[str], trajectories: Sequence[Trajectory]) -> None:
-    """Raise ConfigError if a head is no outcome of these trajectories; without trajectories all heads pass."""
+    """Raise ConfigError if a head is not an outcome of these trajectories; without trajectories all heads pass."""
     parts = (part for trajectory in trajectories for step in trajectory.steps for part in step.reward_parts)
     outcomes = {*OUTCOMES, *parts}
     if trajectories and (wrong := next((head for head in heads if head not in outcomes), None)):

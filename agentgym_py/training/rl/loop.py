@@ -63,7 +63,7 @@ class Loop:
         rollouts: Plays the episodes of its budget.
         output_dir: States are saved in its folder `states`.
         progress: Called after each iteration with the episodes played and the budget.
-        depends_on: What the training depends on beside the learner's settings and the rollouts: only an equal training
+        depends_on: What the training depends on besides the learner's settings and the rollouts: only an equal training
             resumes its state.
         checkpointables: Saved and loaded with the learner.
     """

@@ -282,7 +282,7 @@ def _index(value: object, size: int, least: int = 0) -> int:
 
 def _indices(values: object, size: int) -> list[int]:
     if type(values) is not list:
-        raise TypeError(f"{values!r} is no list")
+        raise TypeError(f"{values!r} is not a list")
     indices = [_index(value, size) for value in values]
     if indices != sorted(set(indices)):
         raise ValueError(f"{values!r} is not ascending")
@@ -291,7 +291,7 @@ def _indices(values: object, size: int) -> list[int]:
 
 def _pairs(values: object, first: int, second: int) -> set[tuple[int, int]]:
     if type(values) is not list:
-        raise TypeError(f"{values!r} is no list")
+        raise TypeError(f"{values!r} is not a list")
     pairs = [(_index(a, first), _index(b, second)) for a, b in values]
     if pairs != sorted(set(pairs)):
         raise ValueError(f"{values!r} is not ascending")

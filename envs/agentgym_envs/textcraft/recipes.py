@@ -210,13 +210,13 @@ def _recipe(data: Any, tags: _Tags) -> Iterator[Recipe]:
     """The recipe of a file, if it is a crafting recipe; ValueError names a wrong key."""
     kind = _field(data, "type")
     if not isinstance(kind, str):
-        raise ValueError(f"'type' is no text: {kind!r:.100}")
+        raise ValueError(f"'type' is not a text: {kind!r:.100}")
     if kind.removeprefix("minecraft:") not in (_SHAPED, _SHAPELESS):
         return
     result = _field(data, "result")
     count = result.get("count", 1) if isinstance(result, dict) else 1
     if type(count) is not int or not 1 <= count <= _MAX_COUNT:
-        raise ValueError(f"'result.count' is no number from 1 to {_MAX_COUNT}: {count!r:.100}")
+        raise ValueError(f"'result.count' is not a number from 1 to {_MAX_COUNT}: {count!r:.100}")
     ingredients = _shaped(data) if kind.endswith(_SHAPED) else _shapeless(data)
     if not 1 <= len(ingredients) <= _GRID_PLACES:
         raise ValueError(f"{len(ingredients)} ingredients, a grid has {_GRID_PLACES} places")
@@ -228,7 +228,7 @@ def _shaped(data: Any) -> list[tuple[str, Any]]:
     """Key and ingredient of each place that is not empty."""
     pattern, key = _field(data, "pattern"), _field(data, "key")
     if not isinstance(pattern, list) or not all(isinstance(row, str) for row in pattern):
-        raise ValueError(f"'pattern' is no list of texts: {pattern!r:.100}")
+        raise ValueError(f"'pattern' is not a list of texts: {pattern!r:.100}")
     marks = [mark for mark in "".join(pattern) if mark != " "]
     return [(f"key.{mark}", _field(key, mark, "'key'")) for mark in marks]
 
@@ -236,13 +236,13 @@ def _shaped(data: Any) -> list[tuple[str, Any]]:
 def _shapeless(data: Any) -> list[tuple[str, Any]]:
     ingredients = _field(data, "ingredients")
     if not isinstance(ingredients, list):
-        raise ValueError(f"'ingredients' is no list: {ingredients!r:.100}")
+        raise ValueError(f"'ingredients' is not a list: {ingredients!r:.100}")
     return [(f"ingredients[{number}]", ingredient) for number, ingredient in enumerate(ingredients)]
 
 
 def _field(data: Any, key: str, what: str = "the file") -> Any:
     if not isinstance(data, dict):
-        raise ValueError(f"{what} is no object: {data!r:.100}")
+        raise ValueError(f"{what} is not an object: {data!r:.100}")
     if key not in data:
         raise ValueError(f"{what} has no {key!r}")
     return data[key]

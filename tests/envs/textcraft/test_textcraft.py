@@ -317,22 +317,22 @@ def shaped(**changed: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [("{", "line 1 column 2"), ("[]", "the file is no object"), ("{}", "no 'type'"),
-     (shapeless(type=3), "'type' is no text: 3"),
+    [("{", "line 1 column 2"), ("[]", "the file is not an object"), ("{}", "no 'type'"),
+     (shapeless(type=3), "'type' is not a text: 3"),
      ({"type": "crafting_shaped"}, "no 'result'"),
      (shapeless(ingredients=[]), "0 ingredients"),
      (shapeless(ingredients=["b"] * 10), "10 ingredients, a grid has 9"),
-     (shapeless(ingredients={"X": "b"}), "'ingredients' is no list"),
+     (shapeless(ingredients={"X": "b"}), "'ingredients' is not a list"),
      (shapeless(ingredients=["b", {"thing": "b"}]), r"'ingredients\[1\]' names no thing"),
      (shapeless(ingredients=[[]]), r"'ingredients\[0\]' names no thing"),
      (shapeless(ingredients=["b, c"]), r"'ingredients\[0\]' names no thing"),
-     (shapeless(result={"item": "a", "count": 0}), r"'result\.count' is no number from 1"),
-     (shapeless(result={"id": "a", "count": True}), r"'result\.count' is no number from 1"),
+     (shapeless(result={"item": "a", "count": 0}), r"'result\.count' is not a number from 1"),
+     (shapeless(result={"id": "a", "count": True}), r"'result\.count' is not a number from 1"),
      (shapeless(result={"count": 2}), "'result' names no thing"),
      (shapeless(result=None), "'result' names no thing"),
-     (shaped(key={}), "'key' has no 'X'"), (shaped(key=["b"]), "'key' is no object"),
+     (shaped(key={}), "'key' has no 'X'"), (shaped(key=["b"]), "'key' is not an object"),
      (shaped(key={"X": {"item": 5}}), r"'key\.X' names no thing"),
-     (shaped(pattern="X"), "'pattern' is no list of texts"), (shaped(pattern=[" "]), "0 ingredients")],
+     (shaped(pattern="X"), "'pattern' is not a list of texts"), (shaped(pattern=[" "]), "0 ingredients")],
 )  # fmt: skip
 def test_a_broken_file_is_named(content: Any, message: str, tmp_path: Path) -> None:
     """With the key that is wrong; as is a folder without recipes."""
