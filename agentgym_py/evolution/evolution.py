@@ -249,9 +249,10 @@ class Evolution:
                 return policy, validate_report(result, trainer, policy)
             except NothingToTrainOnError as error:
                 if not self.config.allow_empty or not number:
-                    raise NothingToTrainOnError(
-                        f"round {number}: {error}; try more --attempts, a higher --temperature or --allow_empty"
-                    ) from error
+                    advice = "more --attempts, a higher --temperature or --allow_empty" if number else (
+                        "more --expert_tasks, or --trainer settings that leave out less"
+                    )  # fmt: skip
+                    raise NothingToTrainOnError(f"round {number}: {error}; try {advice}") from error
                 log.warning("round %d: %s", number, error)
                 return self._load_agent(number - 1), None
 

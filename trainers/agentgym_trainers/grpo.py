@@ -136,8 +136,9 @@ class GRPOSettings(OnPolicySettings):
     epochs: int = 1
     """Passes over an iteration's trajectories."""
     clip_low: float = 0.2
-    clip_high: float = 0.28
     """The ratio is clipped to [1 - clip_low, 1 + clip_high]."""
+    clip_high: float = 0.28
+    """See clip_low."""
     kl_coef: float = 0.0
     """Weight of the KL to the policy at the start of training; 0 keeps no reference model."""
     reward: Literal["return", "success"] = "return"
