@@ -66,6 +66,9 @@ class Policy:
             _run_once(model, f"the model {name!r} does not compute in {quantize} on {place}")
         return cls(model, tokenizer, name, chat_format=chat_format)
 
+    def __repr__(self) -> str:
+        return f"<Policy {self.name!r}: {self.num_parameters:,} parameters, {self.model.dtype}, {self.model.device}>"
+
     @property
     def num_parameters(self) -> int:
         """Number of weights; tied weights count once."""

@@ -457,3 +457,9 @@ def test_quantizing_without_its_library_is_one_line(monkeypatch: pytest.MonkeyPa
     wrong: Any = "2bit"
     with pytest.raises(ConfigError, match="quantize must be one of 8bit, 4bit, got '2bit'"):
         Policy.load("tiny", quantize=wrong)
+
+
+def test_a_policy_shows_what_it_is(tiny_policy: Policy) -> None:
+    """Its name, size, format and device."""
+    shown = repr(tiny_policy)
+    assert shown.startswith(f"<Policy {tiny_policy.name!r}: {tiny_policy.num_parameters:,} parameters, torch.float32, ")
