@@ -74,8 +74,8 @@ class PlayConfig:
     episodes that are ready: there timing decides how sums round."""
 
     def __post_init__(self) -> None:
-        require_field_types(self)
         require_prompt(self.prompt)
+        require_field_types(self)
         require_seed(self.seed)
         if self.executor is not None and not hasattr(self.executor, "stream"):
             raise ConfigError(f"executor must be an executor such as Workers(2), not {self.executor!r:.60}")

@@ -104,7 +104,7 @@ def test_members_lie_within_the_folder(tiny_policy: Any, tmp_path: Path, name: A
     about = json.loads((tmp_path / "made" / "reward_model.json").read_text())
     (tmp_path / "made" / "member_0").mkdir()
     (tmp_path / "made" / "reward_model.json").write_text(json.dumps(about | {"members": [name]}))
-    with pytest.raises(PolicyError, match=r"no folder within|no reward model that opens: .*int"):
+    with pytest.raises(PolicyError, match=r"not a folder within|no reward model that opens: .*int"):
         RewardModel.load(tmp_path / "made")
 
 
