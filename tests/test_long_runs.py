@@ -34,5 +34,5 @@ def test_many_sessions_of_a_server_are_kept_apart_and_forgotten() -> None:
     short = ["--sessions", "60", "--steps", "6", "--rounds", "1", "--think", "0.5", "--idle", "10"]
     done = ran("benchmarks/serving.py", *short)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "with 60 sessions" in done.stdout and " and 0 sessions after they were left alone" in done.stdout
+    assert "with 60 sessions" in done.stdout and " and 0 sessions after the clients left" in done.stdout
     assert "\n0 answers differ from the local episode" in done.stdout
