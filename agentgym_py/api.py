@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from agentgym_py import registry
 from agentgym_py.checks import require_arguments
-from agentgym_py.env import EnvSpec, TextEnv, registration
-from agentgym_py.errors import ConfigError, NothingToTrainOnError, nearest
+from agentgym_py.env import EnvSpec, TextEnv
+from agentgym_py.errors import ConfigError, NothingToTrainOnError
 from agentgym_py.trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -228,59 +228,21 @@ def evolve(env: Envs = "shop", *, out: str | os.PathLike[str], **options: Any) -
         AgentGymError: An option is wrong, or the run failed.
     """
     from agentgym_py.cli import run_command
+    from agentgym_py.cli.evolve import RESUMABLE, require_same_settings
     from agentgym_py.evolution.run_folder import RunFolder
 
-    settings = _env_settings(_specs(env)) | options
+    specs, folder = _specs(env), RunFolder(Path(out))
+    if "env_kwargs" in options and any(spec.kwargs for spec in specs):
+        raise ConfigError("env_kwargs cannot be combined with an EnvSpec that has arguments: put them in the EnvSpec")
+    settings = _env_settings(specs) | options
     if isinstance(trainer := settings.get("trainer"), str):
         settings["trainer"] = {"name": trainer}
-    if (Path(out) / "run.yaml").is_file():
-        argv = [
-            "evolve",
-            "--resume",
-            str(out),
-            *_options(_resumable(RunFolder(Path(out)).config(), settings, str(out))),
-        ]
-    else:
-        argv = ["evolve", "--out", str(out), *_options(settings)]
-    run_command(argv)
-    return RunFolder(Path(out)).read_json("test.json")
-
-
-_CHANGEABLE = ("rounds", "threads", "ray", "base_url")
-"""Settings that may differ when a run is resumed."""
-
-
-def _resumable(stored: Mapping[str, Any], settings: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Return the settings to resume a run with; ConfigError if another one differs from the run's."""
-    run_settings = _flat(stored)
-    for name, value in _flat(settings).items():
-        if name in (*_CHANGEABLE, "preset") or value is None:
-            continue
-        if name not in run_settings:
-            near = nearest(name, run_settings)
-            hint = f"; did you mean {near}?" if near else ""
-            raise ConfigError(f"the run of {where} has no setting {name}{hint}")
-        if not _same_setting(name, value, run_settings[name]):
-            raise ConfigError(
-                f"{name} is {run_settings[name]!r} in the run of {where}, not {value!r}; choose another out"
-            )
-    return {name: value for name, value in settings.items() if name in _CHANGEABLE}
-
-
-def _same_setting(name: str, value: Any, stored: Any) -> bool:
-    """Whether a setting as given is the one that a run stored: environments by id, files by absolute path."""
-    values, held = ([item] if not isinstance(item, list | tuple) else list(item) for item in (value, stored))
-    if name == "env":
-        values, held = ([registration.env_id(str(item)) for item in items] for items in (values, held))
-    return values == held or [str(Path(str(item)).absolute()) for item in values] == [str(item) for item in held]
-
-
-def _flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested settings by dotted name."""
-    flat: dict[str, Any] = {}
-    for name, value in settings.items():
-        flat |= _flat(value, f"{prefix}{name}.") if isinstance(value, Mapping) else {f"{prefix}{name}": value}
-    return flat
+    where = ["--out", str(out)]
+    if (folder.path / "run.yaml").is_file():
+        require_same_settings(folder, settings)
+        where, settings = ["--resume", str(out)], {name: settings[name] for name in RESUMABLE if name in settings}
+    run_command(["evolve", *where, *_options(settings)])
+    return folder.read_json("test.json")
 
 
 def _env_settings(specs: Sequence[EnvSpec]) -> dict[str, Any]:
@@ -316,10 +278,10 @@ def _play_config(play: PlayConfig | None) -> PlayConfig:
 
 def _trajectories(source: Iterable[Trajectory] | str | os.PathLike[str]) -> list[Trajectory]:
     """Trajectories as given, or those of a file."""
-    from agentgym_py.trajectory.dataset import read_any
+    from agentgym_py.cli.runtime import read_trajectories
 
     if isinstance(source, str | os.PathLike):
-        return list(read_any(Path(source)))
+        return list(read_trajectories(os.fspath(source)))
     trajectories = list(source) if isinstance(source, Iterable) else [source]
     if not isinstance(source, Iterable) or not all(isinstance(item, Trajectory) for item in trajectories):
         raise ConfigError(f"trajectories must be a list of Trajectory or a file, not {source!r:.60}")

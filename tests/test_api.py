@@ -158,15 +158,17 @@ def test_evolve_is_the_commands_run(tmp_path: Path) -> None:
     other_settings: list[tuple[dict[str, Any], str]] = [
         ({"seed": 1}, "seed is 0 in the run of"), ({"trainer": "dpo"}, "trainer.name is 'filtered_bc'"),
         ({"env_kwargs": {"max_steps": 4}}, "env_kwargs.max_steps is 3"),
-        ({"rouns": 1}, r"no setting rouns; did you mean rounds\?"),
+        ({"rouns": 1}, r"rouns: no such setting; did you mean rounds\?"),
     ]  # fmt: skip
     for wrong, message in other_settings:
-        with pytest.raises(ConfigError, match=message):
+        with pytest.raises(AgentGymError, match=message):
             ag.evolve("maze", out=run, **options | wrong)
     with pytest.raises(ConfigError, match=r"env is .*maze.* in the run of .*, not .*shop"):
         ag.evolve("shop", out=run)
     ag.evolve("maze", out=run, rounds=1, **options)
     assert (run / "rounds" / "01").is_dir()
+    with pytest.raises(ConfigError, match="env_kwargs cannot be combined with an EnvSpec"):
+        ag.evolve(ag.EnvSpec("maze", {"max_steps": 4}), out=run, **options)
     with pytest.raises(AgentGymError, match="rouns"):
         ag.evolve("maze", out=tmp_path / "other", rouns=1)
 

@@ -6,7 +6,7 @@ import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext, redirect_stdout, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -41,6 +41,7 @@ from agentgym_py.cli.trainer_options import (
     read_trainer,
     trainer_class,
 )
+from agentgym_py.cli.values import flatten_options
 from agentgym_py.collection import Executor
 from agentgym_py.collection.processes import Workers
 from agentgym_py.env import registration
@@ -121,6 +122,10 @@ class ResumeOptions:
     """New address of the model server."""
     json: bool = False
     """Print the test result as JSON at the end."""
+
+
+RESUMABLE = tuple(field.name for field in fields(ResumeOptions) if field.name not in ("resume", "json"))
+"""Settings that may change when a run is resumed."""
 
 
 def options(parser: Parser) -> None:
@@ -366,6 +371,23 @@ def _read_settings(folder: RunFolder) -> Values:
     parser = Parser("agentgym evolve")
     add_settings(parser, str(trainer.get("name")) if isinstance(trainer, dict) else str(trainer))
     return parser.read_mapping(settings, str(folder.path / "run.yaml"))
+
+
+def require_same_settings(folder: RunFolder, settings: Mapping[str, Any]) -> None:
+    """Raise ConfigError if a run has other settings than these; those that `RESUMABLE` names may differ."""
+    stored = folder.config()
+    parser, trainer = Parser("agentgym evolve"), stored["trainer"]["name"]
+    add_settings(parser, trainer)
+    unset = (name for name, value in settings.items() if value is None)
+    given = {name: settings[name] for name in settings.keys() - {"preset", *RESUMABLE, *unset}}
+    if (name := given.get("trainer", {}).get("name", trainer)) != trainer:
+        raise ConfigError(f"trainer.name is {trainer!r} in the run of {folder.path}, not {name!r}; choose another out")
+    before = parser.read_mapping(stored, "")
+    after = before | parser.flatten(given, f"the run of {folder.path}")
+    saved = [flatten_options(saved_settings(values, env_specs(values))) for values in (before, after)]
+    for name in saved[0] | saved[1]:
+        if (old := saved[0].get(name)) != (new := saved[1].get(name)):
+            raise ConfigError(f"{name} is {old!r} in the run of {folder.path}, not {new!r}; choose another out")
 
 
 def _preset(name: str, parser: Parser) -> dict[str, Any]:

@@ -173,7 +173,7 @@ class Parser:
                 content = read_yaml(value, "--config: ")
                 if not isinstance(content, Mapping):
                     raise UsageError(f"{value}: expected a mapping of options, got {content!r:.40}")
-                values |= self._flatten(content, value)
+                values |= self.flatten(content, value)
         started = set[str]()
         for name, value in occurrences:
             self._put(values, name, value, started)
@@ -186,7 +186,7 @@ class Parser:
         Raises:
             UsageError: a setting is unknown, or its value is wrong.
         """
-        return self._require_complete(self._defaults() | self._flatten(settings, file))
+        return self._require_complete(self._defaults() | self.flatten(settings, file))
 
     def find_option(self, name: str) -> Option | None:
         """Return the option of that name, or the mapping option that holds `env_kwargs.difficulty`."""
@@ -284,15 +284,19 @@ class Parser:
                 raise UsageError(f"{option.flag} is needed")
         return values
 
-    def _flatten(self, settings: Mapping[str, Any], file: str, prefix: str = "") -> Values:
-        """Return nested settings as values by option name."""
+    def flatten(self, settings: Mapping[str, Any], file: str, prefix: str = "") -> Values:
+        """Return nested settings alone as values by option name; errors name `file` unless it is empty.
+
+        Raises:
+            UsageError: a setting is unknown, or its value is wrong.
+        """
         values, where = Values(), f"{file}: " if file else ""
         for key, value in settings.items():
             name = f"{prefix}{key}"
             option = self.find_option(name) or next((p for p in self.positionals if p.name == name), None)
             is_group = any(option_name.startswith(f"{name}.") for option_name in self.options)
             if option is None and is_group and isinstance(value, Mapping):
-                values |= self._flatten(value, file, f"{name}.")
+                values |= self.flatten(value, file, f"{name}.")
             elif option is None:
                 near = suggestion(name, [flag.removeprefix("--") for flag in self._flags()], self.renamed)
                 raise UsageError(f"{where}{name}: no such setting{near}")

@@ -153,3 +153,11 @@ def nest_options(values: Mapping[str, Any]) -> dict[str, Any]:
             place = place.setdefault(part, {})
         place[parts[-1]] = as_plain(value)
     return nested
+
+
+def flatten_options(nested: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return nested settings by dotted name: the inverse of `nest_options`."""
+    flat: dict[str, Any] = {}
+    for name, value in nested.items():
+        flat |= flatten_options(value, f"{prefix}{name}.") if isinstance(value, Mapping) else {f"{prefix}{name}": value}
+    return flat
