@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Generator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 from agentgym_py.agents.base import AgentReply, Episode, ReplyStream, reply_seed
+from agentgym_py.agents.context import SUMMARY_REQUEST, Overflow, forced_end, new_sequence
 from agentgym_py.engine.base import BatchEngine, RemoteEngine
 from agentgym_py.errors import ConfigError
 from agentgym_py.policy.tokens import encode_steps
+from agentgym_py.rng import seed_of
 from agentgym_py.trajectory import Tokens
 from agentgym_py.trajectory.types import opening_text
 
@@ -17,19 +19,52 @@ if TYPE_CHECKING:
     from agentgym_py.policy import Policy
 
 
-class ModelAgent:
-    """A policy with an engine: token ids in, token ids out; sampled text is never re-encoded."""
+class _Request(NamedTuple):
+    """A prompt for the engine."""
 
-    def __init__(self, policy: Policy, engine: Engine, params: SamplingParams, name: str | None = None) -> None:
+    prompt: list[int]
+    seed: int
+
+
+class _Prompt(NamedTuple):
+    """The prompt of an episode's next reply."""
+
+    ids: list[int]
+    context: list[int]
+    """What is recorded with the reply: the tokens since the last one, or the whole prompt of a new sequence."""
+    starts_sequence: bool = False
+
+
+_Replying: TypeAlias = Generator[_Request, "Generation", AgentReply | None]
+"""The way to one reply: yields requests, takes their answers, returns the reply."""
+
+
+class ModelAgent:
+    """A policy with an engine: token ids in, token ids out; sampled text is never re-encoded.
+
+    Args:
+        policy: Its chat format encodes the episodes.
+        engine: Samples the replies.
+        params: How.
+        name: By default the policy's.
+        overflow: What happens to an episode that outgrows the context.
+    """
+
+    def __init__(
+        self, policy: Policy, engine: Engine, params: SamplingParams, name: str | None = None,
+        overflow: Overflow = "error",
+    ) -> None:  # fmt: skip
         require_room(policy, params.max_new_tokens)
         self.name = name or policy.name
-        self.params = params
+        self.params, self.overflow = params, overflow
         self.sampling: dict[str, Any] = params.as_dict()
         self._policy, self._engine = policy, engine
         self.is_async = isinstance(engine, RemoteEngine)
         """Whether a server generates the replies."""
         if isinstance(engine, RemoteEngine):
             self.sampling["engine"] = engine.kind
+        if overflow != "error":
+            self.sampling["context"] = overflow
 
     @property
     def policy_digest(self) -> str:
@@ -37,66 +72,122 @@ class ModelAgent:
         return self._engine.digest
 
     def act(self, episodes: Sequence[Episode]) -> list[AgentReply | None]:
-        """Sample a reply for each episode; give up an episode that would outgrow the context."""
-        prompts = [self._prompt(episode) for episode in episodes]
-        live = [(episode, prompt) for episode, prompt in zip(episodes, prompts, strict=True) if prompt]
-        seeds = [reply_seed(episode) for episode, _ in live]
-        outs = self._engine.generate([prompt for _, prompt in live], self.params, seeds)
-        replies = iter([self._record(episode, prompt, out) for (episode, prompt), out in zip(live, outs, strict=True)])
-        return [next(replies) if prompt else None for prompt in prompts]
+        """Sample a reply for each episode; None gives an episode up that outgrows the context."""
+        replies, answers = dict[int, AgentReply | None](), dict[int, Generation | None]()
+        replying = [self._replying(episode) for episode in episodes]
+        answers.update(dict.fromkeys(range(len(episodes))))
+        while answers:
+            requests = dict[int, _Request]()
+            for i, answer in answers.items():
+                _advance(replying[i], answer, i, requests, replies)
+            prompts, seeds = [r.prompt for r in requests.values()], [r.seed for r in requests.values()]
+            outs = self._engine.generate(prompts, self.params, seeds) if prompts else []
+            answers = dict(zip(requests, outs, strict=True))
+        return [replies[i] for i in range(len(episodes))]
 
     async def areply(self, episode: Episode) -> AgentReply | None:
         """Sample one reply from a server's engine."""
-        prompt = self._prompt(episode)
-        if not prompt:
-            return None
-        engine = cast("RemoteEngine", self._engine)
-        return self._record(episode, prompt, await engine.answer(prompt, self.params, reply_seed(episode)))
+        engine, replying = cast("RemoteEngine", self._engine), self._replying(episode)
+        requests, replies, answer = dict[int, _Request](), dict[int, AgentReply | None](), None
+        while True:
+            _advance(replying, answer, 0, requests, replies)
+            if not requests:
+                return replies[0]
+            request = requests.pop(0)
+            answer = await engine.answer(request.prompt, self.params, request.seed)
 
     def reply_stream(self) -> ReplyStream | None:
         """Stream replies, if episodes can join the engine's batch while it generates."""
         if not isinstance(self._engine, BatchEngine):
             return None
-        batch, prompts = self._engine.batch(self.params), dict[Hashable, list[int]]()
+        batch, replying = self._engine.batch(self.params), dict[int, _Replying]()
 
         def next_replies(live: Mapping[int, Episode]) -> list[tuple[int, AgentReply | None]]:
-            given_up = list[tuple[int, AgentReply | None]]()
-            for number, episode in live.items():
-                if number in prompts:
-                    continue
-                if prompt := self._prompt(episode):
-                    prompts[number] = prompt
-                    batch.add(number, prompt, reply_seed(episode))
-                else:
-                    given_up.append((number, None))
-            if given_up:
-                return given_up
-            ended = [(cast("int", number), out) for number, out in batch.take_ended()]
-            return [(number, self._record(live[number], prompts.pop(number), out)) for number, out in ended]
+            answers: dict[int, Generation | None] = dict.fromkeys(live.keys() - replying.keys())
+            while True:
+                requests, replies = dict[int, _Request](), dict[int, AgentReply | None]()
+                for number, answer in answers.items():
+                    if number not in replying:
+                        replying[number] = self._replying(live[number])
+                    _advance(replying[number], answer, number, requests, replies)
+                for number, request in requests.items():
+                    batch.add(number, request.prompt, request.seed)
+                if replies:
+                    for number in replies:
+                        del replying[number]
+                    return list(replies.items())
+                answers = {cast("int", number): out for number, out in batch.take_ended()}
 
         return next_replies
 
-    def _prompt(self, episode: Episode) -> list[int]:
-        """The episode's ids and those of its observation; empty if no reply fits behind them."""
-        if episode.steps and not episode.ids:  # it continues the steps of another episode
-            episode.ids = encode_steps(episode.rules, episode.steps, self._policy.chat).input_ids
-        prompt = episode.ids + self._context(episode)
-        return prompt if len(prompt) + self.params.max_new_tokens <= self._policy.max_length else []
+    def _replying(self, episode: Episode) -> _Replying:
+        """Yield the requests of one reply; returns None if no reply fits into the context."""
+        summary = ""
+        if request := self._summary_prompt(episode):
+            out = yield _Request(request, seed_of(episode.seed, "summary", len(episode.steps)))
+            if out.error is not None:
+                return AgentReply("", error=out.error)
+            summary = self._policy.decode(out.ids).strip()
+        if (prompt := self._prompt(episode, summary)) is None:
+            return None
+        out = yield _Request(prompt.ids, reply_seed(episode))
+        return self._record(episode, prompt, out)
 
-    def _record(self, episode: Episode, prompt: list[int], out: Generation) -> AgentReply:
+    def _prompt(self, episode: Episode, summary: str) -> _Prompt | None:
+        context = self._context(episode)
+        ids = episode.ids + context
+        if len(ids) <= self._limit:
+            return _Prompt(ids, context)
+        if self.overflow == "error" or not episode.steps:
+            return None
+        chat, last = self._policy.chat, episode.observation
+        ids = new_sequence(episode, chat, self._limit, last=last, summary=summary)
+        return _Prompt(ids, ids, starts_sequence=True) if ids else None
+
+    def _summary_prompt(self, episode: Episode) -> list[int]:
+        """Return the prompt of a summary, if one is due; else empty."""
+        full = len(episode.ids) + len(self._context(episode)) > self._limit
+        if self.overflow != "summarise" or not full or not episode.steps:
+            return []
+        chat = self._policy.chat
+        ids = episode.ids + forced_end(episode.ids, chat) + chat.turn(SUMMARY_REQUEST)
+        if len(ids) <= self._limit:
+            return ids
+        return new_sequence(episode, chat, self._limit, last=SUMMARY_REQUEST)
+
+    @property
+    def _limit(self) -> int:
+        """Largest number of tokens of a prompt behind which a reply fits."""
+        return self._policy.max_length - self.params.max_new_tokens
+
+    def _record(self, episode: Episode, prompt: _Prompt, out: Generation) -> AgentReply:
         if out.error is not None:
             return AgentReply("", error=out.error)
-        context, ids = prompt[len(episode.ids) :], tuple(out.ids)
-        episode.ids = prompt + list(ids)
-        tokens = Tokens(tuple(context), ids, tuple(out.logprobs), (1,) * len(ids))
+        ids = tuple(out.ids)
+        episode.ids = prompt.ids + list(ids)
+        context, starts = tuple(prompt.context), prompt.starts_sequence
+        tokens = Tokens(context, ids, tuple(out.logprobs), (1,) * len(ids), starts_sequence=starts)
         return AgentReply(self._policy.decode(ids), tokens)
 
     def _context(self, episode: Episode) -> list[int]:
+        """Encode what follows the last reply."""
         chat = self._policy.chat
         if not episode.steps:
             return chat.opening(opening_text(episode.rules, episode.observation))
-        end_of_cut_reply = [] if episode.ids[-1] == chat.end_of_turn else [chat.end_of_turn]
-        return end_of_cut_reply + chat.turn(episode.observation)
+        if not episode.ids:  # it continues the steps of another episode
+            episode.ids = encode_steps(episode.rules, episode.steps, chat).last_sequence
+        return forced_end(episode.ids, chat) + chat.turn(episode.observation)
+
+
+def _advance(
+    replying: _Replying, answer: Generation | None, number: int, requests: dict[int, _Request],
+    replies: dict[int, AgentReply | None],
+) -> None:  # fmt: skip
+    """Go on to the next request of a reply, or to the reply; `answer` is None at the beginning."""
+    try:
+        requests[number] = replying.send(answer)  # type: ignore[arg-type]  # a generator begins with None
+    except StopIteration as stop:
+        replies[number] = stop.value
 
 
 def require_room(policy: Policy, max_new_tokens: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from agentgym_py.trajectory import Step, Trajectory
@@ -18,15 +19,32 @@ IGNORED = -100
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One trajectory in tokens."""
+    """One trajectory in tokens: one sequence, or several if it outgrew the context."""
 
-    input_ids: list[int]  # (S,)
+    input_ids: list[int]  # (S,), the sequences one after another
     mask: list[int]  # (S,), 1 on tokens that the agent wrote
+    starts: tuple[int, ...] = (0,)
+    """Where each sequence begins."""
 
     @property
     def labels(self) -> list[int]:
         """`input_ids` where the mask is 1, else `IGNORED`; (S,), not shifted."""
         return [token if bit else IGNORED for token, bit in zip(self.input_ids, self.mask, strict=True)]
+
+    @property
+    def sequences(self) -> list[slice]:
+        """Where each sequence stands in `input_ids` and `mask`."""
+        return [slice(*ends) for ends in pairwise((*self.starts, len(self.input_ids)))]
+
+    @property
+    def longest(self) -> int:
+        """Number of tokens of the longest sequence."""
+        return max(len(self.input_ids[place]) for place in self.sequences)
+
+    @property
+    def last_sequence(self) -> list[int]:
+        """The sequence that the episode's next turn would continue."""
+        return self.input_ids[self.starts[-1] :]
 
 
 def encode(trajectory: Trajectory, chat: ChatFormat) -> Sample:
@@ -38,10 +56,13 @@ def encode_steps(rules: str, steps: Iterable[Step], chat: ChatFormat) -> Sample:
     """Encode an episode's first steps; the observation after the last one is not included."""
     ids: list[int] = []
     mask: list[int] = []
+    starts = [0]
     for turn in encode_turns(rules, steps, chat):
+        if turn.starts_sequence:
+            starts.append(len(ids))
         ids += turn.context + turn.reply
         mask += [0] * len(turn.context) + turn.mask
-    return Sample(ids, mask)
+    return Sample(ids, mask, tuple(starts))
 
 
 class Turn(NamedTuple):
@@ -51,6 +72,8 @@ class Turn(NamedTuple):
     reply: list[int]
     mask: list[int]
     """1 at each token of the reply that is trained on."""
+    starts_sequence: bool = False
+    """Whether the context is a whole prompt."""
 
 
 def encode_turns(rules: str, steps: Iterable[Step], chat: ChatFormat) -> Iterator[Turn]:
@@ -58,7 +81,7 @@ def encode_turns(rules: str, steps: Iterable[Step], chat: ChatFormat) -> Iterato
     for number, step in enumerate(steps):
         if step.tokens is not None:
             mask = [bit * step.trained for bit in step.tokens.mask]
-            yield Turn(list(step.tokens.context), list(step.tokens.ids), mask)
+            yield Turn(list(step.tokens.context), list(step.tokens.ids), mask, step.tokens.starts_sequence)
             continue
         context = chat.turn(step.observation) if number else chat.opening(opening_text(rules, step.observation))
         reply = chat.reply(step.reply)

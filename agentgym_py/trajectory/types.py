@@ -11,6 +11,9 @@ from agentgym_py.env.registration import REMOTE, short_name
 from agentgym_py.errors import ConfigError
 from agentgym_py.files import canonical_json
 
+OMIT_DEFAULT = {"omit_default": True}
+"""Metadata of a field that a store holds only if its value is not the default; older stores lack it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
@@ -27,6 +30,8 @@ class Tokens:
 
     `ModelAgent` inserts none: after a reply that was cut, the end of turn comes first in the next `context`.
     """
+    starts_sequence: bool = field(default=False, metadata=OMIT_DEFAULT)
+    """Whether `context` is a whole prompt, because the earliest turns no longer fitted into the context."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -138,3 +138,55 @@ def test_a_model_gives_up_where_its_context_is_full(tiny_policy: Any) -> None:
     written = len(encode(trajectory, policy.chat).input_ids)
     asked = 1 + len(policy.chat.turn(trajectory.final_observation))  # with the forced end of turn
     assert trajectory.given_up and trajectory.steps and written <= 500 < written + asked + 12
+
+
+# ---- episodes that outgrow the context -------------------------------------------------------------------------------
+
+
+def played_in(policy: Policy, length: int, overflow: Any, engine: type[HFEngine] = HFEngine) -> list[Trajectory]:
+    """Four episodes of up to eight turns with this much context."""
+    small = copy.copy(policy)
+    small.model = copy.deepcopy(policy.model)
+    small.model.config.max_position_embeddings = length
+    agent = ModelAgent(small, engine(small), SamplingParams(max_new_tokens=8), overflow=overflow)
+    return Collector(agent, PlayConfig(seed=2)).collect_batch(
+        jobs_for([EnvSpec("maze", {"max_steps": 8})], "train", range(4))
+    )
+
+
+@pytest.mark.parametrize("overflow", ["drop_oldest", "summarise"])
+def test_where_all_turns_fit_nothing_changes(tiny_policy: Any, overflow: Any) -> None:
+    """With room for all turns, the episodes are those of an agent that gives up, but for their provenance."""
+    whole, other = (played_in(tiny_policy, 2048, kind) for kind in ("error", overflow))
+    assert [t.steps for t in whole] == [t.steps for t in other]
+    assert {**whole[0].provenance.sampling, "context": overflow} == other[0].provenance.sampling
+
+
+@pytest.mark.parametrize("overflow", ["drop_oldest", "summarise"])
+def test_an_episode_outgrows_the_context(tiny_policy: Any, overflow: Any) -> None:
+    """The episode is played to its end in several sequences, none longer than the context, which hold every reply."""
+    room = max(len(encode(t, tiny_policy.chat).input_ids) for t in played_in(tiny_policy, 2048, "error")) * 2 // 3
+    given_up, episodes = played_in(tiny_policy, room, "error"), played_in(tiny_policy, room, overflow)
+    assert all(t.given_up for t in given_up) and not any(t.given_up for t in episodes)
+    for trajectory in episodes:
+        sample = encode(trajectory, tiny_policy.chat)
+        assert len(sample.starts) > 1 and sample.longest <= room
+        assert sum(sample.mask) == sum(len(record.ids) for record in records(trajectory))
+        for place in sample.sequences[1:]:
+            text = tiny_policy.tokenizer.decode(sample.input_ids[place])
+            note = "Summary of the earlier turns:" if overflow == "summarise" else "[earlier turns left out:"
+            assert trajectory.rules in text and trajectory.steps[0].observation in text and note in text
+
+
+def test_the_replies_of_all_sequences_are_the_models(tiny_policy: Any) -> None:
+    """Each reply's recorded log-probabilities are those of a plain forward pass over its own sequence."""
+    room = max(len(encode(t, tiny_policy.chat).input_ids) for t in played_in(tiny_policy, 2048, "error")) * 2 // 3
+    for trajectory in played_in(tiny_policy, room, "drop_oldest"):
+        sample = encode(trajectory, tiny_policy.chat)
+        recorded = [logp for record in records(trajectory) for logp in record.logprobs]
+        computed: list[float] = []
+        for place in sample.sequences:
+            ids, labels = torch.tensor([sample.input_ids[place]]), torch.tensor([sample.labels[place]])
+            with torch.no_grad():
+                computed += agent_logprobs(agent_logits(tiny_policy.model, ids, labels)).tolist()
+        assert computed == pytest.approx(recorded, abs=1e-5)

@@ -26,14 +26,14 @@ def policy(toy_envs: Any) -> Any:
 def starts(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, bytes, int]]:
     """Task, snapshot and seed of every episode as its agent first meets it."""
     met: list[tuple[str, bytes, int]] = []
-    prompt = ModelAgent._prompt
+    replying = ModelAgent._replying
 
-    def noted(self: ModelAgent, episode: Episode) -> list[int]:
+    def noted(self: ModelAgent, episode: Episode) -> Any:
         if not episode.ids:
             met.append((episode.task.id, episode.env.snapshot(), episode.seed))
-        return prompt(self, episode)
+        return replying(self, episode)
 
-    monkeypatch.setattr(ModelAgent, "_prompt", noted)
+    monkeypatch.setattr(ModelAgent, "_replying", noted)
     return met
 
 

@@ -35,14 +35,14 @@ def test_groups_begin_on_the_experts_way(
 ) -> None:
     """All tries of a group in the state, byte by byte, of the expert at its stage; what was before is not learnt."""
     met: list[tuple[str, int, bytes]] = []
-    prompt = ModelAgent._prompt
+    replying = ModelAgent._replying
 
-    def noted(self: ModelAgent, episode: Episode) -> list[int]:
+    def noted(self: ModelAgent, episode: Episode) -> Any:
         if not episode.ids:
             met.append((episode.task.id, len(episode.steps), episode.env.snapshot()))
-        return prompt(self, episode)
+        return replying(self, episode)
 
-    monkeypatch.setattr(ModelAgent, "_prompt", noted)
+    monkeypatch.setattr(ModelAgent, "_replying", noted)
     rollouts = toy_envs.rollouts(tiny_policy, EnvSpec(world, {"max_steps": 8}), 18, tokens=2, seed=4)
     way = ExpertStarts(ReverseCurriculum(group_size=3, stages=3))
     drawn = [way.stage(rollouts, job) for job in rollouts.tasks[:6]]

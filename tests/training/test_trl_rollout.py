@@ -36,20 +36,20 @@ def trainer_of(toy_envs: Any, folder: Path, **more: Any) -> Any:
 def test_trls_trainer_learns_from_episodes(toy_envs: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its loss reads just the agent's tokens of what was played by the weights of then; no two tries draw alike."""
     trainer, seeds, read = trainer_of(toy_envs, tmp_path), list[int](), list[Any]()
-    prompt, loss = ModelAgent._prompt, type(trainer)._compute_loss
+    replying, loss = ModelAgent._replying, type(trainer)._compute_loss
 
-    def noted(self: ModelAgent, episode: Episode) -> list[int]:
+    def noted(self: ModelAgent, episode: Episode) -> Any:
         if not episode.ids:
             seeds.append(episode.seed)
         assert not trainer.model.training
-        return prompt(self, episode)
+        return replying(self, episode)
 
     def reads(self: Any, model: Any, inputs: Any) -> Any:
         assert model.training
         read.append({name: each.clone() for name, each in inputs.items() if torch.is_tensor(each)})
         return loss(self, model, inputs)
 
-    monkeypatch.setattr(ModelAgent, "_prompt", noted)
+    monkeypatch.setattr(ModelAgent, "_replying", noted)
     monkeypatch.setattr(type(trainer), "_compute_loss", reads)
     before = {name: each.clone() for name, each in trainer.model.state_dict().items()}
     trainer.train()

@@ -184,7 +184,7 @@ def _check_openai(row: dict[str, Any]) -> None:
 
 def rich(number: int) -> Trajectory:
     """A trajectory in which nothing stands at its default."""
-    record = Tokens((1, 2), (3,), (-0.25,), (1,))
+    record = Tokens((1, 2), (3,), (-0.25,), (1,), starts_sequence=True)
     step = Step(
         "page é", "Action: a", "t", "a", "in", 0.5, False, {"price": 1.0}, record, False, Usage(11, 7, 0.5, "m")
     )
@@ -192,7 +192,7 @@ def rich(number: int) -> Trajectory:
                         {"temperature": 0.7}, "brief", "0.1.0", 2**63 + 1)  # fmt: skip
     made = Trajectory(f"t{number}", origin, "test", "buy", "hard", "Buy.", "rules", (step, step), "end", 0.5, True,
                       StopReason.ERROR, 4, "timeout")  # fmt: skip
-    for part in (made, origin, step):
+    for part in (made, origin, step, record):
         at_default = [each.name for each in fields(part) if getattr(part, each.name) in (each.default, None, {})]
         assert not at_default, at_default
     return made

@@ -62,6 +62,15 @@ def test_types_survive(episode: Make) -> None:
     assert back.error is None and back.optimal_steps is None
 
 
+def test_a_new_sequence_is_stored_and_older_lines_lack_it(episode: Make) -> None:
+    """A line holds `starts_sequence` only where it is true, so that other lines are those of earlier versions."""
+    records = [Tokens((1,), (2,), (-0.1,), (1,), starts_sequence=flag) for flag in (False, True)]
+    stored = episode("a", steps=tuple(replace(episode("a").steps[0], tokens=record) for record in records))
+    steps = store.to_json(stored)["steps"]
+    assert "starts_sequence" not in steps[0]["tokens"] and steps[1]["tokens"]["starts_sequence"] is True
+    assert store.from_line(store.to_line(stored)) == stored
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -76,7 +76,7 @@ def _schema() -> pyarrow.Schema:
 
     text, integer, real, flag = pa.string(), pa.int64(), pa.float64(), pa.bool_()
     ids = pa.list_(integer)
-    tokens = pa.struct({"context": ids, "ids": ids, "logprobs": pa.list_(real), "mask": ids})
+    tokens = pa.struct({"context": ids, "ids": ids, "logprobs": pa.list_(real), "mask": ids, "starts_sequence": flag})
     strings = ("observation", "reply", "thought", "action", "action_input", "reward_parts")
     usage = pa.struct({"prompt_tokens": integer, "completion_tokens": integer, "cost": real, "model": text})
     step = dict.fromkeys(strings, text)
@@ -103,4 +103,6 @@ def _from_parquet_row(row: Row) -> Row:
         row["provenance"][key] = json.loads(row["provenance"][key])
     for step in row["steps"]:
         step["reward_parts"] = json.loads(step["reward_parts"])
+        if tokens := step["tokens"]:
+            step["tokens"] = {name: value for name, value in tokens.items() if value is not None}
     return row
