@@ -8,16 +8,12 @@ sequences are exact, and each reply is trained in the one in which it was sample
 from __future__ import annotations
 
 from itertools import chain
-from typing import Literal
 
 from agentgym_py.agents.base import Episode
 from agentgym_py.policy.chat_format import ChatFormat
 from agentgym_py.policy.tokens import encode_turns
 from agentgym_py.trajectory.types import opening_text
 
-Overflow = Literal["error", "drop_oldest", "summarise"]
-"""What an agent does when its context is full: give the episode up, leave out the earliest turns, or put a summary that
-the model writes in their place."""
 SUMMARY_REQUEST = (
     "Your context is full. Write down in a few sentences what you have done and found out so far, as far as it matters "
     "for the rest of the task. Do not act now."

@@ -6,7 +6,7 @@ from collections.abc import Generator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 from agentgym_py.agents.base import AgentReply, Episode, ReplyStream, reply_seed
-from agentgym_py.agents.context import SUMMARY_REQUEST, Overflow, forced_end, new_sequence
+from agentgym_py.agents.context import SUMMARY_REQUEST, forced_end, new_sequence
 from agentgym_py.engine.base import BatchEngine, RemoteEngine
 from agentgym_py.errors import ConfigError
 from agentgym_py.policy.tokens import encode_steps
@@ -40,31 +40,20 @@ _Replying: TypeAlias = Generator[_Request, "Generation", AgentReply | None]
 
 
 class ModelAgent:
-    """A policy with an engine: token ids in, token ids out; sampled text is never re-encoded.
+    """A policy with an engine: token ids in, token ids out; sampled text is never re-encoded."""
 
-    Args:
-        policy: Its chat format encodes the episodes.
-        engine: Samples the replies.
-        params: How.
-        name: By default the policy's.
-        overflow: What happens to an episode that outgrows the context.
-    """
-
-    def __init__(
-        self, policy: Policy, engine: Engine, params: SamplingParams, name: str | None = None,
-        overflow: Overflow = "error",
-    ) -> None:  # fmt: skip
+    def __init__(self, policy: Policy, engine: Engine, params: SamplingParams, name: str | None = None) -> None:
         require_room(policy, params.max_new_tokens)
         self.name = name or policy.name
-        self.params, self.overflow = params, overflow
+        self.params = params
         self.sampling: dict[str, Any] = params.as_dict()
         self._policy, self._engine = policy, engine
         self.is_async = isinstance(engine, RemoteEngine)
         """Whether a server generates the replies."""
         if isinstance(engine, RemoteEngine):
             self.sampling["engine"] = engine.kind
-        if overflow != "error":
-            self.sampling["context"] = overflow
+        if policy.context != "error":
+            self.sampling["context"] = policy.context
 
     @property
     def policy_digest(self) -> str:
@@ -138,7 +127,7 @@ class ModelAgent:
         ids = episode.ids + context
         if len(ids) <= self._limit:
             return _Prompt(ids, context)
-        if self.overflow == "error" or not episode.steps:
+        if self._policy.context == "error" or not episode.steps:
             return None
         chat, last = self._policy.chat, episode.observation
         ids = new_sequence(episode, chat, self._limit, last=last, summary=summary)
@@ -147,7 +136,7 @@ class ModelAgent:
     def _summary_prompt(self, episode: Episode) -> list[int]:
         """Return the prompt of a summary, if one is due; else empty."""
         full = len(episode.ids) + len(self._context(episode)) > self._limit
-        if self.overflow != "summarise" or not full or not episode.steps:
+        if self._policy.context != "summarise" or not full or not episode.steps:
             return []
         chat = self._policy.chat
         ids = episode.ids + forced_end(episode.ids, chat) + chat.turn(SUMMARY_REQUEST)
@@ -175,7 +164,7 @@ class ModelAgent:
         if not episode.steps:
             return chat.opening(opening_text(episode.rules, episode.observation))
         if not episode.ids:  # it continues the steps of another episode
-            episode.ids = encode_steps(episode.rules, episode.steps, chat).last_sequence
+            episode.ids = encode_steps(episode.rules, episode.steps, chat).sequence(-1).input_ids
         return forced_end(episode.ids, chat) + chat.turn(episode.observation)
 
 

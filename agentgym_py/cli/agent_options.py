@@ -44,6 +44,9 @@ class ModelOptions:
     """Quantize the linear layers to 8 or 4 bits (bitsandbytes); training then needs adapters, --trainer.lora_rank."""
     chat_format: Literal["chatml", "plain"] | None = None
     """Chat format for a tokenizer without a usable template; checkpoints keep it."""
+    context: Literal["error", "drop_oldest", "summarise"] = "error"
+    """What happens to an episode that outgrows the model's context: it is given up (`error`), or continues without its
+    earliest turns (`drop_oldest`), or with a summary of them that the model writes (`summarise`)."""
     device: Basic[str | None] = None
     """Device, for example `cpu` or `cuda:1`; by default the GPU if there is one."""
     threads: Basic[int | None] = None
@@ -65,7 +68,7 @@ class ModelOptions:
 
         return Policy.load(
             folder or self.model, seed=seed, dtype=self.dtype, device=self.device, chat_format=self.chat_format,
-            quantize=self.quantize,
+            quantize=self.quantize, context=self.context,
         )  # fmt: skip
 
 

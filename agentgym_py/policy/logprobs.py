@@ -71,6 +71,15 @@ def sum_rows(agent: AgentLogits, labels: Tensor) -> Tensor:
     return logprobs_N.new_zeros(mask.shape).masked_scatter(mask, logprobs_N).sum(-1)
 
 
+def sum_sequences(values_R: Tensor, samples: Sequence[Sample]) -> Tensor:
+    """Add up the values of each sample's sequences, (R,) to (B,)."""
+    if len(values_R) == len(samples):
+        return values_R
+    counts_B = torch.tensor([len(sample.starts) for sample in samples], device=values_R.device)
+    sample_R = torch.arange(len(samples), device=values_R.device).repeat_interleave(counts_B)
+    return values_R.new_zeros(len(samples)).index_add(0, sample_R, values_R)
+
+
 def pad_rows(rows: Sequence[Sequence[int]], padding: int = 0, device: Any = None) -> Tensor:
     """Pad B rows of numbers at their right end, (B, S)."""
     tensors = [torch.tensor(row, device=device) for row in rows]
@@ -78,8 +87,12 @@ def pad_rows(rows: Sequence[Sequence[int]], padding: int = 0, device: Any = None
 
 
 def pad_samples(samples: Sequence[Sample], device: Any = None) -> tuple[Tensor, Tensor]:
-    """Return the token ids and labels of B samples, padded at their right end, both (B, S)."""
-    ids, labels = [sample.input_ids for sample in samples], [sample.labels for sample in samples]
+    """Return the token ids and labels of the samples' R sequences, padded at their right end, both (R, S)."""
+    ids, labels = list[list[int]](), list[list[int]]()
+    for sample in samples:
+        labels_S = sample.labels
+        ids += [sample.input_ids[place] for place in sample.sequences]
+        labels += [labels_S[place] for place in sample.sequences]
     return pad_rows(ids, 0, device), pad_rows(labels, IGNORED, device)
 
 
@@ -94,7 +107,8 @@ def sample_logprobs(model: Any, samples: Sequence[Sample], batch_size: int, bf16
     for start in range(0, len(samples), batch_size):
         rows = by_length[start : start + batch_size]
         with torch.no_grad(), torch.autocast(model.device.type, torch.bfloat16, enabled=bf16):
-            logprobs_B = row_logprobs(model, *pad_samples([samples[i] for i in rows], model.device))
+            logprobs_R = row_logprobs(model, *pad_samples([samples[i] for i in rows], model.device))
+            logprobs_B = sum_sequences(logprobs_R, [samples[i] for i in rows])
         for i, logprob in zip(rows, logprobs_B.tolist(), strict=True):
             sums[i] = logprob
     return sums

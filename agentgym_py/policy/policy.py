@@ -7,7 +7,7 @@ import hashlib
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 from agentgym_py.errors import ConfigError, PolicyError
 from agentgym_py.policy.adapters import is_quantized, merge_adapters, require_bits
@@ -25,15 +25,22 @@ from agentgym_py.policy.quiet import without_progress_bars
 from agentgym_py.policy.saving import save_checkpoint
 
 _DEFAULT_LENGTH = 4096
+Overflow = Literal["error", "drop_oldest", "summarise"]
+"""What an agent does with an episode that outgrows the context: give it up, leave out the earliest turns, or put a
+summary that the model writes in their place; see `agents.context`."""
 
 
 class Policy:
     """A model that acts: any causal language model that transformers loads, with its tokenizer."""
 
-    def __init__(self, model: Any, tokenizer: Any, name: str, *, chat_format: Fallback | None = None) -> None:
+    def __init__(
+        self, model: Any, tokenizer: Any, name: str, *, chat_format: Fallback | None = None, context: Overflow = "error"
+    ) -> None:
         self.model = model
         self.tokenizer = tokenizer
         self.name = name
+        self.context = context
+        """What its agents do with an episode that outgrows the context."""
         self.chat = ChatFormat(tokenizer, fallback=chat_format)
 
     @classmethod
@@ -46,14 +53,18 @@ class Policy:
         device: str | None = None,
         chat_format: Fallback | None = None,
         quantize: Quantized | None = None,
+        context: Overflow = "error",
     ) -> Policy:
         """Load `tiny`, `tiny-random` (from `seed`), `smollm2`, a folder, or a model of the hub.
 
         `device` defaults to the GPU if there is one. `chat_format` is for a tokenizer whose own template is missing or
         unfit; `save` keeps it. `quantize` keeps the linear layers' weights in 8 or 4 bits (bitsandbytes): only adapters
-        can then be trained, and `dtype` is the format that the layers compute in.
+        can then be trained, and `dtype` is the format that the layers compute in. `context` says what happens to an
+        episode that outgrows the context: see `Overflow`.
         """
         name = os.fspath(name_or_path)
+        if context not in get_args(Overflow):
+            raise ConfigError(f"context must be one of {', '.join(get_args(Overflow))}, got {context!r}")
         if dtype not in DTYPES:
             raise ConfigError(f"dtype must be one of {', '.join(DTYPES)}, got {dtype!r}")
         require_bits(quantize)
@@ -64,7 +75,7 @@ class Policy:
         model = (model if quantize else model.to(place)).eval()
         if quantize:
             _run_once(model, f"the model {name!r} does not compute in {quantize} on {place}")
-        return cls(model, tokenizer, name, chat_format=chat_format)
+        return cls(model, tokenizer, name, chat_format=chat_format, context=context)
 
     def __repr__(self) -> str:
         return f"<Policy {self.name!r}: {self.num_parameters:,} parameters, {self.model.dtype}, {self.model.device}>"
@@ -114,7 +125,7 @@ class Policy:
         """Send weights and settings to another process; the hooks that libraries put on a model cannot be pickled."""
         model = self._merged()
         place = (model.config, str(model.dtype).removeprefix("torch."), str(model.device))
-        return _rebuild, (*place, model.state_dict(), self.tokenizer, self.name, self.chat)
+        return _rebuild, (*place, model.state_dict(), self.tokenizer, self.name, self.chat, self.context)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Policy:
         """Copy the policy in this process, with adapters and hooks."""
@@ -169,7 +180,9 @@ def _run_once(model: Any, failed: str) -> None:
         raise PolicyError(f"{failed}: {first_line(error)}") from error
 
 
-def _rebuild(config: Any, dtype: str, device: str, weights: Any, tokenizer: Any, name: str, chat: ChatFormat) -> Policy:
+def _rebuild(
+    config: Any, dtype: str, device: str, weights: Any, tokenizer: Any, name: str, chat: ChatFormat, context: Overflow
+) -> Policy:
     """Rebuild the policy that `Policy.__reduce__` took apart."""
     import torch
     from transformers import AutoModelForCausalLM
@@ -178,4 +191,5 @@ def _rebuild(config: Any, dtype: str, device: str, weights: Any, tokenizer: Any,
     model.load_state_dict(weights)
     policy = object.__new__(Policy)
     policy.model, policy.tokenizer, policy.name, policy.chat = model.to(device).eval(), tokenizer, name, chat
+    policy.context = context
     return policy

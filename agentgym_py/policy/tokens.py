@@ -42,9 +42,14 @@ class Sample:
         return max(len(self.input_ids[place]) for place in self.sequences)
 
     @property
-    def last_sequence(self) -> list[int]:
-        """The sequence that the episode's next turn would continue."""
-        return self.input_ids[self.starts[-1] :]
+    def padded_size(self) -> int:
+        """Number of tokens of its sequences, padded to one length."""
+        return len(self.starts) * self.longest
+
+    def sequence(self, number: int) -> Sample:
+        """Return one of its sequences alone; the last one, -1, is what the episode's next turn would continue."""
+        place = self.sequences[number]
+        return Sample(self.input_ids[place], self.mask[place])
 
 
 def encode(trajectory: Trajectory, chat: ChatFormat) -> Sample:

@@ -34,7 +34,7 @@ from agentgym_py.files import missing_file_hint, write_atomic
 from agentgym_py.policy import Policy
 from agentgym_py.policy.adapters import merge_adapters, without_lm_head
 from agentgym_py.policy.policy import require_reader
-from agentgym_py.policy.tokens import Sample, encode_turns, pack_rows
+from agentgym_py.policy.tokens import Sample, encode, encode_turns, pack_rows
 from agentgym_py.policy.typing import Tensor
 from agentgym_py.trajectory import Step, Trajectory
 
@@ -71,13 +71,12 @@ class StepSample(NamedTuple):
 
 def encode_with_positions(trajectory: Trajectory, policy: Policy) -> StepSample:
     """Encode a trajectory as `tokens.encode` does, and find the token at which each step is scored."""
-    ids, mask, positions = list[int](), list[int](), list[int]()
+    positions, length = list[int](), 0
     turns = encode_turns(trajectory.rules, trajectory.steps, policy.chat)
     for step, turn in zip(trajectory.steps, turns, strict=True):
-        positions.append(len(ids) + len(turn.context) + end_of_thought(step, turn.reply, policy))
-        ids += turn.context + turn.reply
-        mask += [0] * len(turn.context) + turn.mask
-    return StepSample(Sample(ids, mask), positions)
+        positions.append(length + len(turn.context) + end_of_thought(step, turn.reply, policy))
+        length += len(turn.context) + len(turn.reply)
+    return StepSample(encode(trajectory, policy.chat), positions)
 
 
 def end_of_thought(step: Step, reply: Sequence[int], policy: Policy) -> int:
@@ -221,9 +220,9 @@ class ProcessRewardModel:
 
         rows = [encode_with_positions(trajectory, self.policy) for trajectory in trajectories]
         for trajectory, row in zip(trajectories, rows, strict=True):
-            if len(row.sample.input_ids) > self.policy.max_length:
+            if row.sample.longest > self.policy.max_length:
                 raise PolicyError(
-                    f"the trajectory {trajectory.id!r} has {len(row.sample.input_ids)} tokens; at most "
+                    f"the trajectory {trajectory.id!r} has {row.sample.longest} tokens; at most "
                     f"{self.policy.max_length} can be read"
                 )
         self.policy.model.eval()
@@ -314,12 +313,15 @@ def states_at_steps(
     from agentgym_py.policy.logprobs import at_least_float32, pad_samples
 
     states: dict[int, Tensor] = {}
-    for part in pack_rows([len(row.sample.input_ids) for row in rows], pass_tokens):
+    for part in pack_rows([row.sample.padded_size for row in rows], pass_tokens):
         ids, _ = pad_samples([rows[i].sample for i in part], model.device)
         with torch.autocast(model.device.type, torch.bfloat16, enabled=bf16):
-            hidden_BSH = without_lm_head(model)(input_ids=ids, use_cache=False).last_hidden_state
-        for b, i in enumerate(part):
-            states[i] = hidden_BSH[b, torch.tensor(rows[i].positions, device=hidden_BSH.device)]
+            hidden_RSH = without_lm_head(model)(input_ids=ids, use_cache=False).last_hidden_state
+        sequences = iter(hidden_RSH)
+        for i in part:
+            places = rows[i].sample.sequences
+            hidden_SH = torch.cat([next(sequences)[: place.stop - place.start] for place in places])
+            states[i] = hidden_SH[torch.tensor(rows[i].positions, device=hidden_SH.device)]
     states_MH = at_least_float32(torch.cat([states[i] for i in range(len(rows))]))
     numbers = [torch.arange(len(row.positions), device=states_MH.device) for row in rows]
     number_M = torch.cat(numbers).clamp(max=STEPS - 1)

@@ -159,7 +159,7 @@ class RewardModel:
             PolicyError: a trajectory has no turn, or is longer than the model's context.
         """
         chat, longest = self.members[0].policy.chat, self.members[0].policy.max_length
-        samples = [encode(trajectory, chat) for trajectory in trajectories]
+        samples = [encode(trajectory, chat).sequence(-1) for trajectory in trajectories]
         for trajectory, sample in zip(trajectories, samples, strict=True):
             if not 0 < (length := len(sample.input_ids)) <= longest:
                 raise PolicyError(f"the trajectory {trajectory.id!r} has {length} tokens; it must have 1 to {longest}")

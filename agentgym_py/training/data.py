@@ -46,7 +46,7 @@ class Pair:
 
 def pair_tokens(pair: Pair) -> int:
     """Return the tokens of the two rows of a pair, padded to one length."""
-    return 2 * max(len(pair.chosen.input_ids), len(pair.rejected.input_ids))
+    return 2 * max(pair.chosen.padded_size, pair.rejected.padded_size)
 
 
 def prepare(
@@ -68,7 +68,7 @@ def prepare(
             data.dropped[f"below the trainer's threshold {threshold:g}"] += 1
         elif not any(sample.mask):
             data.dropped["without a reply to learn"] += 1
-        elif len(sample.input_ids) > longest:
+        elif sample.longest > longest:
             data.dropped[f"longer than {longest} tokens"] += 1
         else:
             data.trajectories.append(trajectory)

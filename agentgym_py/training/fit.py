@@ -30,7 +30,7 @@ from torch import Tensor
 
 from agentgym_py import distributed
 from agentgym_py.errors import TrainingError
-from agentgym_py.policy.logprobs import AgentLogits, agent_logits, pad_samples, sum_rows
+from agentgym_py.policy.logprobs import AgentLogits, agent_logits, pad_samples, sum_rows, sum_sequences
 from agentgym_py.policy.tokens import Sample
 from agentgym_py.rng import seed_of
 from agentgym_py.training import tracking
@@ -52,8 +52,8 @@ _HISTORY_ROWS = 20
 
 
 def sample_tokens(sample: Sample) -> int:
-    """Return a sample's tokens: the default measure of a row."""
-    return len(sample.input_ids)
+    """Return a sample's tokens, its padding included: the default measure of a row."""
+    return sample.padded_size
 
 
 class Fit(Generic[Row]):
@@ -223,7 +223,7 @@ class Fit(Generic[Row]):
         """Sum the log-probabilities of each sample's agent tokens, (B,)."""
         ids, labels = pad_samples(samples, self.optimization.device)
         with self.optimization.autocast():
-            return sum_rows(agent_logits(self.module, ids, labels), labels)
+            return sum_sequences(sum_rows(agent_logits(self.module, ids, labels), labels), samples)
 
     @torch.no_grad()
     def compute(self, rows: Sequence[Row], values_of: Callable[[list[Row]], Tensor]) -> Tensor:

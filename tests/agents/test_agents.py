@@ -148,7 +148,8 @@ def played_in(policy: Policy, length: int, overflow: Any, engine: type[HFEngine]
     small = copy.copy(policy)
     small.model = copy.deepcopy(policy.model)
     small.model.config.max_position_embeddings = length
-    agent = ModelAgent(small, engine(small), SamplingParams(max_new_tokens=8), overflow=overflow)
+    small.context = overflow
+    agent = ModelAgent(small, engine(small), SamplingParams(max_new_tokens=8))
     return Collector(agent, PlayConfig(seed=2)).collect_batch(
         jobs_for([EnvSpec("maze", {"max_steps": 8})], "train", range(4))
     )

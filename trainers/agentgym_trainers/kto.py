@@ -51,7 +51,7 @@ class KTORow(NamedTuple):
 
 def kto_row_tokens(row: KTORow) -> int:
     """Return the tokens of the longer one of a row's two samples."""
-    return max(len(row.sample.input_ids), len(row.mismatched.input_ids))
+    return max(row.sample.padded_size, row.mismatched.padded_size)
 
 
 class KTOLoss(NamedTuple):
@@ -187,9 +187,10 @@ class KTO(OfflineSettings):
 def mismatched_samples(samples: Sequence[Sample], batch_size: int, max_length: int) -> list[Sample]:
     """Join each sample's opening with what follows the opening of the previous sample of its batch.
 
-    In a batch of one it is the previous sample of all. An opening is everything before the first trained token.
+    In a batch of one it is the previous sample of all. An opening is everything before the first trained token. Of
+    several sequences of a sample the first one counts that has such a token.
     """
-    rows = []
+    rows, samples = list[Sample](), [_first_trained(sample) for sample in samples]
     for i, sample in enumerate(samples):
         first = i - i % batch_size
         last = min(first + batch_size, len(samples)) - 1
@@ -198,3 +199,9 @@ def mismatched_samples(samples: Sequence[Sample], batch_size: int, max_length: i
         ids = sample.input_ids[:end] + other.input_ids[begin:]
         rows.append(Sample(ids[:max_length], (sample.mask[:end] + other.mask[begin:])[:max_length]))
     return rows
+
+
+def _first_trained(sample: Sample) -> Sample:
+    """Return a sample's first sequence with a trained token."""
+    parts = (sample.sequence(number) for number in range(len(sample.starts)))
+    return next(part for part in parts if any(part.mask))

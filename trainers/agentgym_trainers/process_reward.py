@@ -330,7 +330,7 @@ class ProcessReward(OfflineSettings):
 
 def group_tokens(group: Sequence[LabelledTrajectory]) -> int:
     """Return the tokens of the attempts at one task, padded to one length."""
-    return len(group) * max(len(row.encoded.sample.input_ids) for row in group)
+    return len(group) * max(row.encoded.sample.padded_size for row in group)
 
 
 def frozen_states(backbone: Any, rows: Sequence[LabelledTrajectory], bf16: bool) -> dict[int, Tensor]:

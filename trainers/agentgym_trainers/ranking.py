@@ -46,7 +46,7 @@ class Ranked(NamedTuple):
 
 def ranked_tokens(row: Ranked) -> int:
     """Return the tokens of a task's samples, padded to one length."""
-    return len(row.samples) * max(len(sample.input_ids) for sample in row.samples)
+    return len(row.samples) * max(sample.padded_size for sample in row.samples)
 
 
 class RankingLoss(NamedTuple):

@@ -152,7 +152,7 @@ class RewardModelling(PairSettings):
                 raise NothingToTrainOnError(f"{error}; no pair for the head {head!r}, {built.ties} of them ties")
             for pair in built.pairs:
                 sides = preferences.pair_sides(data.trajectories, pair, self.level)
-                better, worse = (encode(side, policy.chat) for side in sides)
+                better, worse = (encode(side, policy.chat).sequence(-1) for side in sides)
                 pairs.append(HeadPair(better, worse, number))
                 used |= {pair.chosen, pair.rejected}
             ties += built.ties

@@ -117,7 +117,7 @@ class WeightedBC(OfflineSettings):
         rows = [Weighted(sample, weight) for sample, weight in zip(data.samples, weights_B, strict=True)]
         with Fit(
             "weighted_bc", policy, self, rows, seed=seed, output_dir=output_dir, progress=progress,
-            tokens_of=lambda row: len(row.sample.input_ids),
+            tokens_of=lambda row: row.sample.padded_size,
         ) as fit:  # fmt: skip
             for batch in fit.steps():
                 tokens = sum(sum(row.sample.mask) for row in batch)

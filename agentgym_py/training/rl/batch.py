@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -21,9 +22,9 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Record:
-    """One trajectory in S tokens, of which the agent wrote n."""
+    """One trajectory in S tokens, of which the agent wrote n: one sequence, or several if it outgrew the context."""
 
-    input_ids: Tensor  # (S,)
+    input_ids: Tensor  # (S,), the sequences one after another
     labels: Tensor  # (S,), IGNORED at other tokens than the agent's
     turns_n: Tensor
     """The turn of each agent token, from 0."""
@@ -42,6 +43,8 @@ class Record:
     """Targets of the critic."""
     valued_n: Tensor | None = None
     """1 at the tokens at which the critic is trained."""
+    starts: tuple[int, ...] = (0,)
+    """Where each sequence begins."""
     process_rewards_n: Tensor | None = None
     """Rewards by a process reward model, at the tokens where they are paid."""
 
@@ -49,6 +52,16 @@ class Record:
     def n(self) -> int:
         """Number of agent tokens."""
         return len(self.old_logps_n)
+
+    @property
+    def sequences(self) -> list[slice]:
+        """Where each sequence stands in `input_ids` and `labels`."""
+        return [slice(*ends) for ends in pairwise((*self.starts, len(self.input_ids)))]
+
+    @property
+    def longest(self) -> int:
+        """Number of tokens of the longest sequence."""
+        return max(len(self.input_ids[place]) for place in self.sequences)
 
     @property
     def first_of_turn_n(self) -> Tensor:
@@ -72,16 +85,16 @@ class Record:
         ignored = torch.full_like(self.tail, IGNORED)
         extra = self.tail[-1:]  # any token: it is predicted, not read
         ids, labels = torch.cat([self.input_ids, self.tail, extra]), torch.cat([self.labels, ignored, extra])
-        return Record(ids, labels, self.turns_n, torch.cat([self.old_logps_n, torch.zeros(1)]))
+        return Record(ids, labels, self.turns_n, torch.cat([self.old_logps_n, torch.zeros(1)]), starts=self.starts)
 
 
 class TokenBatch(NamedTuple):
-    """B records, with their N agent tokens. A field that an algorithm does not fill is None."""
+    """B records in R sequences, with their N agent tokens. A field that an algorithm does not fill is None."""
 
-    input_ids: Tensor  # (B, S)
-    labels: Tensor  # (B, S)
+    input_ids: Tensor  # (R, S)
+    labels: Tensor  # (R, S)
     row_N: Tensor
-    """Row of each token, 0 to B - 1."""
+    """Record of each token, 0 to B - 1."""
     old_logps_N: Tensor
     weights_N: Tensor
     """Weight of each token in the loss of the optimizer step."""
@@ -116,22 +129,22 @@ def encode_record(trajectory: Trajectory, chat: ChatFormat, *, tail: bool = Fals
     if tail:
         forced = [] if ids[-1] == chat.end_of_turn else [chat.end_of_turn]
         tail_ids = torch.tensor(forced + chat.turn(trajectory.final_observation))
-    return Record(ids, labels, torch.tensor(turns), torch.tensor(logps), tail_ids)
+    return Record(ids, labels, torch.tensor(turns), torch.tensor(logps), tail_ids, starts=sample.starts)
 
 
 def record_tokens(record: Record) -> int:
-    """Return the number of a record's tokens."""
-    return len(record.input_ids)
+    """Return the number of a record's tokens, padded to its longest sequence."""
+    return len(record.starts) * record.longest
 
 
 def collate(records: Sequence[Record], weights: Sequence[Tensor], device: torch.device) -> TokenBatch:
     """Pad records to one batch; `weights` holds one number per agent token, record by record."""
-    longest = max(len(record.input_ids) for record in records)
-    ids = torch.zeros(len(records), longest, dtype=torch.long)
+    sequences = [(record, place) for record in records for place in record.sequences]
+    ids = torch.zeros(len(sequences), max(record.longest for record in records), dtype=torch.long)
     labels = torch.full_like(ids, IGNORED)
-    for b, record in enumerate(records):
-        ids[b, : len(record.input_ids)] = record.input_ids
-        labels[b, : len(record.labels)] = record.labels
+    for r, (record, place) in enumerate(sequences):
+        ids[r, : place.stop - place.start] = record.input_ids[place]
+        labels[r, : place.stop - place.start] = record.labels[place]
     rows = torch.repeat_interleave(torch.arange(len(records)), torch.tensor([record.n for record in records]))
     fields = {name: concat_field(records, name) for name in ("advantages", "ref_logps", "values", "returns", "valued")}
     old = torch.cat([record.old_logps_n for record in records])

@@ -107,7 +107,7 @@ class Learner:
                 record.old_logps_n = logps
         if self.net.value is not None:
             longest = self.policy.max_length
-            tailed = [r.with_tail() if len(r.with_tail().input_ids) <= longest else r for r in records]
+            tailed = [r.with_tail() if r.with_tail().longest <= longest else r for r in records]
             values_of_all = self._forward_all(tailed, self.module, lambda out: out.values_N)
             for record, values in zip(records, values_of_all, strict=True):
                 record.values_n = values[: record.n]
