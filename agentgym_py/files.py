@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from agentgym_py.errors import AgentGymError, RunError
 
@@ -147,13 +147,8 @@ class JsonFolder:
         then two processes could each hold a lock.
         """
         with (self.path / LOCK).open("ab") as file:
-            if sys.platform != "win32":
-                import fcntl
-
-                try:
-                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except OSError as error:
-                    raise RunError(f"{self.path} is in use: another process is at work on this run") from error
+            if sys.platform != "win32" and not _is_locked(file):
+                raise RunError(f"{self.path} is in use: another process is at work on this run")
             for temporary in self.path.glob(".*.tmp"):  # left by a killed process
                 temporary.unlink(missing_ok=True)
             yield
@@ -173,6 +168,48 @@ class JsonFolder:
         if not isinstance(value, dict):
             raise RunError(f"{self.path / name} is not a JSON object")
         return value
+
+
+@contextmanager
+def claimed(target: Path) -> Iterator[None]:
+    """Claim a new file or folder for this process while the block makes it; no other process can (not on Windows).
+
+    The caller checks within the block that `target` is new. The claim is a locked file beside it, removed at the
+    end; one that a killed process left behind is claimed again.
+
+    Raises:
+        RunError: another process is making it.
+    """
+    if sys.platform == "win32":
+        yield
+        return
+    target.parent.mkdir(parents=True, exist_ok=True)
+    place = target.absolute().with_name(f".{target.name}.lock")
+    with add_filename(place), place.open("ab") as file:
+        if not _is_locked(file) or not _is_at(file, place):
+            raise RunError(f"{target} is in use: another process is writing it")
+        try:
+            yield
+        finally:
+            place.unlink(missing_ok=True)
+
+
+def _is_locked(file: BinaryIO) -> bool:
+    """Lock a file for this process until it is closed; return False if another process holds the lock."""
+    import fcntl
+
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def _is_at(file: BinaryIO, place: Path) -> bool:
+    """Return whether an open file is still the one at `place`: its process may have removed it before it was locked."""
+    with suppress(FileNotFoundError):
+        return os.path.samestat(os.fstat(file.fileno()), place.stat())
+    return False
 
 
 def new_folder(path: str | Path) -> Path:

@@ -21,7 +21,7 @@ from agentgym_py.cli.agent_options import (
 from agentgym_py.cli.env_options import add_env_options, env_specs, require_tasks
 from agentgym_py.cli.interrupts import require_not_interrupted
 from agentgym_py.cli.parser import Parser, UsageError, Values, add_config, read_options
-from agentgym_py.cli.runtime import console, print_json, require_new_file
+from agentgym_py.cli.runtime import console, new_file, print_json, require_new_file
 from agentgym_py.collection import Collector, Job, jobs_for
 from agentgym_py.collection.branching import collect_with_branches
 from agentgym_py.collection.job import attempts_for_agent
@@ -97,8 +97,14 @@ def run(args: Values) -> int:
     """Collect into a file."""
     if args["out"] is None:
         raise UsageError("--out FILE.jsonl is needed")
-    target = require_new_file(args["out"], "--out")
-    episodes, agent_options, model, temperatures, envs, tasks = read_plan(args)
+    require_new_file(args["out"], "--out")
+    plan = read_plan(args)
+    with new_file(args["out"], "--out") as target:
+        return _run(plan, target)
+
+
+def _run(plan: CollectPlan, target: Path) -> int:
+    episodes, agent_options, model, temperatures, envs, tasks = plan
     jobs = jobs_for(envs, episodes.split, tasks, episodes.attempts)
     agents, executor = agent_options.make_agents(model, temperatures or [1.0])
     play = agent_options.play_config(executor)

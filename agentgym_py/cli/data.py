@@ -8,7 +8,7 @@ from itertools import chain
 from pathlib import Path
 
 from agentgym_py.cli.parser import JSON_HELP, Parser, UsageError, Values, suggestion
-from agentgym_py.cli.runtime import print_json, read_trajectories, require_new_file
+from agentgym_py.cli.runtime import new_file, print_json, read_trajectories
 from agentgym_py.errors import DataError
 from agentgym_py.trajectory import Trajectory, preferences, store
 from agentgym_py.trajectory.dataset import AgentTrajDataset, detect, verify_any
@@ -83,7 +83,8 @@ def _verify(path: str, as_json: bool) -> int:
 def _salvage(source: str, target: str) -> None:
     if (form := detect(source)) != "store":
         raise UsageError(f"{source}: only a store can be salvaged, this is {form}")
-    report = store.salvage(source, require_new_file(target, "the target"))
+    with new_file(target, "the target") as file:
+        report = store.salvage(source, file)
     damaged = len(report.bad) + (report.torn is not None)
     print(f"{target}: {report.episodes} intact episodes of {source}; {damaged} damaged lines were left out")
 
@@ -92,7 +93,13 @@ def _convert(source: str, target: str, to: str | None) -> None:
     form = to or ENDINGS.get(Path(target).suffix, "")
     if form not in FORMATS:
         raise UsageError(_which_format(target, to))
-    file, trajectories = require_new_file(target, "the target"), read_trajectories(source)
+    with new_file(target, "the target") as file:
+        _write(file, form, source, target)
+
+
+def _write(file: Path, form: str, source: str, target: str) -> None:
+    """Write the trajectories of a file in another format, and say how many."""
+    trajectories = read_trajectories(source)
     if form in ROWS:
         data = list(trajectories) if form == "trl_preferences" else trajectories
         lines = iter(ROWS[form](iter(data)))

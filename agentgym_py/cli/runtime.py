@@ -11,7 +11,7 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
@@ -26,7 +26,7 @@ from agentgym_py.collection.processes import Workers
 from agentgym_py.collection.ray import RayWorkers
 from agentgym_py.collection.torchrun import Ranks
 from agentgym_py.errors import ConfigError, DataError
-from agentgym_py.files import json_safe
+from agentgym_py.files import claimed, json_safe
 from agentgym_py.version import __version__
 
 if TYPE_CHECKING:
@@ -193,3 +193,16 @@ def require_new_file(path: str, what: str) -> Path:
     if target.exists() and not (target.is_file() and target.stat().st_size == 0):
         raise UsageError(f"{what} {path} exists already; choose another name")
     return target
+
+
+@contextmanager
+def new_file(path: str, what: str) -> Iterator[Path]:
+    """Yield the path of a new file, claimed for this process while the block writes it.
+
+    Raises:
+        UsageError: as `require_new_file`.
+        RunError: another process is writing it.
+    """
+    require_new_file(path, what)
+    with claimed(Path(path)):
+        yield require_new_file(path, what)  # again: another process may have written it meanwhile

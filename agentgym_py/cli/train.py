@@ -6,7 +6,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +24,7 @@ from agentgym_py.cli.values import nest_options
 from agentgym_py.env.base import require_seed
 from agentgym_py.errors import NothingToTrainOnError, RunError
 from agentgym_py.evolution.run_folder import RunFolder
-from agentgym_py.files import new_folder, remove_partial_files
+from agentgym_py.files import claimed, new_folder, remove_partial_files
 from agentgym_py.registry import absolute_source
 from agentgym_py.training import Trainer, tracking
 from agentgym_py.training.checkpoints import keep_states_until_exit
@@ -155,11 +155,14 @@ def run(args: Values) -> int:
     chosen, model, trainer, files = read_plan(args)
     if chosen.out is None:
         raise UsageError("--out DIR is needed")
+    out = Path(chosen.out)
     try:
-        with sigterm_as_interrupt():
+        with sigterm_as_interrupt(), ExitStack() as stack:
+            distributed.init_process_group(model.device)
+            distributed.on_rank_zero(lambda: stack.enter_context(claimed(out)))
             return _run(args, chosen, model, trainer, files)
     except KeyboardInterrupt as stop:
-        has_state = any((Path(chosen.out) / states_folder(trainer)).rglob("state-*"))
+        has_state = any((out / states_folder(trainer)).rglob("state-*"))
         outcome = "resumes from the saved state" if has_state else "starts again, because no state was saved"
         if distributed.is_rank_zero():
             print_interrupted(f"the same command {outcome}")
@@ -170,7 +173,6 @@ def _run(args: Values, chosen: TrainOptions, model: ModelOptions, trainer: Train
     from agentgym_py.trajectory.dataset import AgentTrajDataset
 
     assert chosen.out is not None
-    distributed.init_process_group(model.device)
     out = distributed.on_rank_zero(_prepare_folder, chosen.out, states_folder(trainer))
     select = read_options(SelectConfig, args, "select.")
     selection = _select(select, AgentTrajDataset(t for file in files for t in read_trajectories(file)))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from agentgym_py.cli.agent_options import ModelOptions
 from agentgym_py.cli.env_options import add_own_envs, register_own_envs
 from agentgym_py.cli.parser import Parser, Values, read_options
-from agentgym_py.cli.runtime import prepare_torch, require_new_file
+from agentgym_py.cli.runtime import new_file, prepare_torch
 from agentgym_py.cli.server_options import LOOPBACK, listen, require_port, require_server, serve
 from agentgym_py.errors import ConfigError
 
@@ -89,13 +89,13 @@ def _load(model: str) -> Policy:
 def _export(index: Index, target: str, limit: int) -> int:
     from agentgym_py.viewer.show import TokenTexts, export_page
 
-    path = require_new_file(target, "the page")
-    index.update()
-    total, rows = index.find(limit=limit)
-    note = f"the first {len(rows)} of {total} episodes" if len(rows) < total else ""
-    episodes = ((row, index.read(row["n"])) for row in rows)
-    page = export_page(index.source.root.name, episodes, TokenTexts(index.source.root), note)
-    path.write_text(page, encoding="utf-8")
+    with new_file(target, "the page") as path:
+        index.update()
+        total, rows = index.find(limit=limit)
+        note = f"the first {len(rows)} of {total} episodes" if len(rows) < total else ""
+        episodes = ((row, index.read(row["n"])) for row in rows)
+        page = export_page(index.source.root.name, episodes, TokenTexts(index.source.root), note)
+        path.write_text(page, encoding="utf-8")
     broken = index.broken()
     print(
         f"{target}: {note or f'{total} episodes'}"
@@ -112,6 +112,7 @@ def _write_judged(root: Path, target: str) -> int:
     trajectories = judged(root)
     if not trajectories:
         raise DataError(f"{root} holds no judged episode; judge some with agentgym view first")
-    count = store.write(require_new_file(target, "the store"), trajectories)
+    with new_file(target, "the store") as file:
+        count = store.write(file, trajectories)
     print(f"{target}: {count} judged episode{'s' * (count > 1)}")
     return 0

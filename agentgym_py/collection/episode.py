@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from agentgym_py.agents import Agent, Episode
 from agentgym_py.collection.env_pool import EnvPool
+from agentgym_py.collection.env_turn import optimal_steps, read_turn, text
 from agentgym_py.collection.job import Job, StateSnapshot
 from agentgym_py.collection.play_config import PlayConfig
 from agentgym_py.collection.replies import Reply, replies_of
@@ -117,8 +118,8 @@ class EpisodeLoop:
             provenance=_provenance(self.agent, self.config, job, task.id, env.version, episode.seed),
             split=task.split, kind=task.kind, difficulty=task.difficulty, instruction=task.instruction,
             rules=episode.rules, steps=tuple(episode.steps), final_observation=episode.observation,
-            reward=sum(step.reward for step in episode.steps), success=env.succeeded and error is None,
-            stop_reason=env.stop_reason or StopReason.GAVE_UP, optimal_steps=task.optimal_steps, error=error,
+            reward=sum(step.reward for step in episode.steps), success=bool(env.succeeded) and error is None,
+            stop_reason=env.stop_reason or StopReason.GAVE_UP, optimal_steps=optimal_steps(task), error=error,
         )  # fmt: skip
 
     # ---- the start of an episode, maybe on its env's thread ----------------------------------------------------------
@@ -130,7 +131,9 @@ class EpisodeLoop:
             with watchdog:
                 env = pool.take(job.env)
             with pool.at_work(env), watchdog:
-                return self._restore(job, job.start, env) if job.start else self._reset(job, env)
+                episode = self._restore(job, job.start, env) if job.start else self._reset(job, env)
+                optimal_steps(episode.task)  # a wrong one is this episode's failure
+                return episode
         except Exception as error:  # an env may raise anything: an infrastructure failure, never reward 0
             if isinstance(error, AgentGymError) and not isinstance(error, InfrastructureError):
                 raise
@@ -142,7 +145,7 @@ class EpisodeLoop:
         task = env.task(job.task, job.split)
         observation, _ = env.reset(seed=_env_seed(self.config, task.id), options={"task": task.id})
         seed = seed_of(self.config.seed, task.id, job.attempt)
-        return Episode(env, task, seed, env.rules[self.config.prompt], observation)
+        return Episode(env, task, seed, env.rules[self.config.prompt], text(observation, "the observation"))
 
     def _restore(self, job: Job, start: StateSnapshot, env: TextEnv) -> Episode:
         env.restore(start.snapshot)
@@ -162,16 +165,15 @@ def _step(episode: Episode, reply: Reply, pool: EnvPool, watchdog: Watchdog) -> 
         return _Ended(reply.error if reply else None)
     try:
         with pool.at_work(episode.env), watchdog:
-            observation, reward, terminated, truncated, info = episode.env.step(reply.text)
+            turn = read_turn(episode.env.step(reply.text))
+        read = episode.env.last_reply or episode.env.read(reply.text)  # an env may override `step`
     except Exception as error:  # as above
         return _Ended(_describe(error), may_retry=True)
-    read = episode.env.last_reply or episode.env.read(reply.text)  # an env may override `step`
-    parts = info.get("reward_parts", {})
-    step = Step(episode.observation, reply.text, read.thought, read.action, read.action_input, float(reward),
-                bool(info["valid_action"]), parts, reply.tokens, usage=reply.usage)  # fmt: skip
+    step = Step(episode.observation, reply.text, read.thought, read.action, read.action_input, turn.reward, turn.valid,
+                turn.parts, reply.tokens, usage=reply.usage)  # fmt: skip
     episode.steps.append(step)
-    episode.observation = observation
-    return _Ended() if terminated or truncated else episode
+    episode.observation = turn.observation
+    return _Ended() if turn.has_ended else episode
 
 
 def _put_back(job: Job, env: TextEnv, ended: _Ended, pool: EnvPool, watchdog: Watchdog) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from pathlib import Path
 from statistics import fmean
@@ -198,7 +198,13 @@ def compare_algorithms(algorithms: Sequence[Algorithm]) -> AlgorithmComparison:
         Improvement(first, second, improvement_probability(scores[first], scores[second]))
         for first, second in combinations(scores, 2)
     ]
-    return AlgorithmComparison(algorithms, [runs_mean(rates) for rates in scores.values()], pairs)
+    return AlgorithmComparison(algorithms, [_mean_rate(rates) for rates in scores.values()], pairs)
+
+
+def _mean_rate(rates: list[list[float]]) -> Estimate:
+    """Estimate the mean of success rates over seeds; Student's interval of few seeds may exceed [0, 1]."""
+    mean = runs_mean(rates)
+    return mean if math.isnan(mean.low) else replace(mean, low=max(0.0, mean.low), high=min(1.0, mean.high))
 
 
 def _success_by_env(run: Entrant) -> list[float]:

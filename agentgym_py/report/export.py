@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from agentgym_py.errors import ConfigError, PolicyError, RunError
 from agentgym_py.evolution.run_folder import RunFolder
-from agentgym_py.files import new_folder
+from agentgym_py.files import claimed, new_folder
 from agentgym_py.policy import Policy
 from agentgym_py.policy.loading import require_model
 from agentgym_py.report.model_card import Origin, make_card, origin_of, round_at, training_at
@@ -107,8 +107,14 @@ def export(source: Source, out: str | Path, *, base: str | None = None, gguf: bo
     Raises:
         PolicyError: the weights do not open, or give other logits after they are written.
         ConfigError: `gguf` without a converter, or with one that failed.
+        RunError: the folder holds files, or another process is writing it.
     """
-    target, convert = new_folder(out), find_converter() if gguf else None
+    new_folder(out)
+    with claimed(Path(out)):
+        return _export(source, new_folder(out), base, find_converter() if gguf else None)
+
+
+def _export(source: Source, target: Path, base: str | None, convert: list[str] | None) -> Path:
     policy = _open_policy(str(source.weights), base)
     temporary = target.absolute().with_name(f".{target.name}.{os.getpid()}.tmp")
     shutil.rmtree(temporary, ignore_errors=True)

@@ -44,8 +44,8 @@ def rollout_func(
 
     The trainer's current model samples replies of at most `max_new_tokens` tokens at the trainer's temperature.
     Attempts are numbered through the whole training, and seeded by the trainer's `seed`, not that of `play`. An
-    episode without a reply to learn, or with an infrastructure error, is a row without a loss; trl still counts it in
-    its group's mean.
+    episode without a reply to learn is a row without a loss. So is one that ended with an infrastructure error; its
+    reward is None, and trl leaves it out of its group's mean.
 
     Raises:
         ConfigError: the trainer samples from a part of the distribution (`top_p`, `top_k`, `min_p`).
@@ -78,14 +78,20 @@ def rollout_func(
     return play_prompts
 
 
-def episode_return(reward: Sequence[float], **_: Any) -> list[float]:
-    """Return the episodes' returns: a reward function for GRPOTrainer, whose rows also have `success`."""
+def episode_return(reward: Sequence[float | None], **_: Any) -> list[float | None]:
+    """Return the episodes' returns: a reward function for GRPOTrainer, whose rows also have `success`.
+
+    None is the return of an episode that ended with an infrastructure error.
+    """
     return list(reward)
 
 
 def trl_row(trajectory: Trajectory, chat: ChatFormat) -> Row:
     """Convert an episode to trl's row: ids, log-probabilities as sampled (0 at other tokens), mask."""
-    sample, about = encode(trajectory, chat), {"reward": trajectory.reward, "success": trajectory.success}
+    about: Row = {"reward": trajectory.reward, "success": trajectory.success}
+    if not trajectory.is_evidence:
+        about = dict.fromkeys(about)
+    sample = encode(trajectory, chat)
     if not trajectory.is_evidence or not any(sample.mask):
         end = chat.end_of_turn
         opening = sample.input_ids or [end]

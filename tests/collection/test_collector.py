@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import gymnasium
+import numpy as np
 import pytest
 
 from agentgym_py.agents import AgentReply, Episode, ExpertAgent, RandomAgent
@@ -17,7 +21,7 @@ from agentgym_py.errors import ConfigError, InfrastructureError, UnknownNameErro
 from agentgym_py.evaluation import summarise
 from agentgym_py.evaluation.stats import wilson
 from agentgym_py.evaluation.text import failure_note
-from agentgym_py.trajectory import Trajectory
+from agentgym_py.trajectory import Trajectory, store
 
 SHOP = EnvSpec("shop")
 
@@ -410,3 +414,83 @@ def test_ordered_episodes_come_in_the_order_of_the_jobs() -> None:
     jobs = jobs_for([SHOP], "train", range(6))
     collector = Collector(RandomAgent(), PlayConfig(slots=3))
     assert list(collector.iter_ordered(jobs)) == collector.collect_batch(jobs)
+
+
+ODD_TURNS: dict[str, Callable[[Any], Any]] = {
+    "nan": lambda turn: (turn[0], float("nan"), *turn[2:]),
+    "infinite": lambda turn: (turn[0], np.float32("inf"), *turn[2:]),
+    "none": lambda turn: (turn[0], None, *turn[2:]),
+    "text": lambda turn: (turn[0], "1.0", *turn[2:]),
+    "part is nan": lambda turn: (*turn[:4], turn[4] | {"reward_parts": {"price": float("nan")}}),
+    "part is none": lambda turn: (*turn[:4], turn[4] | {"reward_parts": {"price": None}}),
+    "parts are none": lambda turn: (*turn[:4], turn[4] | {"reward_parts": None}),
+    "no valid_action": lambda turn: (*turn[:4], {}),
+    "no info": lambda turn: (*turn[:4], None),
+    "no observation": lambda turn: (None, *turn[1:]),
+    "four values": lambda turn: turn[:4],
+}
+
+
+@pytest.mark.parametrize("step_threads", [0, 2])
+@pytest.mark.parametrize("odd", ODD_TURNS)
+def test_values_that_no_record_holds_are_the_worlds_failure(
+    odd: str, step_threads: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A reward, part or info that is no number ends its own episode with an infrastructure error, and no other."""
+    from agentgym_envs.shop.env import ShopEnv
+
+    step = ShopEnv.step
+
+    def returns_it(self: ShopEnv, action: str) -> Any:
+        turn = step(self, action)
+        assert self.current_task is not None
+        return ODD_TURNS[odd](turn) if self.current_task.id.endswith("/1") and self.steps == 2 else turn
+
+    jobs = jobs_for([SHOP], "train", range(3))
+    whole = Collector(ExpertAgent()).collect_batch(jobs)
+    monkeypatch.setattr(ShopEnv, "step", returns_it)
+    played = Collector(ExpertAgent(), PlayConfig(step_threads=step_threads)).collect_batch(jobs)
+    assert [t.error is None for t in played] == [True, False, True] and len(played[1].steps) == 1
+    assert same(played[::2], whole[::2]) and math.isfinite(summarise(played).reward.value)
+    assert store.write(tmp_path / "a.jsonl", played) == 3
+
+
+def test_numbers_of_numpy_become_floats(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Rewards, parts, flags and optimal steps of numpy's types are stored as those of Python."""
+    from agentgym_envs.shop.env import ShopEnv
+
+    step, begin = ShopEnv.step, ShopEnv.task
+
+    def in_numpy(self: ShopEnv, action: str) -> Any:
+        text, reward, terminated, truncated, info = step(self, action)
+        self.succeeded = np.bool_(self.succeeded)  # type: ignore[assignment]
+        parts = {name: np.float32(part) for name, part in info["reward_parts"].items()} | {"more": np.int64(2)}
+        info |= {"reward_parts": parts, "valid_action": np.bool_(info["valid_action"])}
+        return text, np.float64(reward), np.bool_(terminated), np.bool_(truncated), info
+
+    def task(self: ShopEnv, *args: Any) -> Task:
+        made = begin(self, *args)
+        return replace(made, optimal_steps=np.int64(made.optimal_steps))  # type: ignore[arg-type]
+
+    monkeypatch.setattr(ShopEnv, "step", in_numpy)
+    monkeypatch.setattr(ShopEnv, "task", task)
+    played = Collector(ExpertAgent()).collect_batch(jobs_for([SHOP], "train", range(2)))
+    assert store.write(tmp_path / "a.jsonl", played) == 2 and all(t.success is True for t in played)
+    assert {type(x) for t in played for s in t.steps for x in (s.reward, *s.reward_parts.values())} == {float}
+    assert {type(t.optimal_steps) for t in played} == {int}
+
+
+@pytest.mark.parametrize("steps", [float("nan"), "5"])
+def test_a_task_without_a_number_of_steps_is_the_worlds_failure(steps: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Optimal steps that are no integer end that episode alone."""
+    from agentgym_envs.shop.env import ShopEnv
+
+    task = ShopEnv.task
+
+    def odd(self: ShopEnv, *args: Any) -> Task:
+        made = task(self, *args)
+        return replace(made, optimal_steps=steps) if made.id.endswith("/1") else made
+
+    monkeypatch.setattr(ShopEnv, "task", odd)
+    played = Collector(ExpertAgent()).collect_batch(jobs_for([SHOP], "train", range(3)))
+    assert [t.error is None for t in played] == [True, False, True]

@@ -450,6 +450,25 @@ def test_intervals_over_seeds_hold_the_truth(seeds: int) -> None:
     assert 0.925 <= held / runs <= 0.98 and 0.93 <= beaten / runs <= 0.995
 
 
+@pytest.mark.parametrize("seeds", [2, 3, 4, 5])
+@pytest.mark.parametrize("worlds", [1, 3])
+def test_intervals_over_few_seeds_hold_the_truth(seeds: int, worlds: int) -> None:
+    """At least 93 % of the intervals of two to five normal runs hold the mean; two have no rank interval."""
+    rng, runs = np.random.default_rng(seeds), 600
+    means = [stats.runs_mean(rng.normal(0.5, 0.1, (seeds, worlds)), resamples=200, seed=run) for run in range(runs)]
+    held = sum(mean.low <= 0.5 <= mean.high for mean in means) / runs
+    assert held >= 0.93 and (worlds > 1 or held <= 0.99)
+    chance = stats.improvement_probability(np.ones((seeds, worlds)), np.zeros((seeds, worlds)), resamples=100)
+    assert math.isnan(chance.low) == (seeds < 3)
+
+
+def test_two_seeds_have_students_interval() -> None:
+    """12.706 standard errors around the mean of two runs, one of which is 0.1."""
+    found = stats.runs_mean([[0.4], [0.6]])
+    ends = (0.5 - 1.2706, 0.5 + 1.2706)
+    assert (found.low, found.high) == pytest.approx(ends, rel=0.02)  # the standard error is a bootstrap's
+
+
 def test_seeds_are_drawn_in_each_world() -> None:
     """The interquartile mean of all scores; one seed has no interval, and worlds that differ do not widen it."""
     scores = np.array([[0.1, 0.9], [0.2, 0.8], [0.15, 0.85], [0.12, 0.88], [0.18, 0.82]])

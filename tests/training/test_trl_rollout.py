@@ -9,6 +9,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from agentgym_py.agents import Episode, ModelAgent
+from agentgym_py.collection import Collector
 from agentgym_py.errors import ConfigError
 from agentgym_py.policy.tokens import encode
 from agentgym_py.training.trl_rollout import episode_return, rollout_func, task_ids, trl_row
@@ -73,7 +74,31 @@ def test_a_row_is_its_episode(toy_envs: Any) -> None:
     assert own == [logp for step in episode.steps for logp in step.tokens.logprobs]
     assert len(own) == sum(sample.mask) and found["reward"] == episode.reward
     lost = trl_row(replace(episode, error="it hangs"), policy.chat)
+    assert lost["reward"] is None and lost["success"] is None and episode_return([0.5, None]) == [0.5, None]
     assert lost["env_mask"] == [0] and len(lost["completion_ids"]) == len(lost["logprobs"]) == 1 and lost["prompt_ids"]
+
+
+def test_trl_leaves_an_infrastructure_failure_out_of_its_group(
+    toy_envs: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three equal episodes and a failed one in each group: all advantages are 0, and the mean return is the three's."""
+    trainer, advantages = trainer_of(toy_envs, tmp_path, max_steps=1), list[Any]()
+    collect, loss = Collector.collect_batch, type(trainer)._compute_loss
+
+    def fails(self: Collector, jobs: Any) -> Any:
+        played = [replace(episode, reward=1.0) for episode in collect(self, jobs)]
+        return [replace(episode, reward=0.0, error="it hangs") if i % 4 == 3 else episode
+                for i, episode in enumerate(played)]  # fmt: skip
+
+    def noted(self: Any, model: Any, inputs: Any) -> Any:
+        advantages.append(inputs["advantages"].clone())
+        return loss(self, model, inputs)
+
+    monkeypatch.setattr(Collector, "collect_batch", fails)
+    monkeypatch.setattr(type(trainer), "_compute_loss", noted)
+    trainer.train()
+    assert torch.equal(advantages[0], torch.zeros(8))
+    assert trainer.state.log_history[0]["reward"] == 1.0
 
 
 def test_a_part_of_the_distribution_is_refused(toy_envs: Any, tmp_path: Path) -> None:
