@@ -246,6 +246,7 @@ def _policy_logprobs(policy: Policy, prompt: Sequence[int], ids: Sequence[int]) 
             output = agent_logits(model, *pad_samples([sample], model.device))
     finally:
         model.train(was_training)
+    assert output.logits_NV is not None  # a reply is one piece
     both = (processed_logprobs(output.logits_NV, _PROBED), output.logits_NV.log_softmax(-1))
     drawn, plain = (logprobs.gather(-1, output.targets_N[:, None])[:, 0].tolist() for logprobs in both)
     return drawn, plain

@@ -1,30 +1,56 @@
-"""The differentiable forward pass that trainers share: log-probabilities of the agent's tokens."""
+"""The differentiable forward pass that trainers share: log-probabilities of the agent's tokens.
+
+Logits are the largest tensor of a training: N agent tokens times V words. Above `_LOGITS` of them the language-model
+head runs in pieces, and the backward pass computes each piece again, so that one piece is in memory at a time.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.utils.checkpoint import checkpoint
 
+from agentgym_py.policy.head import head_of
 from agentgym_py.policy.tokens import IGNORED, Sample
+
+_LOGITS = 1 << 26
+"""Logits in one piece (256 MiB in float32) of a model with up to 65,536 words; with more, a piece has `_TOKENS`."""
+_TOKENS = 1024
 
 
 class AgentLogits(NamedTuple):
-    """Logits at the N agent tokens of a batch, row after row."""
+    """The predictions of the N agent tokens of a batch, row after row."""
 
-    logits_NV: Tensor
-    """Float32, or the wider format that the model computes in. Row n is the prediction of token n."""
+    logits_NV: Tensor | None
+    """Float32, or the wider format that the model computes in. Row n is the prediction of token n. None: there are too
+    many for one piece."""
     targets_N: Tensor
     """The tokens themselves."""
     hidden_NH: Tensor
-    """The hidden state from which the head computed each row of logits."""
+    """The hidden state from which the head computes each row of logits."""
+    head: Callable[[Tensor], Tensor] | None = None
+    """The head, if it runs in pieces: hidden states (n, H) to logits (n, V)."""
 
-    @property
-    def hits_N(self) -> Tensor:  # noqa: N802  # shapes stand in names
-        """1 where the likeliest token is the agent's own."""
-        return (self.logits_NV.detach().argmax(-1) == self.targets_N).float()
+    def map_logits(self, function: Callable[[Tensor, Tensor], tuple[Tensor, ...]]) -> tuple[Tensor, ...]:
+        """Apply a function of logits (n, V) and targets (n,) piece by piece; each of its tensors is (n,), then (N,)."""
+        if self.logits_NV is not None:
+            return function(self.logits_NV, self.targets_N)
+        head = self.head
+        assert head is not None
+
+        def piece(hidden_nH: Tensor, targets_n: Tensor) -> tuple[Tensor, ...]:
+            return function(at_least_float32(head(hidden_nH)), targets_n)
+
+        pieces = [
+            checkpoint(piece, hidden_nH, targets_n, use_reentrant=False, preserve_rng_state=False)
+            for hidden_nH, targets_n in zip(
+                torch.split(self.hidden_NH, _TOKENS), torch.split(self.targets_N, _TOKENS), strict=True
+            )
+        ]
+        return tuple(torch.cat(values) for values in zip(*pieces, strict=True))
 
 
 def at_least_float32(x: Tensor) -> Tensor:
@@ -34,7 +60,19 @@ def at_least_float32(x: Tensor) -> Tensor:
 
 def agent_logprobs(agent: AgentLogits) -> Tensor:
     """Return the log-probabilities of the tokens given everything before them, (N,)."""
-    return -torch.nn.functional.cross_entropy(agent.logits_NV, agent.targets_N, reduction="none")
+    return agent.map_logits(lambda logits, targets: (_logprobs(logits, targets),))[0]
+
+
+def agent_logprobs_and_hits(agent: AgentLogits) -> tuple[Tensor, Tensor]:
+    """Return the log-probabilities of the tokens, and 1 where the likeliest token is the agent's own, both (N,)."""
+    logprobs_N, hits_N = agent.map_logits(
+        lambda logits, targets: (_logprobs(logits, targets), (logits.detach().argmax(-1) == targets).float())
+    )
+    return logprobs_N, hits_N
+
+
+def _logprobs(logits: Tensor, targets: Tensor) -> Tensor:
+    return -torch.nn.functional.cross_entropy(logits, targets, reduction="none")
 
 
 def agent_logits(model: Any, input_ids: Tensor, labels: Tensor) -> AgentLogits:
@@ -44,19 +82,26 @@ def agent_logits(model: Any, input_ids: Tensor, labels: Tensor) -> AgentLogits:
     model's row attends to nothing on its right.
     """
     mask = labels[:, 1:] != IGNORED  # (B, S - 1): the state at t predicts the token at t + 1
+    targets_N = labels[:, 1:][mask]
+    inner = getattr(model, "module", model)  # the module inside DistributedDataParallel and the like
+    module = inner.get_output_embeddings()
+    words = module.weight.shape[0]
+    head = head_of(inner) if len(targets_N) > max(_TOKENS, _LOGITS // words) else None
     hidden: list[Tensor] = []
 
-    def select_agent_states(head: Any, inputs: tuple[Tensor]) -> tuple[Tensor]:
+    def select_agent_states(_: Any, inputs: tuple[Tensor]) -> tuple[Tensor]:
         hidden.append(inputs[0][:, :-1][mask])
-        return (hidden[0][None],)
+        return ((hidden[0] if head is None else hidden[0][:1])[None],)
 
-    inner = getattr(model, "module", model)  # the module inside DistributedDataParallel and the like
-    hook = inner.get_output_embeddings().register_forward_pre_hook(select_agent_states)
+    hook = module.register_forward_pre_hook(select_agent_states)
     try:
         logits = model(input_ids=input_ids, use_cache=False).logits[0]
     finally:
         hook.remove()
-    return AgentLogits(at_least_float32(logits), labels[:, 1:][mask], hidden[0])
+    if head is None:
+        return AgentLogits(at_least_float32(logits), targets_N, hidden[0])
+    head.require_equal(hidden[0][:1], logits)
+    return AgentLogits(None, targets_N, hidden[0], head)
 
 
 def row_logprobs(model: Any, input_ids: Tensor, labels: Tensor) -> Tensor:

@@ -81,7 +81,7 @@ class FilteredBC(OfflineSettings):
 
     def loss(self, fit: Fit[Sample], part: Sequence[Sample], tokens: int) -> tuple[Tensor, dict[str, Tensor]]:
         """Return the part's share of the loss of a step of `tokens` agent tokens, and its logs."""
-        from agentgym_py.policy.logprobs import agent_logprobs
+        from agentgym_py.policy.logprobs import agent_logprobs_and_hits
 
-        agent = fit.agent_logits(part)
-        return bc_loss(agent_logprobs(agent), tokens), {"mean_token_accuracy": agent.hits_N}
+        logprobs_N, hits_N = agent_logprobs_and_hits(fit.agent_logits(part))
+        return bc_loss(logprobs_N, tokens), {"mean_token_accuracy": hits_N}

@@ -132,12 +132,13 @@ class WeightedBC(OfflineSettings):
 
     def loss(self, fit: Fit[Weighted], part: Sequence[Weighted], tokens: int) -> tuple[Tensor, dict[str, Tensor]]:
         """Return the part's share of the loss of a step of `tokens` agent tokens, and its logs."""
-        from agentgym_py.policy.logprobs import agent_logprobs
+        from agentgym_py.policy.logprobs import agent_logprobs_and_hits
 
         agent = fit.agent_logits([row.sample for row in part])
+        logprobs_N, hits_N = agent_logprobs_and_hits(agent)
         counts = agent.targets_N.new_tensor([sum(row.sample.mask[1:]) for row in part])
-        weights_N = agent.logits_NV.new_tensor([row.weight for row in part]).repeat_interleave(counts)
-        return weighted_bc_loss(agent_logprobs(agent), weights_N, tokens), {"mean_token_accuracy": agent.hits_N}
+        weights_N = logprobs_N.new_tensor([row.weight for row in part]).repeat_interleave(counts)
+        return weighted_bc_loss(logprobs_N, weights_N, tokens), {"mean_token_accuracy": hits_N}
 
     def _baselines(self, trajectories: Sequence[Trajectory]) -> list[float]:
         groups: dict[object, list[float]] = {}

@@ -44,12 +44,15 @@ class ActorCritic(nn.Module):
 
     def _output(self, input_ids: Tensor, labels: Tensor) -> Output:
         agent = agent_logits(self.model, input_ids, labels)
-        logprobs_NV = torch.log_softmax(agent.logits_NV / self.temperature, -1)
-        logps_N = logprobs_NV.gather(-1, agent.targets_N[:, None])[:, 0]
-        entropy_NV = logprobs_NV if self.entropy_gradient else logprobs_NV.detach()
-        entropy_N = -(entropy_NV.exp() * entropy_NV).sum(-1)
+        logps_N, entropy_N = agent.map_logits(self._logps_and_entropy)
         values_N = None if self.value is None else self._values(at_least_float32(agent.hidden_NH))
         return Output(logps_N, entropy_N, values_N)
+
+    def _logps_and_entropy(self, logits_NV: Tensor, targets_N: Tensor) -> tuple[Tensor, Tensor]:
+        logprobs_NV = torch.log_softmax(logits_NV / self.temperature, -1)
+        logps_N = logprobs_NV.gather(-1, targets_N[:, None])[:, 0]
+        entropy_NV = logprobs_NV if self.entropy_gradient else logprobs_NV.detach()
+        return logps_N, -(entropy_NV.exp() * entropy_NV).sum(-1)
 
     def _values(self, hidden_NH: Tensor) -> Tensor:
         assert self.value is not None

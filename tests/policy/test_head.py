@@ -1,0 +1,128 @@
+"""The language-model head in pieces: the numbers of the whole, and one piece of logits in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+import transformers
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from agentgym_py.errors import PolicyError
+from agentgym_py.policy import logprobs
+from agentgym_py.policy.logprobs import agent_logits, agent_logprobs_and_hits
+from agentgym_py.policy.tokens import IGNORED
+from agentgym_py.training.rl.actor_critic import ActorCritic
+
+WORDS, PIECE = 97, 3
+SIZES = {
+    "vocab_size": WORDS, "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 2,
+    "intermediate_size": 24, "max_position_embeddings": 64, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2,
+}  # fmt: skip
+FAMILIES: dict[str, dict[str, Any]] = {
+    "Llama": {}, "Qwen2": {"tie_word_embeddings": True}, "Gemma2": {"final_logit_softcapping": 3.0, "head_dim": 8},
+    "Granite": {"logits_scaling": 4.0}, "Cohere": {"logit_scale": 0.25}, "Phi": {},
+}  # fmt: skip
+"""Models whose logits follow from the head in different ways; Phi's head has a bias."""
+
+
+def model_of(family: str) -> Any:
+    """A miniature of random weights."""
+    torch.manual_seed(0)
+    config = getattr(transformers, f"{family}Config")(**SIZES, **FAMILIES[family], initializer_range=0.3)
+    return transformers.AutoModelForCausalLM.from_config(config).eval()
+
+
+def batch() -> tuple[Any, Any]:
+    """Two rows with 8 and 5 agent tokens."""
+    ids = torch.randint(4, WORDS, (2, 14), generator=torch.Generator().manual_seed(1))
+    labels = torch.full_like(ids, IGNORED)
+    labels[0, 3:11], labels[1, 4:9] = ids[0, 3:11], ids[1, 4:9]
+    return ids, labels
+
+
+@pytest.fixture
+def in_pieces(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The head runs on three tokens at a time."""
+    monkeypatch.setattr(logprobs, "_TOKENS", PIECE)
+    monkeypatch.setattr(logprobs, "_LOGITS", PIECE * WORDS)
+    yield
+
+
+def outputs(model: Any) -> list[Any]:
+    """What offline and on-policy trainers compute of the batch, and the gradient of a sum of it."""
+    model.zero_grad()
+    numbers = [*agent_logprobs_and_hits(agent_logits(model, *batch()))]
+    out = ActorCritic(model, critic=False, temperature=0.7)(*batch())
+    numbers += [out.logps_N, out.entropy_N]
+    weights = torch.linspace(-1, 1, len(out.logps_N))
+    torch.autograd.backward((numbers[0] * weights).sum() + (out.logps_N * weights).sum() + 0.1 * out.entropy_N.sum())
+    return numbers + [p.grad for p in model.parameters() if p.grad is not None]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_pieces_have_the_numbers_of_the_whole(family: str, request: pytest.FixtureRequest) -> None:
+    """Log-probabilities, hits, entropies and gradients agree to 1e-6, whatever follows the head."""
+    model = model_of(family)
+    whole = [x.detach().clone() for x in outputs(model)]
+    request.getfixturevalue("in_pieces")
+    assert agent_logits(model, *batch()).logits_NV is None
+    for one, other in zip(whole, outputs(model), strict=True):
+        torch.testing.assert_close(other, one, rtol=1e-5, atol=1e-6)
+
+
+def test_adapters_on_the_head_count(request: pytest.FixtureRequest) -> None:
+    """LoRA on the head is part of the pieces, and gets the same gradient."""
+    peft = pytest.importorskip("peft")
+    config = peft.LoraConfig(r=2, target_modules=["lm_head", "q_proj"], init_lora_weights=False)
+    model = peft.get_peft_model(model_of("Llama"), config)
+    whole = [x.detach().clone() for x in outputs(model)]
+    request.getfixturevalue("in_pieces")
+    for one, other in zip(whole, outputs(model), strict=True):
+        torch.testing.assert_close(other, one, rtol=1e-5, atol=1e-6)
+
+
+def test_a_model_that_changes_its_logits_otherwise_is_refused(in_pieces: None) -> None:
+    """Logits that do not follow from the head are an error that names a way out, never wrong numbers."""
+    model = model_of("Gemma2")
+    forward = type(model).forward
+
+    def shifted(*args: Any, **kwargs: Any) -> Any:
+        output = forward(model, *args, **kwargs)
+        output.logits = output.logits.flip(-1)
+        return output
+
+    model.forward = shifted
+    with pytest.raises(PolicyError, match=r"Gemma2ForCausalLM are not those of its head.*microbatch_tokens"):
+        agent_logits(model, *batch())
+
+
+class Largest(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch is untyped here
+    """Notes the most rows of logits that any operation returns; a gradient of the head has as many as a state."""
+
+    rows = 0
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        out = function(*args, **(kwargs or {}))
+        for tensor in out if isinstance(out, tuple | list) else [out]:
+            if isinstance(tensor, torch.Tensor) and tensor.dim() == 2 and tensor.shape[-1] == WORDS:
+                self.rows = max(self.rows, tensor.shape[0] if tensor.shape[0] != SIZES["hidden_size"] else 0)
+        return out
+
+
+def test_one_piece_is_in_memory(in_pieces: None) -> None:
+    """No operation of the forward or the backward pass returns logits of more tokens than a piece has."""
+    model = model_of("Llama")
+    with Largest() as largest:  # type: ignore[no-untyped-call]
+        outputs(model)
+    assert largest.rows == PIECE
+
+
+def test_few_tokens_are_one_piece(tiny_policy: Any) -> None:
+    """The tiny model's batches keep the head of the model's own forward pass, and so their bits."""
+    ids, labels = batch()
+    assert agent_logits(tiny_policy.model, ids, labels).logits_NV is not None
+    assert logprobs._LOGITS // tiny_policy.model.config.vocab_size > 16_384
