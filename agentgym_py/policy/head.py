@@ -41,8 +41,8 @@ class Head:
             own, other = self(hidden_nH).float(), logits_nV.detach().float()
         if not torch.allclose(own, other, rtol=1e-2, atol=1e-2 * float(other.abs().max())):
             raise PolicyError(
-                f"the logits of {self._model} are not those of its head: it cannot be trained on this number of tokens at "
-                "once; set microbatch_tokens lower"
+                f"the logits of {self._model} are not those of its head, which runs in pieces on a batch of this size: "
+                "set microbatch_tokens lower"
             )
 
 
