@@ -16,7 +16,7 @@ from torch.nn.functional import linear, silu
 
 from agentgym_py.engine.kvcache import Plan, SlotCache
 from agentgym_py.errors import PolicyError
-from agentgym_py.policy.adapters import is_quantized
+from agentgym_py.policy.adapters import has_adapters, is_quantized, merged_copy
 
 Forward = Callable[[Tensor, Tensor, Tensor, SlotCache, Plan], Tensor]
 """(ids (N,), positions (N,), wanted (B,) places in the pack, cache, plan) -> logits (B, V)."""
@@ -29,7 +29,9 @@ _SMALL = 32_000_000
 def forward_of(model: Any) -> Forward:
     """Return the fastest forward for a model; raise PolicyError if its attention does not fit the slot cache."""
     _require_standard_attention(model)
-    return FusedLlama(model) if FusedLlama.fits(model) else HuggingFaceForward(model)
+    if not FusedLlama.fits(model.get_base_model() if has_adapters(model) else model):
+        return HuggingFaceForward(model)
+    return FusedLlama(merged_copy(model) if has_adapters(model) else model)
 
 
 # ---- any model -------------------------------------------------------------------------------------------------------

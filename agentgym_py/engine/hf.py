@@ -28,6 +28,7 @@ from agentgym_py.engine.kvcache import CausalBand, DecodePlan, Move, PrefillPlan
 from agentgym_py.engine.sampling import SamplingParams, seeds_for
 from agentgym_py.errors import ConfigError, NonFiniteError, PolicyError
 from agentgym_py.policy import Policy
+from agentgym_py.policy.adapters import weight_sums
 
 _WORTH_WAITING = 32
 """A prompt waits for another one if they share at least this many more tokens than it shares with any slot."""
@@ -37,7 +38,6 @@ _SHARE = 8
 """New prompts join when one of this many replies in progress has ended, because a prefill costs a forward pass."""
 
 Floats = npt.NDArray[np.float64]
-_INTEGERS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ class HFEngine:
         self.policy, self.version = policy, version
         self._model: Any = policy.model
         self._forward = forward_of(policy.model)
-        self._weights = _checksums(policy.model)
+        self._weights = weight_sums(policy.model.parameters())
         self._digest: str | None = None
         self._device = next(self._model.parameters()).device
         self._band = CausalBand(self._model.dtype, self._device)
@@ -155,7 +155,7 @@ class HFEngine:
         return HFBatch(self, params)
 
     def _require_synced(self) -> None:
-        if self.policy.model is not self._model or _checksums(self._model) != self._weights:
+        if self.policy.model is not self._model or weight_sums(self._model.parameters()) != self._weights:
             raise PolicyError("the policy's weights changed since the engine's last sync: call sync(policy, version)")
 
     def _require_room(self, prompt: Sequence[int]) -> Ids:
@@ -379,23 +379,6 @@ def _rebuild(policy: Policy, version: int, slots: int, prefill_tokens: int, seed
     engine = HFEngine(policy, slots, prefill_tokens=prefill_tokens)
     engine.version, engine._seeds = version, seeds
     return engine
-
-
-def _checksums(model: Any) -> list[int]:
-    """Sum the bits of each parameter: any training changes the sum, however it writes.
-
-    torch's version counter misses some writes. Values that only change places within a parameter are not noticed.
-    """
-    with torch.no_grad():
-        return torch.stack([_words(parameter).sum(dtype=torch.int64) for parameter in model.parameters()]).tolist()
-
-
-def _words(tensor: Tensor) -> Tensor:
-    """View a tensor's memory as integers, of 8 bytes if they fit, because those are summed fastest."""
-    flat = tensor.contiguous().view(-1)
-    size = flat.element_size()
-    even = flat.nbytes % 8 == 0 and int(flat.storage_offset()) * size % 8 == 0
-    return flat.view(torch.int64 if even else _INTEGERS[size])
 
 
 def _packs(jobs: Sequence[_Job], tokens: int) -> Iterator[list[_Job]]:

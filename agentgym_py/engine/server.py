@@ -135,7 +135,7 @@ class ServerEngine:
         folder = Path(self._weights).absolute() / "weights"
         try:
             run_in_loop(self._protocol.may_load(self._post))
-            policy.save(folder)
+            policy.merged(policy.model.dtype).save(folder)
             run_in_loop(self._protocol.load(self._post, str(folder)))
         except NotFoundError as error:
             return str(error)

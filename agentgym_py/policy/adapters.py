@@ -1,19 +1,35 @@
-"""LoRA adapters, quantized layers, and what training leaves on a model."""
+"""LoRA adapters, quantized layers, and what training leaves on a model.
+
+A policy keeps its adapters apart from the weights that they adapt: adding them up in bfloat16 would round most of a
+short training away. They are merged, in float32, only for a reader that knows no adapters.
+"""
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Iterator
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, get_args
 
-from agentgym_py.errors import ConfigError
-from agentgym_py.policy.loading import Quantized
+from agentgym_py.errors import ConfigError, PolicyError
+from agentgym_py.policy.loading import Quantized, first_line
 from agentgym_py.policy.quiet import ignore_checkpointing_warnings
 from agentgym_py.registry import install_advice
+
+_NAME = "default"
+"""PEFT's name for the only adapters of a model; it stands in the name of each of their parameters."""
+_INT_DTYPES = {1: "uint8", 2: "int16", 4: "int32", 8: "int64"}
 
 
 def is_quantized(model: Any) -> bool:
     """Whether a model has weights that are not floating-point numbers."""
     return any(not parameter.is_floating_point() for parameter in model.parameters())
+
+
+def has_adapters(model: Any) -> bool:
+    """Whether a model is a PEFT model."""
+    return hasattr(model, "peft_config")
 
 
 def require_bits(quantize: str | None) -> None:
@@ -47,19 +63,57 @@ def stop_recomputing(model: Any, before: set[int]) -> None:
         del hooks[key]
 
 
-def merge_adapters(model: Any) -> Any:
-    """Merge a model's adapters into it.
+# ---- merging ---------------------------------------------------------------------------------------------------------
 
-    A quantized model is dequantized first, because its number format would round the adapters away.
+
+def merged_copy(model: Any) -> Any:
+    """Return an ordinary copy of a model, its adapters merged in float32 and its quantized layers dequantized.
+
+    It is in float32, or in the wider format of the model.
     """
-    if not is_quantized(model):
-        return model.merge_and_unload()
+    import torch
+
+    copied = dequantized_copy(model) if is_quantized(model) else copy.deepcopy(model)
+    if torch.finfo(copied.dtype).bits < 32:
+        copied = copied.float()
+    if has_adapters(copied):
+        copied = copied.merge_and_unload()
+    return copied.requires_grad_(True)
+
+
+def dequantized_copy(model: Any) -> Any:
+    """Return a copy of a quantized model with ordinary weights and the same adapters, if it has any."""
+    copied = copy.deepcopy(model)
+    if not has_adapters(copied):
+        return copied.dequantize()
     from peft import get_peft_model, get_peft_model_state_dict, set_peft_model_state_dict
 
-    settings, weights = model.peft_config["default"], get_peft_model_state_dict(model)
-    plain = get_peft_model(model.unload().dequantize(), settings)
+    settings, weights = copied.peft_config[_NAME], get_peft_model_state_dict(copied)
+    plain = get_peft_model(copied.unload().dequantize(), settings)
     set_peft_model_state_dict(plain, weights)
-    return plain.merge_and_unload()
+    return plain
+
+
+def without_adapters(model: Any) -> Any:
+    """Return a copy of the base of a PEFT model, with ordinary weights."""
+    return (dequantized_copy(model) if is_quantized(model) else copy.deepcopy(model)).unload()
+
+
+def cast_weights(model: Any, dtype: Any) -> Any:
+    """Convert a model's parameters, and not its buffers, which are float32 in any format."""
+    for parameter in model.parameters():
+        parameter.data = parameter.data.to(dtype)
+    return model
+
+
+def frozen_copy(model: Any, *, share_base: bool = False) -> Any:
+    """Return a copy that no training changes; `share_base`: its weights, other than adapters, are the model's own."""
+    shared = dict(base_parameters(model)).values() if share_base else ()
+    copied = copy.deepcopy(model, {id(parameter): parameter for parameter in shared})
+    return copied.requires_grad_(False)
+
+
+# ---- adding ----------------------------------------------------------------------------------------------------------
 
 
 def lora_config(rank: int) -> Any:
@@ -71,16 +125,106 @@ def lora_config(rank: int) -> Any:
 
 def without_lm_head(model: Any) -> Any:
     """Return the model without its language-model head, but with its adapters."""
-    return (model.get_base_model() if hasattr(model, "peft_config") else model).base_model
+    return (model.get_base_model() if has_adapters(model) else model).base_model
 
 
 def add_adapters(model: Any, rank: int, seed: int) -> Any:
-    """Return the model with new LoRA adapters, drawn by `seed`; None for rank 0."""
-    if not rank:
-        return None
+    """Return a model whose adapters alone are trained.
+
+    Adapters of the same rank on the same layers are trained further. Others are merged first, and new ones are drawn by
+    `seed`.
+    """
     import torch
     from peft import get_peft_model
 
+    if has_adapters(model):
+        if _match(model, rank):
+            for name, parameter in model.named_parameters():
+                parameter.requires_grad_(_is_adapter(name))
+            model.peft_config[_NAME].inference_mode = False
+            return model
+        dtype, quantized = model.dtype, is_quantized(model)
+        model = merged_copy(model)
+        if not quantized:
+            model = cast_weights(model, torch.promote_types(dtype, torch.float32))
     with ignore_checkpointing_warnings(), torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return get_peft_model(model, lora_config(rank))
+
+
+def _match(model: Any, rank: int) -> bool:
+    """Whether a model's adapters are those that `lora_config` would make."""
+    from peft.tuners.lora import LoraLayer
+    from torch import nn
+
+    settings, wanted = model.peft_config[_NAME], lora_config(rank)
+    same = ("peft_type", "r", "lora_alpha", "lora_dropout", "bias", "use_rslora", "use_dora", "modules_to_save")
+    if any(getattr(settings, name, None) != getattr(wanted, name) for name in same):
+        return False
+    base, head = model.get_base_model(), model.get_base_model().get_output_embeddings()
+    inside = {id(part) for layer in base.modules() if isinstance(layer, LoraLayer) for part in layer.modules()}
+    linear = [module for module in base.modules() if isinstance(module, nn.Linear) and module is not head]
+    return all(id(module) in inside for module in linear) and id(head) not in inside
+
+
+# ---- their base ------------------------------------------------------------------------------------------------------
+
+
+def _is_adapter(name: str) -> bool:
+    return _NAME in name.split(".")
+
+
+def base_parameters(model: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the names and parameters that a model has without its adapters."""
+    if not has_adapters(model):
+        yield from model.named_parameters()
+        return
+    for name, parameter in model.named_parameters():
+        if not _is_adapter(name):
+            plain = (
+                name.removeprefix("base_model.model.").replace(".base_layer.", ".").replace(".original_module.", ".")
+            )
+            yield plain, parameter
+
+
+def weight_sums(parameters: Any) -> list[int]:
+    """Sum the bits of each parameter: any training changes the sum, however it writes.
+
+    torch's version counter misses some writes. Values that only change places within a parameter are not noticed.
+    """
+    import torch
+
+    with torch.no_grad():
+        return torch.stack([_words(parameter).sum(dtype=torch.int64) for parameter in parameters]).tolist()
+
+
+def _words(tensor: Any) -> Any:
+    """View a tensor's memory as integers, of 8 bytes if they fit, because those are summed fastest."""
+    import torch
+
+    flat = tensor.contiguous().view(-1)
+    size = flat.element_size()
+    even = flat.nbytes % 8 == 0 and int(flat.storage_offset()) * size % 8 == 0
+    return flat.view(torch.int64 if even else getattr(torch, _INT_DTYPES[size]))
+
+
+def attach_adapters(model: Any, folder: Path) -> Any:
+    """Return the model with the adapters of a folder that PEFT, trl or `Policy.save` wrote; they stay in float32.
+
+    Raises:
+        PolicyError: they do not fit the model, or are no weights but prompts.
+    """
+    from peft import PeftConfig, PeftModel
+
+    try:
+        settings = PeftConfig.from_pretrained(str(folder))
+        if settings.is_prompt_learning:
+            raise PolicyError(f"the adapters in {folder} are prompts ({settings.peft_type.value}), which do not merge")
+        if not (folder / "adapter_model.safetensors").is_file():
+            raise PolicyError(f"the adapters in {folder} have no adapter_model.safetensors; other formats are not read")
+        with ignore_checkpointing_warnings():
+            return PeftModel.from_pretrained(model, str(folder), local_files_only=True)
+    except PolicyError:
+        raise
+    except Exception as error:  # PEFT raises whatever its files make it raise
+        raise PolicyError(f"the adapters in {folder} do not fit their base model: {first_line(error)}") from error

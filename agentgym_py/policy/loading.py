@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 
 from agentgym_py.errors import AgentGymError, ConfigError, PolicyError, UnknownNameError, did_you_mean, nearest
-from agentgym_py.policy.saving import save_checkpoint
+from agentgym_py.policy.saving import ADAPTER_CONFIG, BASE_FILE, AdapterBase, save_checkpoint
 from agentgym_py.policy.tiny import base_folder
 from agentgym_py.registry import install_advice
 
@@ -24,6 +25,30 @@ _NO_POLICY = {
 """What a folder without a model's configuration is, by the name of a file in it."""
 _ON_HUB: set[str] = set()
 """Models that the hub may have; it is not queried for them again."""
+
+
+def adapter_base(name: str) -> AdapterBase | None:
+    """Return the base model of a folder of adapters; None for any other model.
+
+    Raises:
+        PolicyError: the folder names no base.
+    """
+    folder = Path(name)
+    if not (folder / ADAPTER_CONFIG).is_file():
+        return None
+    try:
+        about = json.loads((folder / ADAPTER_CONFIG).read_text(encoding="utf-8"))
+        base = AdapterBase(about.get("base_model_name_or_path") or "")
+        if (folder / BASE_FILE).is_file():
+            base = AdapterBase(**json.loads((folder / BASE_FILE).read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError, AttributeError) as error:
+        raise PolicyError(
+            f"the adapters in {name!r} have a damaged {ADAPTER_CONFIG} or {BASE_FILE}: {error}"
+        ) from error
+    if not base.name:
+        raise PolicyError(f"the adapters in {name!r} name no base model")
+    beside = folder / base.name
+    return AdapterBase(str(beside.resolve()), base.format, base.digest) if beside.is_dir() else base
 
 
 def load_model(name: str, dtype: str, seed: int, quantize: Quantized | None, place: Any) -> tuple[Any, Any]:
@@ -84,8 +109,20 @@ def _require_folder_or_hub(name: str) -> None:
     what = next((what for file, what in _NO_POLICY.items() if (path / file).is_file()), None)
     if what and not is_model:
         raise PolicyError(f"the folder {name!r} is {what}")
-    if not is_model and not (path / "adapter_config.json").is_file():
+    if base := adapter_base(name):
+        _require_base(name, base.name)
+    elif not is_model:
         raise PolicyError(f"the folder {name!r} is not a model: it holds no config.json")
+
+
+def _require_base(name: str, base: str) -> None:
+    """Require the base model of a folder of adapters."""
+    if (Path(base) / ADAPTER_CONFIG).is_file():
+        raise PolicyError(f"the adapters in {name!r} are on {base!r}, which holds adapters itself")
+    try:
+        require_model(base)
+    except AgentGymError as error:
+        raise PolicyError(f"the adapters in {name!r} need their base model: {error}") from error
 
 
 def _why_missing(name: str) -> str:

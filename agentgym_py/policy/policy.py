@@ -5,24 +5,36 @@ from __future__ import annotations
 import copy
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from agentgym_py.errors import ConfigError, PolicyError
-from agentgym_py.policy.adapters import is_quantized, merge_adapters, require_bits
+from agentgym_py.policy.adapters import (
+    attach_adapters,
+    base_parameters,
+    dequantized_copy,
+    has_adapters,
+    is_quantized,
+    merged_copy,
+    require_bits,
+    weight_sums,
+    without_adapters,
+)
 from agentgym_py.policy.chat_format import ChatFormat, Fallback
 from agentgym_py.policy.loading import (
     DTYPES,
     Quantized,
+    adapter_base,
     best_device,
     first_line,
     load_model,
     require_device,
     require_model,
 )
-from agentgym_py.policy.quiet import without_progress_bars
-from agentgym_py.policy.saving import save_checkpoint
+from agentgym_py.policy.quiet import ignore_checkpointing_warnings, without_progress_bars
+from agentgym_py.policy.saving import AdapterBase, save_adapters, save_checkpoint
 
 _DEFAULT_LENGTH = 4096
 Overflow = Literal["error", "drop_oldest", "summarise"]
@@ -42,6 +54,7 @@ class Policy:
         self.context = context
         """What its agents do with an episode that outgrows the context."""
         self.chat = ChatFormat(tokenizer, fallback=chat_format)
+        self._stored: tuple[str, list[int]] | None = None
 
     @classmethod
     def load(
@@ -54,8 +67,11 @@ class Policy:
         chat_format: Fallback | None = None,
         quantize: Quantized | None = None,
         context: Overflow = "error",
+        base: str | None = None,
     ) -> Policy:
         """Load `tiny`, `tiny-random` (from `seed`), `smollm2`, a folder, or a model of the hub.
+
+        A folder of adapters is opened with the model that they name, or with `base`; they stay apart from its weights.
 
         `device` defaults to the GPU if there is one. `chat_format` is for a tokenizer whose own template is missing or
         unfit; `save` keeps it. `quantize` keeps the linear layers' weights in 8 or 4 bits (bitsandbytes): only adapters
@@ -68,14 +84,25 @@ class Policy:
         if dtype not in DTYPES:
             raise ConfigError(f"dtype must be one of {', '.join(DTYPES)}, got {dtype!r}")
         require_bits(quantize)
-        require_model(name)
+        require_model(base or name)
         place = require_device(device or best_device())
+        adapted = AdapterBase(base) if base else adapter_base(name)
+        plain = adapted.name if adapted else name
         with without_progress_bars():
-            model, tokenizer = load_model(name, dtype, seed, quantize, place)
+            model, tokenizer = load_model(plain, dtype, seed, quantize, place)
         model = (model if quantize else model.to(place)).eval()
         if quantize:
             _run_once(model, f"the model {name!r} does not compute in {quantize} on {place}")
-        return cls(model, tokenizer, name, chat_format=chat_format, context=context)
+        sums = weight_sums(model.parameters())
+        if adapted:
+            if adapted.format == _format_of(model) and adapted.digest != _digest(model.named_parameters()):
+                raise PolicyError(f"the base {plain!r} has other weights than the adapters in {name!r} were trained on")
+            model = attach_adapters(model, Path(name)).eval()
+            tokenizer = _own_tokenizer(Path(name)) or tokenizer
+        policy = cls(model, tokenizer, name, chat_format=chat_format, context=context)
+        if plain != "tiny-random":
+            policy._stored = (str(Path(plain).resolve()) if Path(plain).is_dir() else plain, sums)
+        return policy
 
     def __repr__(self) -> str:
         return f"<Policy {self.name!r}: {self.num_parameters:,} parameters, {self.model.dtype}, {self.model.device}>"
@@ -95,15 +122,8 @@ class Policy:
         return str(self.tokenizer.decode(list(ids), skip_special_tokens=True))
 
     def digest(self) -> str:
-        """Return the SHA-256 over names, types, shapes and bytes of all parameters, LoRA's included."""
-        import torch
-
-        total = hashlib.sha256()
-        for name, parameter in sorted(self.model.named_parameters()):
-            tensor = parameter.detach().cpu().contiguous()
-            total.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
-            total.update(memoryview(tensor.reshape(-1).view(torch.uint8).numpy()))
-        return total.hexdigest()
+        """Return the SHA-256 over names, types, shapes and bytes of all parameters, adapters included."""
+        return _digest(self.model.named_parameters())
 
     def is_finite(self) -> bool:
         """Whether all weights are finite; those of 8 bits and fewer are not checked."""
@@ -111,34 +131,57 @@ class Policy:
         return all(bool(parameter.isfinite().all()) for parameter in checkable)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write an ordinary checkpoint (safetensors, tokenizer) with LoRA adapters merged in, completely or not at all.
+        """Write a checkpoint, completely or not at all; it replaces an older checkpoint, and nothing else.
 
-        It replaces an older checkpoint, and nothing else.
+        Adapters are written as adapters, with the name of their base or its relative path. A base that is stored
+        nowhere else is written into the folder `base`. `merged` makes a policy of ordinary weights to save.
 
         Raises:
             PolicyError: `folder` is a file, or holds something other than a checkpoint.
             RunError: it cannot be written; the folder is unchanged.
         """
-        save_checkpoint(self._merged(), self.tokenizer, Path(folder))
+        target = Path(folder)
+        if not has_adapters(self.model):
+            model = merged_copy(self.model) if is_quantized(self.model) else self.model
+            return save_checkpoint(model, self.tokenizer, target)
+        base = AdapterBase(self._base_outside(target), _format_of(self.model), _digest(base_parameters(self.model)))
+        plain = None if base.name else without_adapters(self.model)
+        return save_adapters(self.model, self.tokenizer, target, base, plain)
+
+    def _base_outside(self, target: Path) -> str:
+        """Return the name of the base if it is stored and outlives a replaced `target`; else an empty string."""
+        if self._stored is None:
+            return ""
+        name, sums = self._stored
+        parameters = [parameter for _, parameter in base_parameters(self.model)]
+        replaced = Path(name).is_dir() and Path(name).is_relative_to(target.resolve())
+        return "" if replaced or weight_sums(parameters) != sums else name
+
+    def merged(self, dtype: Any = None) -> Policy:
+        """Return this policy without adapters and quantized layers, a copy if it has any.
+
+        Adapters are merged in float32, which rounds nothing away. `dtype` is the copy's number format in the end.
+        """
+        if not has_adapters(self.model) and not is_quantized(self.model):
+            return self
+        policy = copy.copy(self)
+        policy.model, policy._stored = merged_copy(self.model), None
+        if dtype is not None:
+            policy.model = policy.model.to(dtype)
+        return policy
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Send weights and settings to another process; the hooks that libraries put on a model cannot be pickled."""
-        model = self._merged()
+        model = dequantized_copy(self.model) if is_quantized(self.model) else self.model
+        adapters = model.peft_config["default"] if has_adapters(model) else None
         place = (model.config, str(model.dtype).removeprefix("torch."), str(model.device))
-        return _rebuild, (*place, model.state_dict(), self.tokenizer, self.name, self.chat, self.context)
+        return _rebuild, (*place, adapters, model.state_dict(), self.tokenizer, self.name, self.chat, self.context)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Policy:
         """Copy the policy in this process, with adapters and hooks."""
         copied = object.__new__(type(self))
         vars(copied).update(copy.deepcopy(vars(self), memo))
         return copied
-
-    def _merged(self) -> Any:
-        adapted = hasattr(self.model, "peft_config")
-        if not adapted and not is_quantized(self.model):
-            return self.model
-        model = copy.deepcopy(self.model)
-        return merge_adapters(model) if adapted else model.dequantize()
 
 
 def require_reader(folder: Path, policy: Policy, what: str) -> None:
@@ -162,6 +205,34 @@ def require_reader(folder: Path, policy: Policy, what: str) -> None:
         raise ConfigError(f"{what} reads {length} tokens at most, the policy {policy.max_length}")
 
 
+def _own_tokenizer(folder: Path) -> Any:
+    """Return the tokenizer in a folder of adapters; None if it is the base model's."""
+    from transformers import AutoTokenizer
+
+    if not (folder / "tokenizer_config.json").is_file():
+        return None
+    try:
+        return AutoTokenizer.from_pretrained(str(folder), local_files_only=True, trust_remote_code=False)
+    except Exception as error:  # as in `require_reader`
+        raise PolicyError(f"the tokenizer in {folder} does not open: {first_line(error)}") from error
+
+
+def _digest(parameters: Iterable[tuple[str, Any]]) -> str:
+    import torch
+
+    total = hashlib.sha256()
+    for name, parameter in sorted(parameters, key=itemgetter(0)):
+        tensor = parameter.detach().cpu().contiguous()
+        total.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
+        total.update(memoryview(tensor.reshape(-1).view(torch.uint8).numpy()))
+    return total.hexdigest()
+
+
+def _format_of(model: Any) -> str:
+    """Describe the number format of a model's weights without its adapters."""
+    return ", ".join(sorted({str(parameter.dtype) for _, parameter in base_parameters(model)}))
+
+
 def _context_length(config: Any) -> int:
     return int(getattr(config.get_text_config(), "max_position_embeddings", None) or _DEFAULT_LENGTH)
 
@@ -181,15 +252,20 @@ def _run_once(model: Any, failed: str) -> None:
 
 
 def _rebuild(
-    config: Any, dtype: str, device: str, weights: Any, tokenizer: Any, name: str, chat: ChatFormat, context: Overflow
-) -> Policy:
+    config: Any, dtype: str, device: str, adapters: Any, weights: Any, tokenizer: Any, name: str, chat: ChatFormat,
+    context: Overflow,
+) -> Policy:  # fmt: skip
     """Rebuild the policy that `Policy.__reduce__` took apart."""
     import torch
+    from peft import get_peft_model
     from transformers import AutoModelForCausalLM
 
     model = AutoModelForCausalLM.from_config(config, dtype=getattr(torch, dtype))
+    if adapters is not None:
+        with ignore_checkpointing_warnings():
+            model = get_peft_model(model, adapters)
     model.load_state_dict(weights)
     policy = object.__new__(Policy)
     policy.model, policy.tokenizer, policy.name, policy.chat = model.to(device).eval(), tokenizer, name, chat
-    policy.context = context
+    policy.context, policy._stored = context, None
     return policy

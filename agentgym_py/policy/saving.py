@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +14,64 @@ from agentgym_py.errors import PolicyError
 from agentgym_py.files import clear_write_errors
 from agentgym_py.policy.quiet import without_progress_bars
 
+ADAPTER_CONFIG = "adapter_config.json"
+"""PEFT's file in a folder of adapters."""
+BASE_FILE = "base.json"
+"""What the adapters of a folder were trained on, beside PEFT's files."""
 
-def save_checkpoint(model: Any, tokenizer: Any, target: Path) -> None:
+
+@dataclass(frozen=True, slots=True)
+class AdapterBase:
+    """What a folder of adapters was trained on."""
+
+    name: str
+    """Name of the base model, or its folder."""
+    format: str = ""
+    """Number format of the base when it was saved; empty if unknown."""
+    digest: str = ""
+    """SHA-256 of the base's weights in that format."""
+
+
+def save_checkpoint(model: Any, tokenizer: Any, target: Path, weights: Any = None) -> None:
     """Write a model and its tokenizer as an ordinary checkpoint; an older checkpoint there is replaced.
+
+    `weights` is a state dict to write in place of the model's own. Errors are those of `replace_folder`.
+    """
+
+    def write(folder: Path) -> None:
+        model.save_pretrained(folder, state_dict=weights)
+        tokenizer.save_pretrained(folder)
+
+    replace_folder(target, write)
+
+
+def save_adapters(model: Any, tokenizer: Any, target: Path, base: AdapterBase, plain: Any = None) -> None:
+    """Write a PEFT model's adapters, its tokenizer and `base`; errors are those of `replace_folder`.
+
+    `plain` is the base itself if it has no name; it is written as an ordinary checkpoint into the folder `base`.
+    """
+    inside = target.absolute() / "base"
+
+    def write(folder: Path) -> None:
+        model.save_pretrained(folder)
+        (folder / "README.md").unlink(missing_ok=True)  # PEFT's form of a model card
+        tokenizer.save_pretrained(folder)
+        if plain is not None:
+            plain.save_pretrained(folder / inside.name)
+            tokenizer.save_pretrained(folder / inside.name)
+        local = not base.name or Path(base.name).is_dir()
+        path = os.path.relpath(base.name or inside, target.absolute()) if local else base.name
+        about = asdict(base) | {"name": path}
+        (folder / BASE_FILE).write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+        config = json.loads((folder / ADAPTER_CONFIG).read_text(encoding="utf-8"))
+        config["base_model_name_or_path"] = base.name or str(inside)  # other programs know no relative paths
+        (folder / ADAPTER_CONFIG).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+
+    replace_folder(target, write)
+
+
+def replace_folder(target: Path, write: Callable[[Path], None]) -> None:
+    """Let `write` fill a new folder, which then replaces the checkpoint at `target`.
 
     Raises:
         PolicyError: `target` is a file, or holds something other than a checkpoint.
@@ -25,8 +83,8 @@ def save_checkpoint(model: Any, tokenizer: Any, target: Path) -> None:
     try:
         with clear_write_errors(target), without_progress_bars():
             target.parent.mkdir(parents=True, exist_ok=True)
-            model.save_pretrained(temporary)
-            tokenizer.save_pretrained(temporary)
+            temporary.mkdir()
+            write(temporary)
             _replace(temporary, target)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
@@ -36,7 +94,8 @@ def _require_replaceable(target: Path) -> None:
     """Require a target that a checkpoint may replace."""
     if target.exists() and not target.is_dir():
         raise PolicyError(f"{target} is a file, and a checkpoint is a folder: choose another name")
-    if target.is_dir() and any(target.iterdir()) and not (target / "config.json").is_file():
+    is_checkpoint = (target / "config.json").is_file() or (target / ADAPTER_CONFIG).is_file()
+    if target.is_dir() and any(target.iterdir()) and not is_checkpoint:
         raise PolicyError(
             f"{target} holds other files and no checkpoint: nothing is overwritten; choose another folder"
         )

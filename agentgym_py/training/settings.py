@@ -26,7 +26,7 @@ class OptimizerSettings:
     microbatch_tokens: int = 4096
     """Largest number of tokens in one forward pass, padding included. It affects memory and speed, not the result."""
     lora_rank: int = 0
-    """Rank of LoRA adapters on all linear layers, merged after training; 0 trains every weight."""
+    """Rank of LoRA adapters on all linear layers, which stay apart from the model's weights; 0 trains every weight."""
     bf16: bool = False
     """Run the forward pass in bfloat16 autocast. Weights and optimizer states keep their own format."""
     gradient_checkpointing: bool = False

@@ -180,8 +180,8 @@ class Models:
 
 
 def checkpoints(root: Path) -> list[Path]:
-    """Return the `config.json` of every checkpoint below a folder."""
-    return sorted(root.rglob("checkpoint/config.json"))
+    """Return the configuration file of every checkpoint below a folder."""
+    return sorted([*root.rglob("checkpoint/config.json"), *root.rglob("checkpoint/adapter_config.json")])
 
 
 def evaluated_model(root: Path) -> str | None:

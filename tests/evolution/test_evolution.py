@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,6 +21,7 @@ from agentgym_py.policy import Policy
 from agentgym_py.training import OnPolicyTrainer, TrainReport
 from agentgym_py.trajectory import Trajectory, store
 from agentgym_py.trajectory.selectors import SelectConfig
+from agentgym_trainers.filtered_bc import FilteredBC
 from agentgym_trainers.grpo import GRPO
 from agentgym_trainers.r3 import R3
 from agentgym_trainers.reverse_curriculum import ReverseCurriculum
@@ -152,6 +154,26 @@ def test_an_interrupted_run_ends_as_if_nothing_had_happened(tiny_policy: Any, tm
         assert names[0].read_bytes() == names[1].read_bytes()
         digests = [r.folder.metrics(number)["policy_digest"] for r in (whole, resumed)]
         assert digests[0] == digests[1]
+
+
+@pytest.mark.parametrize("stop", [(1, "train")])
+def test_adapters_are_kept_through_the_rounds(tiny_policy: Any, tmp_path: Path, stop: Any) -> None:
+    """Each round trains the adapters of the one before on one base, which is stored once; a stopped run too."""
+    config = replace(SMALL, restart="previous", select=SelectConfig(success_only=False, threshold=-9.0))
+    trainer = FilteredBC(lora_rank=2, batch_size=1, learning_rate=0.02, checkpoint_minutes=0.0, threshold=-9.0)
+    whole = evolution(tmp_path / "whole", tiny_policy, config, trainer=trainer)
+    expected = whole.run()
+    with pytest.raises(KeyboardInterrupt):
+        evolution(tmp_path / "cut", tiny_policy, config, trainer=trainer, reporter=Listener(stop_at=stop)).run()
+    resumed = evolution(tmp_path / "cut", tiny_policy, config, trainer=trainer)
+    assert resumed.run() | {"seconds": 0} == expected | {"seconds": 0}
+    digests = [[r.folder.metrics(number)["policy_digest"] for number in range(3)] for r in (whole, resumed)]
+    assert digests[0] == digests[1] and len(set(digests[0])) == 3
+    checkpoints = [whole.folder.round(number) / "checkpoint" for number in range(3)]
+    assert [Policy.load(folder).digest() for folder in checkpoints] == digests[0]
+    bases = [json.loads((folder / "base.json").read_text())["name"] for folder in checkpoints]
+    assert bases == ["base", "../../00/checkpoint/base", "../../00/checkpoint/base"]
+    assert not list((tmp_path / "whole" / "rounds" / "02").rglob("model.safetensors"))
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ from agentgym_py.errors import (  # torch first, or skip
     UnknownNameError,
 )
 from agentgym_py.policy import Policy
-from agentgym_py.policy.adapters import is_quantized
+from agentgym_py.policy.adapters import add_adapters, is_quantized
 from agentgym_py.policy.loading import require_model
 from agentgym_py.policy.tiny import build_model, build_tokenizer, tiny_config
 
@@ -103,8 +103,8 @@ def test_digest_sees_every_weight() -> None:
     assert len({before, policy.digest()}) == 2
 
 
-def test_lora_counts_in_the_digest_and_is_merged_when_saved(tmp_path: Path) -> None:
-    """An adapter changes the digest; a saved policy is the merged model, and the live one keeps its adapter."""
+def test_lora_counts_in_the_digest_and_stays_apart_when_saved(tmp_path: Path) -> None:
+    """An adapter changes the digest, a saved policy keeps it, and merged it says the same."""
     peft = pytest.importorskip("peft")
     policy = tiny_policy()
     base = policy.digest()
@@ -118,8 +118,11 @@ def test_lora_counts_in_the_digest_and_is_merged_when_saved(tmp_path: Path) -> N
     policy.save(tmp_path / "checkpoint")
     assert policy.digest() == adapted and hasattr(policy.model, "peft_config")
     ids = torch.tensor([policy.chat.opening("red shoes")])
-    merged = Policy.load(tmp_path / "checkpoint", device="cpu")
-    torch.testing.assert_close(merged.model(ids).logits, policy.model(ids).logits, atol=1e-3, rtol=0)
+    loaded = Policy.load(tmp_path / "checkpoint", device="cpu")
+    assert loaded.digest() == adapted and torch.equal(loaded.model(ids).logits, policy.model(ids).logits)
+    merged = loaded.merged()
+    torch.testing.assert_close(merged.model(ids).logits, policy.model(ids).logits, atol=1e-5, rtol=0)
+    assert not hasattr(merged.model, "peft_config") and loaded.digest() == adapted
 
 
 def test_building_leaves_the_global_generator_alone() -> None:
@@ -268,12 +271,16 @@ def test_saving_takes_the_place_of_a_checkpoint_only(tiny_policy: Any, tmp_path:
 
 
 def test_a_policy_goes_to_another_process(tiny_policy: Any) -> None:
-    """Pickled it has the same weights and chat format, hooks are left behind, adapters are merged in."""
+    """Pickled it has the same weights, adapters and chat format; hooks are left behind."""
     policy = copy.deepcopy(tiny_policy)
     policy.model.register_forward_hook(lambda *_: None)
     there = pickle.loads(pickle.dumps(policy))  # noqa: S301  # our own
     assert there.digest() == tiny_policy.digest() and there.chat.opening("a") == tiny_policy.chat.opening("a")
     assert (there.name, there.max_length, there.model.training) == (policy.name, policy.max_length, False)
+    policy = copy.deepcopy(tiny_policy)
+    policy.model = add_adapters(policy.model, 2, 0)
+    there = pickle.loads(pickle.dumps(policy))  # noqa: S301  # our own
+    assert there.digest() == policy.digest() != tiny_policy.digest()
 
 
 @pytest.mark.skipif(find_spec("gguf") is not None, reason="the extra `smollm` is installed")
@@ -439,10 +446,12 @@ def test_quantized_weights_are_few_and_adapters_survive_the_merging(tmp_path: Pa
                     parameter += 0.1 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(0))
         adapted = said(policy)
         assert (adapted - before).std() > 0.1 * before.std(), "else it is no test"
-    assert not is_quantized(policy.model) and not hasattr(policy.model, "peft_config")
-    assert (said(policy) - adapted).std() < 0.05 * adapted.std()
-    policy.save(tmp_path / "merged")
-    assert torch.equal(said(Policy.load(tmp_path / "merged", device="cpu")), said(policy))
+    assert is_quantized(policy.model) and torch.equal(said(policy), adapted)
+    policy.save(tmp_path / "adapters")
+    assert torch.equal(said(Policy.load(tmp_path / "adapters", quantize=quantize, device="cpu")), adapted)
+    merged = policy.merged()
+    assert not is_quantized(merged.model) and not hasattr(merged.model, "peft_config")
+    assert (said(merged) - adapted).std() < 0.05 * adapted.std()
     Policy.load(tmp_path / "whole", quantize=quantize, device="cpu").save(tmp_path / "plain")
     assert not is_quantized(Policy.load(tmp_path / "plain", device="cpu").model)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import math
 import time
@@ -19,6 +18,7 @@ from torch import Tensor
 
 from agentgym_py import distributed
 from agentgym_py.errors import NonFiniteError, TrainingError
+from agentgym_py.policy.adapters import frozen_copy
 from agentgym_py.rng import Rng
 from agentgym_py.training.optimization import Optimization
 from agentgym_py.training.rl.actor_critic import ActorCritic, Output
@@ -56,8 +56,8 @@ class Learner:
         settings: The trainer's.
         seed: Draws adapters and the order of the records.
         temperature: Of the sampled replies.
-        reference: Keep the weights of now to measure KL against: a frozen copy, or with LoRA the model without
-            adapters. The guard `max_kl` keeps it too.
+        reference: Keep the weights of now to measure KL against: a frozen copy, which shares the base's weights with
+            the policy if adapters are trained. The guard `max_kl` keeps it too.
         critic_rate: Learning rate of a value head; 0 makes none.
         critic_gradient: Share of the critic's gradient that reaches the trunk.
         entropy_gradient: Whether the entropy is part of the loss; otherwise it is only logged, which takes less memory.
@@ -70,8 +70,8 @@ class Learner:
         self.policy, self.settings = policy, settings
         self._rng = Rng(seed, "order of the records")
         self._frozen, self._reference = None, reference or settings.max_kl > 0
-        if self._reference and not settings.lora_rank:
-            frozen = copy.deepcopy(policy.model).requires_grad_(False)
+        if self._reference:
+            frozen = frozen_copy(policy.model, share_base=settings.lora_rank > 0)
             self._frozen = ActorCritic(frozen, False, temperature, bf16=settings.bf16)
         self.optimization = Optimization(
             policy, settings, seed=seed,
@@ -113,7 +113,7 @@ class Learner:
                 record.values_n = values[: record.n]
                 record.bootstrap = float(values[record.n]) if len(values) > record.n else 0.0
         if self._reference:
-            for record, logps in zip(records, self._reference_logps(records), strict=True):
+            for record, logps in zip(records, self._forward_all(records, self._frozen, _logps_of), strict=True):
                 record.ref_logps_n = logps
         if self.settings.max_kl or (self.settings.max_ratio and not self.optimization.sharded):
             self._backup.take()
@@ -205,12 +205,6 @@ class Learner:
         return mean_logs(self.logs)
 
     # ---- forward passes ----------------------------------------------------------------------------------------------
-
-    def _reference_logps(self, records: Sequence[Record]) -> list[Tensor]:
-        if self._frozen is not None:
-            return self._forward_all(records, self._frozen, _logps_of)
-        with self.net.model.disable_adapter():
-            return self._forward_all(records, self.module, _logps_of)
 
     @torch.no_grad()
     def _forward_all(self, records: Sequence[Record], module: Any, pick: Callable[[Output], Any]) -> list[Tensor]:

@@ -227,7 +227,6 @@ def test_ppo_stops_early_too(toy_envs: Any) -> None:
     trainer = PPO(tasks_per_iteration=32, learning_rate=0.05, max_kl=0.01, kl_coef=0.0, lora_rank=2)
     report = trainer.improve(policy, rollouts, seed=0, output_dir=Path("unused"))
     assert any("max_kl 0.01" in note for note in report.notes) and rollouts.remaining > 0
-    assert not hasattr(policy.model, "peft_config")
     assert report.trajectories + sum(report.dropped.values()) == len(rollouts.episodes)
 
 
