@@ -109,7 +109,7 @@ def _beside(name: str) -> Any:
     torch.set_num_threads(1)
     spec = spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
     assert spec and spec.loader
-    module = module_from_spec(spec)
+    module = sys.modules[name] = module_from_spec(spec)  # dataclasses look their module up
     spec.loader.exec_module(module)
     return module
 
@@ -124,6 +124,13 @@ def toy_envs() -> Any:
 def loss_checks() -> Any:
     """Load `loss_checks.py`: random masks and checks of a loss."""
     return _beside("loss_checks")
+
+
+@pytest.fixture(scope="session")
+def zoo() -> Any:
+    """Load `zoo.py`: miniatures of model families."""
+    pytest.importorskip("trl")
+    return _beside("zoo")
 
 
 @pytest.fixture

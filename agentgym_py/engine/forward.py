@@ -17,9 +17,10 @@ from torch.nn.functional import linear, silu
 from agentgym_py.engine.kvcache import Plan, SlotCache
 from agentgym_py.errors import PolicyError
 from agentgym_py.policy.adapters import has_adapters, is_quantized, merged_copy
+from agentgym_py.policy.vocabulary import token_logits, vocab_size_of
 
 Forward = Callable[[Tensor, Tensor, Tensor, SlotCache, Plan], Tensor]
-"""(ids (N,), positions (N,), wanted (B,) places in the pack, cache, plan) -> logits (B, V)."""
+"""(ids (N,), positions (N,), wanted (B,) places in the pack, cache, plan) -> logits (B, V) of the tokens."""
 
 _ATTENTION = "agentgym_slots"
 _SMALL = 32_000_000
@@ -63,7 +64,7 @@ class HuggingFaceForward:
         finally:
             for config, name in zip(self._configs, before, strict=True):
                 config._attn_implementation = name
-        return output.logits[0]  # type: ignore[no-any-return]  # transformers is untyped here
+        return token_logits(self._model, output.logits[0])
 
 
 def _slot_attention(
@@ -129,7 +130,7 @@ class FusedLlama:
         with torch.no_grad():
             self._embedding = body.embed_tokens.weight.detach()
             self._layers = [self._fused(layer) for layer in body.layers]
-            self._head = _folded(body.norm, model.lm_head.weight)
+            self._head = _folded(body.norm, model.lm_head.weight[: vocab_size_of(model)])
 
     @staticmethod
     def fits(model: Any) -> bool:

@@ -17,7 +17,7 @@ import numpy as np
 from agentgym_py import distributed
 from agentgym_py.engine.base import Generation, ServerKind
 from agentgym_py.engine.sampling import SamplingParams, seeds_for
-from agentgym_py.engine.server_protocols import PROTOCOLS, Sampled
+from agentgym_py.engine.server_protocols import PROTOCOLS, Bounds, Sampled
 from agentgym_py.errors import ConfigError, EndpointError, PolicyError
 from agentgym_py.http_client import (
     HttpClient,
@@ -30,6 +30,7 @@ from agentgym_py.http_client import (
 )
 from agentgym_py.policy import Policy
 from agentgym_py.policy.tokens import Sample
+from agentgym_py.policy.vocabulary import embedding_rows
 from agentgym_py.rng import seed_of
 
 _LOADING = 1800.0
@@ -115,6 +116,7 @@ class ServerEngine:
         if self.load_obstacle and old_digest not in ("", digest):
             raise PolicyError(f"{self._server.where} still has old weights: {self.load_obstacle}")
         self._end, self._room, self._policy = policy.chat.end_of_turn, policy.max_length, weakref.ref(policy)
+        self._padding = range(policy.vocab_size, embedding_rows(policy.model))
         try:
             run_in_loop(self._compare(policy))
         except RequestFailedError as error:
@@ -205,7 +207,8 @@ class ServerEngine:
         limit = min(params.max_new_tokens, self._room - len(prompt))
         if not len(prompt) or limit < 1:
             raise ConfigError(f"a prompt of {len(prompt)} tokens, for a policy of {self._room}")
-        body = self._protocol.body(prompt, params, limit, self._end, seed % (1 << 31)) | self._more
+        bounds = Bounds(limit, (self._end,), self._padding)
+        body = self._protocol.body(prompt, params, bounds, seed % (1 << 31)) | self._more
         read = partial(self._protocol.read, prompt)
         try:
             sampled = await self._server.ask(self._address + self._protocol.path, body, read, "whole reply", seed)
@@ -213,6 +216,8 @@ class ServerEngine:
             raise EndpointError(
                 f"{self._server.where} has a shorter context than the policy; start it with {self._room} tokens"
             ) from None
+        if max(sampled.ids) in self._padding:
+            raise RequestFailedError(f"the server sampled the row {max(sampled.ids)}, which is no token")
         stop = sampled.ids.index(self._end) + 1 if self._end in sampled.ids else limit
         return Sampled(sampled.ids[:stop], sampled.logprobs[:stop])
 
@@ -236,7 +241,7 @@ def _policy_logprobs(policy: Policy, prompt: Sequence[int], ids: Sequence[int]) 
     from agentgym_py.policy.logprobs import agent_logits, pad_samples
 
     model = policy.model
-    if max(ids) >= model.config.get_text_config().vocab_size:
+    if max(ids) >= policy.vocab_size:
         return (unknown := [-torch.inf] * len(ids)), unknown
     sample = Sample([*prompt, *ids], [0] * len(prompt) + [1] * len(ids))
     was_training = model.training

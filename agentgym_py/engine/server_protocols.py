@@ -28,6 +28,17 @@ class Sampled(NamedTuple):
     logprobs: list[float]
 
 
+class Bounds(NamedTuple):
+    """What a reply may hold."""
+
+    limit: int
+    """Largest number of tokens."""
+    ends: tuple[int, ...]
+    """Tokens that end it."""
+    padding: range = range(0)
+    """Rows of the head that are no tokens, and must not be sampled."""
+
+
 class ServerProtocol(Protocol):
     """The protocol of one kind of server."""
 
@@ -38,8 +49,8 @@ class ServerProtocol(Protocol):
     truncates: bool
     """Whether they also include `top_k` and `top_p`."""
 
-    def body(self, prompt: Sequence[int], params: SamplingParams, limit: int, end: int, seed: int) -> dict[str, Any]:
-        """Make a request for one reply of at most `limit` tokens, which ends with the token `end`."""
+    def body(self, prompt: Sequence[int], params: SamplingParams, bounds: Bounds, seed: int) -> dict[str, Any]:
+        """Make a request for one reply within its bounds."""
         ...
 
     def read(self, prompt: Sequence[int], data: Any) -> Sampled | None:
@@ -71,14 +82,15 @@ class VLLM:
     needs = "start vLLM with --logprobs-mode processed_logprobs"
     truncates = True
 
-    def body(self, prompt: Sequence[int], params: SamplingParams, limit: int, end: int, seed: int) -> dict[str, Any]:
-        """See `ServerProtocol`. Other ends of sequence than `end` are ordinary tokens, as for `HFEngine`."""
-        return {
-            "prompt": list(prompt), "max_tokens": limit, "temperature": params.temperature, "top_p": params.top_p,
-            "top_k": params.top_k, "min_p": 0.0, "repetition_penalty": 1.0, "presence_penalty": 0.0,
-            "frequency_penalty": 0.0, "stop_token_ids": [end], "ignore_eos": True, "seed": seed, "logprobs": 0,
-            "return_token_ids": True,
+    def body(self, prompt: Sequence[int], params: SamplingParams, bounds: Bounds, seed: int) -> dict[str, Any]:
+        """See `ServerProtocol`. Other ends of sequence are ordinary tokens, as for `HFEngine`."""
+        body = {
+            "prompt": list(prompt), "max_tokens": bounds.limit, "temperature": params.temperature,
+            "top_p": params.top_p, "top_k": params.top_k, "min_p": 0.0, "repetition_penalty": 1.0,
+            "presence_penalty": 0.0, "frequency_penalty": 0.0, "stop_token_ids": list(bounds.ends), "ignore_eos": True,
+            "seed": seed, "logprobs": 0, "return_token_ids": True,
         }  # fmt: skip
+        return body | _logit_bias(bounds)
 
     def read(self, prompt: Sequence[int], data: Any) -> Sampled | None:
         """See `ServerProtocol`."""
@@ -117,13 +129,13 @@ class SGLang:
     needs = "start SGLang without SGLANG_RETURN_ORIGINAL_LOGPROB"
     truncates = False
 
-    def body(self, prompt: Sequence[int], params: SamplingParams, limit: int, end: int, seed: int) -> dict[str, Any]:
-        """See `ServerProtocol`. `ignore_eos` is not sent, because the server would then ignore `end` too."""
+    def body(self, prompt: Sequence[int], params: SamplingParams, bounds: Bounds, seed: int) -> dict[str, Any]:
+        """See `ServerProtocol`. `ignore_eos` is not sent, because the server would then ignore `bounds.ends` too."""
         sampling = {
-            "max_new_tokens": limit, "temperature": params.temperature, "top_p": params.top_p,
+            "max_new_tokens": bounds.limit, "temperature": params.temperature, "top_p": params.top_p,
             "top_k": params.top_k or -1, "min_p": 0.0, "repetition_penalty": 1.0, "presence_penalty": 0.0,
-            "frequency_penalty": 0.0, "stop_token_ids": [end], "sampling_seed": seed,
-        }  # fmt: skip
+            "frequency_penalty": 0.0, "stop_token_ids": list(bounds.ends), "sampling_seed": seed,
+        } | _logit_bias(bounds)  # fmt: skip
         return {"input_ids": list(prompt), "sampling_params": sampling, "return_logprob": True}
 
     def read(self, prompt: Sequence[int], data: Any) -> Sampled | None:
@@ -153,15 +165,14 @@ class LlamaCpp:
     needs = ""
     truncates = True
 
-    def body(self, prompt: Sequence[int], params: SamplingParams, limit: int, end: int, seed: int) -> dict[str, Any]:
+    def body(self, prompt: Sequence[int], params: SamplingParams, bounds: Bounds, seed: int) -> dict[str, Any]:
         """See `ServerProtocol`. A reply ends with any end of sequence that the model file names."""
-        del end
         plain = params.greedy or (params.temperature == 1 and params.top_p == 1 and not params.top_k)
         return {
-            "prompt": list(prompt), "n_predict": limit, "temperature": params.temperature, "top_p": params.top_p,
+            "prompt": list(prompt), "n_predict": bounds.limit, "temperature": params.temperature, "top_p": params.top_p,
             "top_k": params.top_k, "samplers": ["temperature", "top_k", "top_p"], "seed": seed, "return_tokens": True,
             "n_probs": 1, "post_sampling_probs": not plain,
-        }  # fmt: skip
+        } | ({"logit_bias": [[row, False] for row in bounds.padding]} if bounds.padding else {})  # fmt: skip
 
     def read(self, prompt: Sequence[int], data: Any) -> Sampled | None:
         """See `ServerProtocol`."""
@@ -196,6 +207,11 @@ def _at(data: Any, *path: str | int) -> Any:
         except (KeyError, IndexError, TypeError):
             return None
     return data
+
+
+def _logit_bias(bounds: Bounds) -> dict[str, Any]:
+    """Return the option that keeps padding rows from being sampled: the least bias that servers take."""
+    return {"logit_bias": {str(row): -100.0 for row in bounds.padding}} if bounds.padding else {}
 
 
 def _sampled(ids: Any, logprobs: Any) -> Sampled | None:

@@ -15,6 +15,7 @@ from itertools import pairwise
 from typing import Any, Literal
 
 from agentgym_py.errors import TemplateError
+from agentgym_py.policy.vocabulary import count_ids
 
 Fallback = Literal["chatml", "plain"]
 
@@ -60,6 +61,8 @@ class ChatFormat:
         if fallback is not None and fallback not in _FALLBACKS:
             raise TemplateError(f"no fallback chat format {fallback!r}: there are {', '.join(_FALLBACKS)}")
         self.tokenizer = tokenizer
+        self.vocab_size = count_ids(tokenizer)
+        """Number of ids up to the last token."""
         self.format = "template"
         """`template`, or the name of the fallback in use."""
         self._special_ids = {token.content: id_ for id_, token in tokenizer.added_tokens_decoder.items()}

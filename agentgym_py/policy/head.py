@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from agentgym_py.errors import PolicyError
+from agentgym_py.policy.vocabulary import vocab_size_of
 
 
 class Head:
@@ -20,6 +21,7 @@ class Head:
     def __init__(self, model: Any) -> None:
         config = model.config.get_text_config()
         self._model, self._module = type(model).__name__, model.get_output_embeddings()
+        self._vocab_size = vocab_size_of(model)
         self._factor = float(getattr(config, "logit_scale", None) or 1)
         self._factor /= float(getattr(config, "logits_scaling", None) or 1)
         self._cap = getattr(config, "final_logit_softcapping", None)
@@ -30,7 +32,7 @@ class Head:
         """Compute logits in the precision that was in force when the head was made."""
         device, dtype, enabled = self._autocast
         with torch.autocast(device, dtype, enabled=enabled):
-            logits: Tensor = self._module(hidden_nH)
+            logits: Tensor = self._module(hidden_nH)[..., : self._vocab_size]
             if self._factor != 1:
                 logits = logits * self._factor
             return torch.tanh(logits / self._cap) * self._cap if self._cap else logits

@@ -15,6 +15,7 @@ from torch.utils.checkpoint import checkpoint
 
 from agentgym_py.policy.head import head_of
 from agentgym_py.policy.tokens import IGNORED, Sample
+from agentgym_py.policy.vocabulary import token_logits
 
 _LOGITS = 1 << 26
 """Logits in one piece (256 MiB in float32) of a model with up to 65,536 words; with more, a piece has `_TOKENS`."""
@@ -78,8 +79,8 @@ def _logprobs(logits: Tensor, targets: Tensor) -> Tensor:
 def agent_logits(model: Any, input_ids: Tensor, labels: Tensor) -> AgentLogits:
     """Run `model` on rows padded at their right end, (B, S); `labels` are `IGNORED` except at the agent's tokens.
 
-    The head is applied to the agent's tokens only, often a fifth of all. No attention mask is passed, because a causal
-    model's row attends to nothing on its right.
+    The head is applied to the agent's tokens only, often a fifth of all; the rows that only pad it are left out,
+    as in sampling. No attention mask is passed, because a causal model's row attends to nothing on its right.
     """
     mask = labels[:, 1:] != IGNORED  # (B, S - 1): the state at t predicts the token at t + 1
     targets_N = labels[:, 1:][mask]
@@ -95,7 +96,7 @@ def agent_logits(model: Any, input_ids: Tensor, labels: Tensor) -> AgentLogits:
 
     hook = module.register_forward_pre_hook(select_agent_states)
     try:
-        logits = model(input_ids=input_ids, use_cache=False).logits[0]
+        logits = token_logits(inner, model(input_ids=input_ids, use_cache=False).logits[0])
     finally:
         hook.remove()
     if head is None:

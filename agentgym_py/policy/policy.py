@@ -35,6 +35,7 @@ from agentgym_py.policy.loading import (
 )
 from agentgym_py.policy.quiet import ignore_checkpointing_warnings, without_progress_bars
 from agentgym_py.policy.saving import AdapterBase, save_adapters, save_checkpoint
+from agentgym_py.policy.vocabulary import limit_vocabulary, vocab_size_of
 
 _DEFAULT_LENGTH = 4096
 Overflow = Literal["error", "drop_oldest", "summarise"]
@@ -48,6 +49,7 @@ class Policy:
     def __init__(
         self, model: Any, tokenizer: Any, name: str, *, chat_format: Fallback | None = None, context: Overflow = "error"
     ) -> None:
+        limit_vocabulary(model, tokenizer, name)
         self.model = model
         self.tokenizer = tokenizer
         self.name = name
@@ -116,6 +118,13 @@ class Policy:
     def max_length(self) -> int:
         """The longest context, in tokens, that the model supports."""
         return _context_length(self.model.config)
+
+    @property
+    def vocab_size(self) -> int:
+        """Number of rows of the head that a reply is sampled from: the tokens, without the rows that only pad it."""
+        size = vocab_size_of(self.model)
+        assert size is not None
+        return size
 
     def decode(self, ids: Sequence[int]) -> str:
         """Text of a reply, without special tokens."""
@@ -265,6 +274,7 @@ def _rebuild(
         with ignore_checkpointing_warnings():
             model = get_peft_model(model, adapters)
     model.load_state_dict(weights)
+    limit_vocabulary(model, tokenizer, name)
     policy = object.__new__(Policy)
     policy.model, policy.tokenizer, policy.name, policy.chat = model.to(device).eval(), tokenizer, name, chat
     policy.context, policy._stored = context, None

@@ -85,7 +85,10 @@ def encode_turns(rules: str, steps: Iterable[Step], chat: ChatFormat) -> Iterato
     """Yield the turns of an episode; concatenated, they are the tokens of `encode_steps`."""
     for number, step in enumerate(steps):
         if step.tokens is not None:
-            mask = [bit * step.trained for bit in step.tokens.mask]
+            mask = [
+                bit * step.trained * (token < chat.vocab_size)  # an id behind the last token is never sampled
+                for token, bit in zip(step.tokens.ids, step.tokens.mask, strict=True)
+            ]
             yield Turn(list(step.tokens.context), list(step.tokens.ids), mask, step.tokens.starts_sequence)
             continue
         context = chat.turn(step.observation) if number else chat.opening(opening_text(rules, step.observation))
@@ -93,16 +96,17 @@ def encode_turns(rules: str, steps: Iterable[Step], chat: ChatFormat) -> Iterato
         yield Turn(context, reply, [int(step.trained)] * len(reply))
 
 
-def from_other_tokenizer(trajectory: Trajectory, chat: ChatFormat) -> bool:
+def from_other_tokenizer(trajectory: Trajectory, chat: ChatFormat, rows: int = 0) -> bool:
     """Return whether another tokenizer wrote the recorded tokens: ids outside this vocabulary, or of another text.
 
-    White space is not compared, because tokenizers change it between versions.
+    A model with more `rows` than tokens may have sampled an id behind the last token. White space is not compared,
+    because tokenizers change it between versions.
     """
     tokenizer = chat.tokenizer
     for step in trajectory.steps:
         if step.tokens is None:
             continue
-        if max((*step.tokens.context, *step.tokens.ids), default=0) >= len(tokenizer):
+        if max((*step.tokens.context, *step.tokens.ids), default=0) >= max(chat.vocab_size, rows):
             return True
         text = tokenizer.decode(list(step.tokens.ids), skip_special_tokens=True)
         if "".join(text.split()) != "".join(step.reply.split()):

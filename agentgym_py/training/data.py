@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from agentgym_py.errors import NothingToTrainOnError
 from agentgym_py.policy.tokens import Sample, encode, from_other_tokenizer
+from agentgym_py.policy.vocabulary import embedding_rows
 from agentgym_py.rng import Rng
 from agentgym_py.training.settings import OfflineSettings, PairSettings
 from agentgym_py.trajectory import Trajectory, preferences
@@ -58,11 +59,12 @@ def prepare(
     `threshold`, without a reply to learn, and longer than `max_length` or the policy's context.
     """
     data, longest = TrainingData([], [], Counter()), min(max_length, policy.max_length)
+    rows = embedding_rows(policy.model)
     for trajectory in trajectories:
         sample = encode(trajectory, policy.chat)
         if not trajectory.is_evidence:
             data.dropped["ended by an infrastructure error"] += 1
-        elif from_other_tokenizer(trajectory, policy.chat):
+        elif from_other_tokenizer(trajectory, policy.chat, rows):
             data.dropped[OTHER_TOKENIZER] += 1
         elif trajectory.reward < threshold:
             data.dropped[f"below the trainer's threshold {threshold:g}"] += 1
