@@ -20,11 +20,11 @@ class Generation:
     """One reply as it was sampled."""
 
     ids: tuple[int, ...]
-    """Token ids of the reply; a sampled end-of-turn token is the last of them."""
+    """Token ids of the reply; a sampled end is the last of them (see `Policy.ends`)."""
     logprobs: tuple[float, ...]
     """Log-probability of each token under the distribution it was drawn from (greedy: temperature 1)."""
     finish_reason: Literal["stop", "length"]
-    """`stop`: the reply ended its turn itself; `length`: it was cut."""
+    """`stop`: the reply ended by itself; `length`: it was cut."""
     error: str | None = None
     """An infrastructure failure instead of a reply."""
 

@@ -124,6 +124,7 @@ class HFEngine:
         self._forward = forward_of(policy.model)
         self._weights = weight_sums(policy.model.parameters())
         self._digest: str | None = None
+        self._ends = policy.ends
         self._device = next(self._model.parameters()).device
         self._band = CausalBand(self._model.dtype, self._device)
         self._cache = SlotCache(self.slots)
@@ -296,7 +297,7 @@ class HFBatch:
             return [(reply.key, self._generation(reply)) for reply in self._decode()]
 
     def _generation(self, reply: _Reply) -> Generation:
-        stopped = reply.ids[-1] == self._engine.policy.chat.end_of_turn
+        stopped = reply.ids[-1] in self._engine._ends
         return Generation(tuple(reply.ids), tuple(reply.logprobs), "stop" if stopped else "length")
 
     def _requeue_live(self) -> None:
@@ -362,13 +363,13 @@ class HFBatch:
 
     def _record(self, replies: Sequence[_Reply], tokens: Sequence[int], logprobs: Sequence[float]) -> list[_Reply]:
         """Add a token to each reply; return the replies that it ended."""
-        end, ended = self._engine.policy.chat.end_of_turn, list[_Reply]()
+        ends, ended = self._engine._ends, list[_Reply]()
         for slot, (reply, token, logprob) in enumerate(zip(replies, tokens, logprobs, strict=True)):
             if reply.ended:
                 continue
             reply.ids.append(token)
             reply.logprobs.append(logprob)
-            if token == end or len(reply.ids) == reply.limit:
+            if token in ends or len(reply.ids) == reply.limit:
                 reply.ended = True
                 ended.append(reply)
                 self._engine._book.contents[slot] = reply.text[:-1]  # the last token was never computed

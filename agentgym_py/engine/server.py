@@ -115,7 +115,7 @@ class ServerEngine:
         """Why the server cannot load other weights; an empty string if it can."""
         if self.load_obstacle and old_digest not in ("", digest):
             raise PolicyError(f"{self._server.where} still has old weights: {self.load_obstacle}")
-        self._end, self._room, self._policy = policy.chat.end_of_turn, policy.max_length, weakref.ref(policy)
+        self._ends, self._room, self._policy = policy.ends, policy.max_length, weakref.ref(policy)
         self._padding = range(policy.vocab_size, embedding_rows(policy.model))
         try:
             run_in_loop(self._compare(policy))
@@ -201,13 +201,13 @@ class ServerEngine:
                 await self._verify_again()
         except RequestFailedError as error:
             return Generation((), (), "length", str(error))
-        return Generation(tuple(ids), tuple(logprobs), "stop" if ids[-1] == self._end else "length")
+        return Generation(tuple(ids), tuple(logprobs), "stop" if ids[-1] in self._ends else "length")
 
     async def _sample(self, prompt: Sequence[int], params: SamplingParams, seed: int) -> Sampled:
         limit = min(params.max_new_tokens, self._room - len(prompt))
         if not len(prompt) or limit < 1:
             raise ConfigError(f"a prompt of {len(prompt)} tokens, for a policy of {self._room}")
-        bounds = Bounds(limit, (self._end,), self._padding)
+        bounds = Bounds(limit, tuple(sorted(self._ends)), self._padding)
         body = self._protocol.body(prompt, params, bounds, seed % (1 << 31)) | self._more
         read = partial(self._protocol.read, prompt)
         try:
@@ -218,7 +218,7 @@ class ServerEngine:
             ) from None
         if max(sampled.ids) in self._padding:
             raise RequestFailedError(f"the server sampled the row {max(sampled.ids)}, which is no token")
-        stop = sampled.ids.index(self._end) + 1 if self._end in sampled.ids else limit
+        stop = next((i for i, token in enumerate(sampled.ids, 1) if token in self._ends), limit)
         return Sampled(sampled.ids[:stop], sampled.logprobs[:stop])
 
     def _require(self, params: SamplingParams) -> None:

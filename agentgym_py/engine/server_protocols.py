@@ -83,7 +83,7 @@ class VLLM:
     truncates = True
 
     def body(self, prompt: Sequence[int], params: SamplingParams, bounds: Bounds, seed: int) -> dict[str, Any]:
-        """See `ServerProtocol`. Other ends of sequence are ordinary tokens, as for `HFEngine`."""
+        """See `ServerProtocol`. A reply ends with the tokens that end it in `HFEngine`."""
         body = {
             "prompt": list(prompt), "max_tokens": bounds.limit, "temperature": params.temperature,
             "top_p": params.top_p, "top_k": params.top_k, "min_p": 0.0, "repetition_penalty": 1.0,

@@ -18,6 +18,8 @@ _INPUT = re.compile(r"^[ \t]*action[ \t]+input[ \t]*:", re.IGNORECASE | re.MULTI
 _INPUT_INLINE = re.compile(r"(?<![\w\[(\"'])A(?:ction[ \t]+Input|CTION[ \t]+INPUT)[ \t]*:")
 _THOUGHT = re.compile(r"\A\s*thought[ \t]*:", re.IGNORECASE)
 _OBSERVATION = re.compile(r"^[ \t]*observation[ \t]*:", re.IGNORECASE | re.MULTILINE)
+_THINK_OPEN = re.compile(r"(?:\A\s*|(?<=\n)[ \t]*)(?:<think>|\[THINK\])")
+_THINK_CLOSE = re.compile(r"</think>|\[/THINK\]")
 _TAG = re.compile(r"<tool_call>\s*(?=\{)")
 _FENCED = re.compile(r"\A```(?:json)?\s*(\{.*\})\s*```\Z", re.DOTALL)
 _ONE_LINE = re.compile(r"\s*(\w+)\s*(?:\(\s*(?:(\{.*\})\s*)?\)|(\{.*\}))\s*", re.DOTALL)
@@ -92,15 +94,16 @@ class Reply:
 def parse_reply(text: str) -> Reply:
     """Parse a reply; never raises.
 
-    A tool call wins over ReAct text, and ReAct text over the bare action. Of several actions the last one before an
-    invented `Observation:` counts. An action is one line; an `Action Input:` may be several. Labels at the start of a
-    line win over those within one. A bare action may have its `Action Input:` on the next line (a two-line tool call).
-    JSON is strict: no NaN, no number beyond a float, no nesting deeper than 100. If an input should be a JSON object
-    and is not, `Reply.error` says why; `TextEnv.step` treats it as a bad action.
+    What stands before the last `</think>` (or `[/THINK]`) is thought, with or without an opening tag, and so is what
+    follows a tag that is opened and not closed. In the rest a tool call wins over ReAct text, and ReAct text over the
+    bare action. Of several actions the last one before an invented `Observation:` counts. An action is one line; an
+    `Action Input:` may be several. Labels at the start of a line win over those within one. A bare action may have its
+    `Action Input:` on the next line (a two-line tool call). JSON is strict: no NaN, no number beyond a float, no
+    nesting deeper than 100. If an input should be a JSON object and is not, `Reply.error` says why; `TextEnv.step`
+    treats it as a bad action.
     """
-    if ":" not in text and "{" not in text:  # no label, no call: most replies of experts and samplers
-        return Reply(text.strip())
-    return _tool_call(text) or _react(text) or _bare(text)
+    thought, text = _split_thought(text)
+    return _with_thought(_parse(text), thought)
 
 
 def parse_tool_call(text: str) -> Reply:
@@ -110,9 +113,38 @@ def parse_tool_call(text: str) -> Reply:
     may be bold, a name and an input in backticks, and `Action Input:` may be missing before a line that begins with
     `{`. Without labels a call may be a JSON list of one, or follow other words.
     """
+    thought, text = _split_thought(text)
+    return _with_thought(_parse_tool_call(text), thought)
+
+
+def _split_thought(text: str) -> tuple[str, str]:
+    """Split a reply of a thinking model into its thought and the rest."""
+    if "think>" not in text and "THINK]" not in text:
+        return "", text
+    thoughts = list[str]()
+    if closed := deque(_THINK_CLOSE.finditer(text), maxlen=1):
+        before, text = text[: closed[0].start()], text[closed[0].end() :]
+        thoughts.append(_THINK_OPEN.sub("", before, count=1).strip())
+    if opened := _THINK_OPEN.search(text):
+        thoughts.append(text[opened.end() :].strip())
+        text = text[: opened.start()]
+    return "\n".join(filter(None, thoughts)), text
+
+
+def _with_thought(reply: Reply, thought: str) -> Reply:
+    return replace(reply, thought=f"{thought}\n{reply.thought}".strip()) if thought else reply
+
+
+def _parse(text: str) -> Reply:
+    if ":" not in text and "{" not in text:  # no label, no call: most replies of experts and samplers
+        return Reply(text.strip())
+    return _tool_call(text) or _react(text) or _bare(text)
+
+
+def _parse_tool_call(text: str) -> Reply:
     if call := _ONE_LINE.fullmatch(text):
-        return parse_reply(format_reply(call[1], "", call[2] or call[3] or "{}"))
-    reply = parse_reply(_UNLABELLED.sub(r"\1\nAction Input: ", _BOLD.sub(r"\1:", text)))
+        return _parse(format_reply(call[1], "", call[2] or call[3] or "{}"))
+    reply = _parse(_UNLABELLED.sub(r"\1\nAction Input: ", _BOLD.sub(r"\1:", text)))
     if reply.form == "tool_call":
         return replace(reply, calls=_count_calls(text))
     if quoted := _BACKTICKS.fullmatch(reply.action):
@@ -124,7 +156,7 @@ def parse_tool_call(text: str) -> Reply:
         return at_end
     call = _ONE_LINE.fullmatch(reply.action)
     if call:
-        return parse_reply(format_reply(call[1], reply.thought, call[2] or call[3] or "{}"))
+        return _parse(format_reply(call[1], reply.thought, call[2] or call[3] or "{}"))
     start = _CALL_START.match(reply.action)
     if start or reply.action.startswith("{"):  # a call whose JSON is broken
         raw = reply.action[start.end() :] if start else reply.action

@@ -126,6 +126,13 @@ class Policy:
         assert size is not None
         return size
 
+    @property
+    def ends(self) -> frozenset[int]:
+        """The tokens that end a reply: the end of turn, the tokenizer's end of sequence, the generation config's."""
+        named = getattr(getattr(self.model, "generation_config", None), "eos_token_id", None)
+        named = named if isinstance(named, list) else [named]
+        return frozenset({self.chat.end_of_turn, self.tokenizer.eos_token_id, *named} - {None})
+
     def decode(self, ids: Sequence[int]) -> str:
         """Text of a reply, without special tokens."""
         return str(self.tokenizer.decode(list(ids), skip_special_tokens=True))
@@ -183,7 +190,8 @@ class Policy:
         """Send weights and settings to another process; the hooks that libraries put on a model cannot be pickled."""
         model = dequantized_copy(self.model) if is_quantized(self.model) else self.model
         adapters = model.peft_config["default"] if has_adapters(model) else None
-        place = (model.config, str(model.dtype).removeprefix("torch."), str(model.device))
+        config, ends = model.config, getattr(model, "generation_config", None)
+        place = (config, ends, str(model.dtype).removeprefix("torch."), str(model.device))
         return _rebuild, (*place, adapters, model.state_dict(), self.tokenizer, self.name, self.chat, self.context)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Policy:
@@ -261,8 +269,8 @@ def _run_once(model: Any, failed: str) -> None:
 
 
 def _rebuild(
-    config: Any, dtype: str, device: str, adapters: Any, weights: Any, tokenizer: Any, name: str, chat: ChatFormat,
-    context: Overflow,
+    config: Any, generation_config: Any, dtype: str, device: str, adapters: Any, weights: Any, tokenizer: Any,
+    name: str, chat: ChatFormat, context: Overflow,
 ) -> Policy:  # fmt: skip
     """Rebuild the policy that `Policy.__reduce__` took apart."""
     import torch
@@ -270,6 +278,7 @@ def _rebuild(
     from transformers import AutoModelForCausalLM
 
     model = AutoModelForCausalLM.from_config(config, dtype=getattr(torch, dtype))
+    model.generation_config = generation_config
     if adapters is not None:
         with ignore_checkpointing_warnings():
             model = get_peft_model(model, adapters)

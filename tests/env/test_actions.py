@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 
 import pytest
 from hypothesis import example, given, settings
@@ -32,6 +33,34 @@ def test_the_parser_is_total(text: str) -> None:
     assert reply.form != "react" or "\n" not in reply.action
     if reply.arguments is not None:
         assert json.loads(reply.action_input or "") == reply.arguments
+
+
+@given(
+    anything | pieces,
+    anything | pieces,
+    st.sampled_from([("<think>", "</think>"), ("[THINK]", "[/THINK]"), ("", "</think>")]),
+)
+@settings(max_examples=300)
+@example("I could look around.", "\n\ngo south", ("<think>", "</think>"))
+@example("Action: go north\nObservation: a wall", "Action: go south", ("", "</think>"))
+@example('<tool_call>{"name": "a"}</tool_call>', '<tool_call>{"name": "b"}</tool_call>', ("[THINK]", "[/THINK]"))
+@example("Action: look?", "Thought: fine\nAction: go south", ("<think>", "</think>"))
+def test_what_is_thought_is_no_action(thought: str, rest: str, tags: tuple[str, str]) -> None:
+    """Labels, observations and calls count only behind the last closing tag, with or without an opening one."""
+    for parse in (parse_reply, parse_tool_call):
+        reply, alone = parse(f"{tags[0]}{thought}{tags[1]}{rest}"), parse(rest)
+        assert replace(reply, thought="") == replace(alone, thought="")
+        assert thought.strip() in reply.thought and alone.thought in reply.thought
+
+
+@given(anything | pieces, st.sampled_from(["<think>", "\n [THINK]", "Well.</think>\n<think>"]))
+def test_a_thought_without_an_end_holds_no_action(thought: str, tag: str) -> None:
+    """The reply was cut within its thought: there is no action, and it is not guessed."""
+    for parse in (parse_reply, parse_tool_call):
+        reply = parse(tag + thought)
+        assert (reply.action, reply.action_input, reply.calls) == ("", None, 1)
+        assert thought.strip() in reply.thought
+    assert parse_reply("Action: say <think>").action == "say <think>"
 
 
 @given(line, line, st.none() | line)
