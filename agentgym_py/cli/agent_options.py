@@ -47,6 +47,9 @@ class ModelOptions:
     context: Literal["error", "drop_oldest", "summarise"] = "error"
     """What happens to an episode that outgrows the model's context: it is given up (`error`), or continues without its
     earliest turns (`drop_oldest`), or with a summary of them that the model writes (`summarise`)."""
+    max_context: int | None = None
+    """Largest number of tokens of an episode; by default the model's context. The memory of playing and training grows
+    with it."""
     device: Basic[str | None] = None
     """Device, for example `cpu` or `cuda:1`; by default the GPU if there is one."""
     threads: Basic[int | None] = None
@@ -68,7 +71,7 @@ class ModelOptions:
 
         return Policy.load(
             folder or self.model, seed=seed, dtype=self.dtype, device=self.device, chat_format=self.chat_format,
-            quantize=self.quantize, context=self.context,
+            quantize=self.quantize, context=self.context, max_context=self.max_context,
         )  # fmt: skip
 
 

@@ -6,7 +6,6 @@ two processes decode almost twice as fast. And a process can be killed when an e
 
 from __future__ import annotations
 
-import gc
 import multiprocessing
 import signal
 import sys
@@ -24,6 +23,7 @@ from agentgym_py.collection.job import Job
 from agentgym_py.collection.play_config import PlayConfig
 from agentgym_py.collection.watchdog import MAX_LANES, Watchdog, read_beats
 from agentgym_py.errors import ConfigError
+from agentgym_py.policy.memory import release_memory
 from agentgym_py.trajectory import Trajectory
 
 
@@ -165,7 +165,7 @@ def _work(pipe: Connection, beats: MutableSequence[float], threads: int) -> None
     with suppress(EOFError, ConnectionError):
         while True:
             agent, config, share = pipe.recv()
-            gc.collect()  # the last model and engine, which hold each other
+            release_memory()  # of the last model and engine
             if torch := sys.modules.get("torch"):  # it came with the agent
                 torch.set_num_threads(threads)
             for message in run_share(agent, config, share, Watchdog(config.step_timeout, beats)):

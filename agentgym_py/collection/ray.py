@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import logging
 import os
 import socket
@@ -17,6 +16,7 @@ from agentgym_py.collection.job import Job
 from agentgym_py.collection.play_config import PlayConfig
 from agentgym_py.collection.processes import Workers, stream_near
 from agentgym_py.errors import ConfigError
+from agentgym_py.policy.memory import release_memory
 from agentgym_py.registry import install_advice
 from agentgym_py.trajectory import Trajectory
 
@@ -37,7 +37,7 @@ class Player:
 
     def play(self, local: tuple[Agent, PlayConfig], share: Share) -> Iterator[Message]:
         """Play a share and yield what to report."""
-        gc.collect()  # the last model and engine, which hold each other
+        release_memory()  # of the last model and engine
         try:
             for at, trajectory in stream_near(*local, [job for _, job in share], self._beside):
                 yield share[at][0], trajectory

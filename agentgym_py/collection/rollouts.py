@@ -94,6 +94,13 @@ class Rollouts:
         self.version += 1
         self.engine.sync(self.policy, self.version)
 
+    def release_cache(self) -> None:
+        """Drop the engine's cached keys and values; call it when an iteration's episodes are over, before training."""
+        from agentgym_py.engine.base import CachingEngine
+
+        if isinstance(self.engine, CachingEngine):
+            self.engine.release()
+
     def groups(self, tasks: int, size: int) -> list[list[Trajectory]]:
         """Play `size` episodes of each of the next `tasks` tasks; all episodes of a task start in the same state.
 

@@ -70,6 +70,15 @@ class BatchEngine(Protocol):
 
 
 @runtime_checkable
+class CachingEngine(Protocol):
+    """An `Engine` that keeps keys and values between replies."""
+
+    def release(self) -> None:
+        """Drop them."""
+        ...
+
+
+@runtime_checkable
 class RemoteEngine(Protocol):
     """An `Engine` on a server, which answers each prompt by itself."""
 

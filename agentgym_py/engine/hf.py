@@ -9,6 +9,7 @@ prompt waits and half of the rows have ended, the other rows are compacted.
 from __future__ import annotations
 
 import math
+import weakref
 from collections import deque
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
@@ -127,9 +128,12 @@ class HFEngine:
         self._ends = policy.ends
         self._device = next(self._model.parameters()).device
         self._band = CausalBand(self._model.dtype, self._device)
-        self._cache = SlotCache(self.slots)
-        self._book = SlotBook(self.slots)
-        self._owner: HFBatch | None = None
+        self._owner: weakref.ref[HFBatch] | None = None  # weak: a cycle would keep the weights until a collection
+        self.release()
+
+    def release(self) -> None:
+        """Drop the cached keys and values, so that a training has their memory."""
+        self._cache, self._book, self._owner = SlotCache(self.slots), SlotBook(self.slots), None
 
     @property
     def digest(self) -> str:
@@ -290,9 +294,9 @@ class HFBatch:
         elif engine._book is not self._book:
             raise PolicyError("the engine was synced or interrupted while replies were in progress")
         with engine._inference_mode():
-            if engine._owner is not self:
+            if engine._owner is None or engine._owner() is not self:
                 self._requeue_live()
-                engine._owner = self
+                engine._owner = weakref.ref(self)
             self._fill_places()
             return [(reply.key, self._generation(reply)) for reply in self._decode()]
 

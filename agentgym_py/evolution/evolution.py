@@ -31,6 +31,7 @@ from agentgym_py.evaluation.evaluate import summary_dict
 from agentgym_py.evolution.config import EvolveConfig, require_cloner, require_compatible, require_reachable
 from agentgym_py.evolution.run_folder import RunFolder
 from agentgym_py.evolution.task_sampling import round_jobs, tasks_per_env
+from agentgym_py.policy.memory import release_memory
 from agentgym_py.rewards.reward_model import require_reward_model
 from agentgym_py.rng import seed_of
 from agentgym_py.training import OnPolicyTrainer, Trainer, TrainReport
@@ -145,6 +146,7 @@ class Evolution:
         if distributed.on_rank_zero(self.folder.is_trained, number):
             remove_states(self.folder.round(number) / "training" / "states")  # of a run killed just before
             return self._load_agent(number), self.folder.training(number)["report"]
+        release_memory()
         with keep_states_until_exit():
             policy, result = train()
             report, digest = asdict(result) if result else None, distributed.require_same("weights", policy.digest())
@@ -176,6 +178,7 @@ class Evolution:
         return self._collect(0, "expert", expert, jobs, f"{self.config.expert} expert") if jobs else []
 
     def _explore(self, number: int) -> list[Trajectory]:
+        release_memory()
         policy = self._load_agent(number - 1)
         jobs = self._train_jobs(number, self.config.attempts)
         agent = partial(self._agent, number - 1, policy, self.config.temperature)
@@ -335,6 +338,7 @@ class Evolution:
 
     def _evaluate(self, number: int, policy: Policy, split: str, tasks: int) -> dict[str, Any]:
         def play() -> list[Trajectory]:
+            release_memory()
             return evaluate(
                 self._agent(number, policy, 0.0), self.envs, split, range(tasks), play=self._play_config(split, number),
                 progress=self.reporter.phase(number, split, len(self.envs) * tasks),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -47,14 +47,18 @@ class Policy:
     """A model that acts: any causal language model that transformers loads, with its tokenizer."""
 
     def __init__(
-        self, model: Any, tokenizer: Any, name: str, *, chat_format: Fallback | None = None, context: Overflow = "error"
-    ) -> None:
+        self, model: Any, tokenizer: Any, name: str, *, chat_format: Fallback | None = None,
+        context: Overflow = "error", max_context: int | None = None,
+    ) -> None:  # fmt: skip
         limit_vocabulary(model, tokenizer, name)
         self.model = model
         self.tokenizer = tokenizer
         self.name = name
         self.context = context
         """What its agents do with an episode that outgrows the context."""
+        self.max_context = max_context
+        """Largest number of tokens to use of the model's context; None uses all."""
+        _require_context(max_context, _context_length(model.config))
         self.chat = ChatFormat(tokenizer, fallback=chat_format)
         self._stored: tuple[str, list[int]] | None = None
 
@@ -70,6 +74,7 @@ class Policy:
         quantize: Quantized | None = None,
         context: Overflow = "error",
         base: str | None = None,
+        max_context: int | None = None,
     ) -> Policy:
         """Load `tiny`, `tiny-random` (from `seed`), `smollm2`, a folder, or a model of the hub.
 
@@ -78,7 +83,8 @@ class Policy:
         `device` defaults to the GPU if there is one. `chat_format` is for a tokenizer whose own template is missing or
         unfit; `save` keeps it. `quantize` keeps the linear layers' weights in 8 or 4 bits (bitsandbytes): only adapters
         can then be trained, and `dtype` is the format that the layers compute in. `context` says what happens to an
-        episode that outgrows the context: see `Overflow`.
+        episode that outgrows the context: see `Overflow`. `max_context` limits the context to this number of tokens,
+        because the memory of playing and training grows with it.
         """
         name = os.fspath(name_or_path)
         if context not in get_args(Overflow):
@@ -101,7 +107,7 @@ class Policy:
                 raise PolicyError(f"the base {plain!r} has other weights than the adapters in {name!r} were trained on")
             model = attach_adapters(model, Path(name)).eval()
             tokenizer = _own_tokenizer(Path(name)) or tokenizer
-        policy = cls(model, tokenizer, name, chat_format=chat_format, context=context)
+        policy = cls(model, tokenizer, name, chat_format=chat_format, context=context, max_context=max_context)
         if plain != "tiny-random":
             policy._stored = (str(Path(plain).resolve()) if Path(plain).is_dir() else plain, sums)
         return policy
@@ -116,8 +122,8 @@ class Policy:
 
     @property
     def max_length(self) -> int:
-        """The longest context, in tokens, that the model supports."""
-        return _context_length(self.model.config)
+        """The longest context, in tokens: the model's, or `max_context`."""
+        return self.max_context or _context_length(self.model.config)
 
     @property
     def vocab_size(self) -> int:
@@ -192,7 +198,8 @@ class Policy:
         adapters = model.peft_config["default"] if has_adapters(model) else None
         config, ends = model.config, getattr(model, "generation_config", None)
         place = (config, ends, str(model.dtype).removeprefix("torch."), str(model.device))
-        return _rebuild, (*place, adapters, model.state_dict(), self.tokenizer, self.name, self.chat, self.context)
+        settings = {name: vars(self)[name] for name in ("tokenizer", "name", "chat", "context", "max_context")}
+        return _rebuild, (*place, adapters, model.state_dict(), settings)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Policy:
         """Copy the policy in this process, with adapters and hooks."""
@@ -250,6 +257,11 @@ def _format_of(model: Any) -> str:
     return ", ".join(sorted({str(parameter.dtype) for _, parameter in base_parameters(model)}))
 
 
+def _require_context(max_context: int | None, length: int) -> None:
+    if max_context is not None and not 1 <= max_context <= length:
+        raise ConfigError(f"max_context must be between 1 and the model's {length} tokens, got {max_context}")
+
+
 def _context_length(config: Any) -> int:
     return int(getattr(config.get_text_config(), "max_position_embeddings", None) or _DEFAULT_LENGTH)
 
@@ -269,22 +281,22 @@ def _run_once(model: Any, failed: str) -> None:
 
 
 def _rebuild(
-    config: Any, generation_config: Any, dtype: str, device: str, adapters: Any, weights: Any, tokenizer: Any,
-    name: str, chat: ChatFormat, context: Overflow,
+    config: Any, generation_config: Any, dtype: str, device: str, adapters: Any, weights: Any,
+    settings: Mapping[str, Any],
 ) -> Policy:  # fmt: skip
     """Rebuild the policy that `Policy.__reduce__` took apart."""
     import torch
-    from peft import get_peft_model
     from transformers import AutoModelForCausalLM
 
     model = AutoModelForCausalLM.from_config(config, dtype=getattr(torch, dtype))
     model.generation_config = generation_config
     if adapters is not None:
+        from peft import get_peft_model
+
         with ignore_checkpointing_warnings():
             model = get_peft_model(model, adapters)
     model.load_state_dict(weights)
-    limit_vocabulary(model, tokenizer, name)
+    limit_vocabulary(model, settings["tokenizer"], settings["name"])
     policy = object.__new__(Policy)
-    policy.model, policy.tokenizer, policy.name, policy.chat = model.to(device).eval(), tokenizer, name, chat
-    policy.context, policy._stored = context, None
+    vars(policy).update(settings, model=model.to(device).eval(), _stored=None)
     return policy

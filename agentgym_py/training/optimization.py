@@ -147,4 +147,5 @@ class Optimization:
         stop_recomputing(self.policy.model, self._hooks)
         for name in ("forward", "_original_forward", "_is_accelerate_prepared"):
             vars(self.policy.model).pop(name, None)  # bound to this model: a copy would use its weights
+        self.policy.model.zero_grad()
         self.policy.model.eval()

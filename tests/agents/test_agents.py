@@ -146,9 +146,7 @@ def test_a_model_gives_up_where_its_context_is_full(tiny_policy: Any) -> None:
 def played_in(policy: Policy, length: int, overflow: Any, engine: type[HFEngine] = HFEngine) -> list[Trajectory]:
     """Four episodes of up to eight turns with this much context."""
     small = copy.copy(policy)
-    small.model = copy.deepcopy(policy.model)
-    small.model.config.max_position_embeddings = length
-    small.context = overflow
+    small.max_context, small.context = length, overflow
     agent = ModelAgent(small, engine(small), SamplingParams(max_new_tokens=8))
     return Collector(agent, PlayConfig(seed=2)).collect_batch(
         jobs_for([EnvSpec("maze", {"max_steps": 8})], "train", range(4))

@@ -468,6 +468,22 @@ def test_quantizing_without_its_library_is_one_line(monkeypatch: pytest.MonkeyPa
         Policy.load("tiny", quantize=wrong)
 
 
+def test_the_context_can_be_limited(tiny_policy: Policy) -> None:
+    """`max_context` is the policy's length, in another process too; a larger one than the model's is an error."""
+    policy = Policy(tiny_policy.model, tiny_policy.tokenizer, "short", max_context=100, context="drop_oldest")
+    assert policy.max_length == 100 < tiny_policy.max_length
+    rebuild, arguments = policy.__reduce__()
+    again = rebuild(*arguments)
+    assert (again.max_length, again.context) == (100, "drop_oldest")
+    for wrong in (0, tiny_policy.max_length + 1):
+        with pytest.raises(
+            ConfigError, match=f"max_context must be between 1 and the model's 4096 tokens, got {wrong}"
+        ):
+            Policy(tiny_policy.model, tiny_policy.tokenizer, "short", max_context=wrong)
+    with pytest.raises(ConfigError, match="context must be one of error, drop_oldest, summarise, got 'drop'"):
+        Policy.load("tiny", context="drop")  # type: ignore[arg-type]
+
+
 def test_a_policy_shows_what_it_is(tiny_policy: Policy) -> None:
     """Its name, size, format and device."""
     shown = repr(tiny_policy)

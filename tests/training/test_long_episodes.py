@@ -35,9 +35,8 @@ LONGEST = 8
 def small(tiny_policy: Any) -> Policy:
     """A policy whose context holds about two thirds of an episode, and which then leaves out the earliest turns."""
     policy: Policy = copy.copy(tiny_policy)
-    policy.model = copy.deepcopy(tiny_policy.model)
     whole = Collector(model_agent(policy)).collect_batch(jobs_for([MAZE], "train", range(4)))
-    policy.model.config.max_position_embeddings = max(encode(t, policy.chat).longest for t in whole) * 2 // 3
+    policy.max_context = max(encode(t, policy.chat).longest for t in whole) * 2 // 3
     policy.context = "drop_oldest"
     return policy
 
@@ -119,7 +118,7 @@ def test_every_trainer_takes_them(
 ) -> None:
     """A training on long episodes, or one that plays them, counts each of them once and has a finite loss."""
     trainer, policy = registry.load("agentgym.trainers", name)(), fresh(small)
-    policy.context = small.context
+    policy.context, policy.max_context = small.context, small.max_context
     names = {field.name for field in fields(trainer)}
     few = {"tasks_per_iteration": 2, "group_size": 2, "minibatch_size": 2, "reward": "return", "critic_warmup": 0}
     trainer = replace(trainer, **{name: value for name, value in few.items() if name in names})

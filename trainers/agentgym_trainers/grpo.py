@@ -218,6 +218,7 @@ def run_grpo(
             records = [
                 record for group in groups for record in encode_group(settings, group, scale, policy, loop.dropped)
             ]
+            rollouts.release_cache()
             learner.annotate(records)  # log-probabilities of the reference model
             for minibatch in learner.minibatches(
                 records, weighting, epochs=settings.epochs, constant=settings.max_tokens

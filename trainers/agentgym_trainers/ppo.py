@@ -186,6 +186,7 @@ def run_ppo(
             episodes, records = encode_episodes(played, policy, loop.dropped, scored)
             if not records:
                 continue
+            rollouts.release_cache()
             learner.annotate(records)  # values, and log-probabilities of the reference model
             if extra:
                 extra.score(episodes, records, loop.dropped)

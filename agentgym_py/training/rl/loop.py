@@ -118,6 +118,7 @@ class Loop:
             StoppedEarly: the policy moved too far; see `Learner.check_kl`.
         """
         self.totals.history.append(row)
+        self.learner.optimization.backend.zero_grad()  # frees the gradients while episodes are played
         self.learner.check_collapse(row, records)
         tracking.log(row | {"learning_rate": self.learner.settings.learning_rate}, self.finished)
         self.learner.check_kl(records)
