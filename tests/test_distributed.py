@@ -29,7 +29,7 @@ from agentgym_py.evolution.run_folder import RunFolder
 from agentgym_py.policy.tokens import Sample
 from agentgym_py.training.fit import Fit
 from agentgym_py.training.settings import OfflineSettings
-from agentgym_py.training.trainer import require_several_processes
+from agentgym_py.training.trainer import info_of, require_several_processes
 from agentgym_py.trajectory import store
 
 COMMON = [
@@ -460,7 +460,7 @@ def test_what_several_processes_cannot_do_is_said(
 
 @pytest.mark.usefixtures("second_of_two")
 def test_a_trainer_that_does_not_share_its_work_is_refused() -> None:
-    """A stranger's, which knows nothing of other processes; ours all do."""
+    """A stranger's, which knows nothing of other processes, and trl's; those with our own loop all do."""
 
     class Alone:
         """Trains for itself."""
@@ -468,7 +468,7 @@ def test_a_trainer_that_does_not_share_its_work_is_refused() -> None:
     with pytest.raises(ConfigError, match="Alone trains in one process, and here are 2"):
         require_several_processes(cast("Any", Alone()))
     found = [registry.load("agentgym.trainers", name) for name in registry.names("agentgym.trainers")]
-    ours = [each for each in found if each.__module__.startswith("agentgym_trainers.")]
+    ours = [each for each in found if each.__module__.startswith("agentgym_trainers.") and not info_of(each).library]
     assert len(ours) >= 12
     for each in ours:
         require_several_processes(each())

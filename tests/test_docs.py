@@ -103,7 +103,7 @@ def stated(page: str, column: int = 1) -> dict[str, Any]:
         for line in table.splitlines():
             cells = [cell.strip() for cell in line[1:].split("|")]
             names, cell = re.findall(r"`(\w+)`", cells[0]), cells[column]
-            values = cell.split(", ") if len(names) > 1 else [cell]
+            values = cell.split(", ") if len(names) > 1 and cell != "–" else [cell] * len(names)
             found |= {name: value_of(value) for name, value in zip(names, values, strict=True) if value != "–"}
     return found
 
@@ -130,16 +130,24 @@ def test_shared_settings_have_the_defaults_that_their_table_says() -> None:
     assert stated("README", 2) == defaults(OnPolicySettings)
 
 
+TRL_PAGE = ("trl_sft", "trl_dpo", "trl_grpo")
+"""Columns of the table on the page of trl's trainers."""
+
+
 def test_every_trainer_has_a_page_with_its_defaults() -> None:
     """Each setting stands there, on the page of the trainer that it builds on, or in the table of shared ones."""
-    from agentgym_py.training.settings import OfflineSettings
+    from agentgym_py.training.settings import OfflineSettings, TrlSettings
 
     ours = {
         plugin.name: registry.load("agentgym.trainers", plugin.name)
         for plugin in registry.plugins("agentgym.trainers")
         if plugin.target.startswith("agentgym_trainers.")
     }
-    assert set(ours) == {path.stem for path in TRAINERS} - {"README"}
+    of_trl = {name: trainer for name, trainer in ours.items() if issubclass(trainer, TrlSettings)}
+    for column, (name, trainer) in enumerate(sorted(of_trl.items(), key=lambda item: TRL_PAGE.index(item[0])), 1):
+        assert stated("trl", column) == defaults(trainer), name
+        del ours[name]
+    assert set(ours) == {path.stem for path in TRAINERS} - {"README", "trl"}
     for name, trainer in ours.items():
         said = stated("README", 1 if issubclass(trainer, OfflineSettings) else 2)
         for other, each in ours.items():

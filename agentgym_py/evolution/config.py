@@ -16,7 +16,7 @@ from agentgym_py.env.base import require_seed
 from agentgym_py.errors import ConfigError
 from agentgym_py.rewards.reward_model import require_reward_model
 from agentgym_py.training import OnPolicyTrainer, Trainer
-from agentgym_py.training.trainer import PlanChecks, require_several_processes
+from agentgym_py.training.trainer import PlanChecks, info_of, require_several_processes
 from agentgym_py.trajectory.selectors import SelectConfig
 
 if TYPE_CHECKING:
@@ -157,10 +157,15 @@ def require_cloner(config: EvolveConfig, trainer: Trainer | OnPolicyTrainer, clo
 
 
 def require_compatible_policy(config: EvolveConfig, trainer: Trainer | OnPolicyTrainer, policy: Policy) -> None:
-    """Raise ConfigError if the reward model cannot read the policy's episodes, or the trainer's `check_policy` does.
+    """Raise ConfigError if the reward model or the trainer cannot read the policy's episodes.
+
+    The trainer's `check_policy` is called, too.
 
     Without this check the first round that needs them would raise it, after earlier rounds.
     """
     require_reward_model(config.reward_model, policy)
+    if config.rounds and policy.context != "error" and not info_of(trainer).several_sequences:
+        name = type(trainer).__name__
+        raise ConfigError(f"context must be error: {name} trains only episodes of one token sequence")
     if config.rounds and isinstance(trainer, PlanChecks):
         trainer.check_policy(policy)

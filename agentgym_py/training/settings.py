@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from importlib.util import find_spec
 from typing import Any
 
 from agentgym_py.checks import require_at_least, require_field_types, require_positive
 from agentgym_py.errors import ConfigError
 from agentgym_py.files import with_current_names
+from agentgym_py.registry import install_advice
 from agentgym_py.training.trainer import PlanChecks
 from agentgym_py.trajectory.preferences import Level, Match
 
@@ -87,6 +89,56 @@ class PairSettings(OfflineSettings):
     def __post_init__(self) -> None:
         OfflineSettings.__post_init__(self)
         require_at_least(self, {"max_pairs": 1})
+
+
+@dataclass(frozen=True, slots=True)
+class TrlSettings:
+    """Settings of a training by a trainer of trl."""
+
+    learning_rate: float = 7e-4
+    """Peak of trl's linear schedule; 7e-4 suits the tiny model, 1e-5 to 5e-5 a pretrained one."""
+    lora_rank: int = 0
+    """Rank of LoRA adapters on all linear layers; 0 trains every weight."""
+    bf16: bool = False
+    """Run the forward pass in bfloat16 autocast."""
+    gradient_checkpointing: bool = False
+    """Recompute activations in the backward pass: less memory, more time."""
+    args: Mapping[str, Any] = field(default_factory=dict)
+    """More arguments of trl's configuration by name, such as `use_liger_kernel` or `lr_scheduler_type`."""
+
+    def __post_init__(self) -> None:
+        require_field_types(self)
+        require_positive(self, "learning_rate")
+        require_at_least(self, {"lora_rank": 0})
+        if find_spec("trl") is None or find_spec("datasets") is None:
+            raise ConfigError(f"a trainer of trl needs trl and datasets: {install_advice('train,trl')}")
+
+
+@dataclass(frozen=True, slots=True)
+class TrlOfflineSettings(TrlSettings):
+    """Settings of a training by trl on stored trajectories."""
+
+    epochs: float = 2.0
+    """Passes over the data."""
+    batch_size: int = 4
+    """Trajectories (or pairs of them) per batch."""
+    gradient_accumulation: int = 1
+    """Batches per optimizer step."""
+    max_length: int = 4096
+    """Longer trajectories, in tokens, are left out, never cut."""
+
+    def __post_init__(self) -> None:
+        TrlSettings.__post_init__(self)
+        require_positive(self, "epochs")
+        require_at_least(self, {"batch_size": 1, "gradient_accumulation": 1, "max_length": 1})
+
+    @property
+    def trl_arguments(self) -> dict[str, Any]:
+        """The settings by trl's names."""
+        return {
+            "num_train_epochs": self.epochs, "per_device_train_batch_size": self.batch_size,
+            "gradient_accumulation_steps": self.gradient_accumulation, "max_length": None,
+        }  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

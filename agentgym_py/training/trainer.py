@@ -38,6 +38,12 @@ class TrainerInfo:
     without changing the policy."""
     several_processes: bool = False
     """Whether several processes (torchrun, accelerate) can run one training together; see docs/scaling.md."""
+    resumes: bool = True
+    """Whether a killed training resumes from its last saved state; otherwise it starts again."""
+    library: str | None = None
+    """Library whose training loop runs, such as `trl`; None for this project's. It logs by its own names."""
+    several_sequences: bool = True
+    """Whether it trains episodes of several token sequences, which outgrew the context (`--context`)."""
     warm_start: str | None = None
     """Trainer that makes Agent_v0 from the expert's successes in place of this one."""
     evolve_defaults: Mapping[str, Any] = field(default_factory=dict)

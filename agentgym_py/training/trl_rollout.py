@@ -72,8 +72,7 @@ def rollout_func(
             episodes = Collector(agent, replace(config, seed=args.seed)).collect_batch(jobs)
         finally:
             model.train(training)
-        rows = [trl_row(episode, policy.chat) for episode in episodes]
-        return {name: [row[name] for row in rows] for name in rows[0]}
+        return trl_rows(episodes, policy.chat)
 
     return play_prompts
 
@@ -86,15 +85,43 @@ def episode_return(reward: Sequence[float | None], **_: Any) -> list[float | Non
     return list(reward)
 
 
+def trl_rows(episodes: Sequence[Trajectory], chat: ChatFormat) -> dict[str, list[Any]]:
+    """Convert episodes to what a `rollout_func` returns."""
+    rows = [trl_row(episode, chat) for episode in episodes]
+    return {name: [row[name] for row in rows] for name in rows[0]}
+
+
+def is_learnable(trajectory: Trajectory, chat: ChatFormat) -> bool:
+    """Return whether an episode's row has a loss."""
+    return not _why_no_loss(trajectory, chat)
+
+
+def dropped_rows(episodes: Iterable[Trajectory], chat: ChatFormat) -> Counter[str]:
+    """Count the episodes whose rows have no loss, by reason."""
+    return Counter(reason for episode in episodes if (reason := _why_no_loss(episode, chat)))
+
+
+def _why_no_loss(trajectory: Trajectory, chat: ChatFormat) -> str:
+    if not trajectory.is_evidence:
+        return "ended by an infrastructure error"
+    sample = encode(trajectory, chat)
+    if not any(sample.mask):
+        return "without a reply to learn"
+    return "in several token sequences, of which trl's rows have one each" if len(sample.starts) > 1 else ""
+
+
 def trl_row(trajectory: Trajectory, chat: ChatFormat) -> Row:
-    """Convert an episode to trl's row: ids, log-probabilities as sampled (0 at other tokens), mask."""
+    """Convert an episode to trl's row: ids, log-probabilities as sampled (0 at other tokens), mask.
+
+    The row of an episode that is not `is_learnable` has no loss.
+    """
     about: Row = {"reward": trajectory.reward, "success": trajectory.success}
     if not trajectory.is_evidence:
         about = dict.fromkeys(about)
     sample = encode(trajectory, chat)
-    if not trajectory.is_evidence or not any(sample.mask):
+    if not is_learnable(trajectory, chat):
         end = chat.end_of_turn
-        opening = sample.input_ids or [end]
+        opening = sample.sequence(0).input_ids or [end]
         return {"prompt_ids": opening, "completion_ids": [end], "logprobs": [0.0], "env_mask": [0], **about}
     cut = sample.mask.index(1)
     sampled = [

@@ -22,6 +22,7 @@ CHANGED = {
     "ppo": ("--trainer.tasks_per_iteration", "8", "--trainer.critic_warmup", "0"),
     "r3": ("--trainer.tasks_per_iteration", "8", "--trainer.critic_warmup", "0", "--trainer.prm_labels", "outcome"),
     "reverse_curriculum": ("--trainer.group_size", "4", "--trainer.tasks_per_iteration", "4"),
+    "trl_grpo": ("--trainer.group_size", "4", "--trainer.tasks_per_iteration", "4", "--trainer.minibatch_size", "8"),
 }
 """What a run of sixteen episodes needs."""
 

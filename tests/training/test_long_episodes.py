@@ -17,6 +17,8 @@ from agentgym_py.collection import Collector, Job, PlayConfig, jobs_for
 from agentgym_py.collection.rollouts import Rollouts, with_score
 from agentgym_py.engine import HFEngine, SamplingParams
 from agentgym_py.env import EnvSpec
+from agentgym_py.errors import ConfigError
+from agentgym_py.evolution.config import EvolveConfig, require_compatible_policy
 from agentgym_py.policy import Policy
 from agentgym_py.policy.logprobs import agent_logits, agent_logprobs, pad_samples, sample_logprobs
 from agentgym_py.policy.tokens import Sample, encode
@@ -24,6 +26,7 @@ from agentgym_py.training import OnPolicyTrainer
 from agentgym_py.training.data import prepare
 from agentgym_py.training.rl.actor_critic import ActorCritic
 from agentgym_py.training.rl.batch import collate, encode_record
+from agentgym_py.training.trainer import info_of
 from agentgym_py.trajectory import Trajectory
 
 MAZE = EnvSpec("maze", {"max_steps": 8})
@@ -116,9 +119,16 @@ def test_only_a_sequence_that_is_too_long_leaves_an_episode_out(
 def test_every_trainer_takes_them(
     name: str, small: Policy, long_episodes: list[Trajectory], tmp_path: Path, fresh: Any
 ) -> None:
-    """A training on long episodes, or one that plays them, counts each of them once and has a finite loss."""
+    """A training on long episodes, or one that plays them, counts each of them once and has a finite loss.
+
+    A trainer that declares that it does not take them is refused before the run.
+    """
     trainer, policy = registry.load("agentgym.trainers", name)(), fresh(small)
     policy.context, policy.max_context = small.context, small.max_context
+    if not info_of(trainer).several_sequences:
+        with pytest.raises(ConfigError, match="context must be error"):
+            require_compatible_policy(EvolveConfig(), trainer, policy)
+        return
     names = {field.name for field in fields(trainer)}
     few = {"tasks_per_iteration": 2, "group_size": 2, "minibatch_size": 2, "reward": "return", "critic_warmup": 0}
     trainer = replace(trainer, **{name: value for name, value in few.items() if name in names})
