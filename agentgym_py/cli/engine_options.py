@@ -14,7 +14,7 @@ from agentgym_py.cli.runtime import executor_for
 from agentgym_py.cli.values import as_plain, parse_scalar
 from agentgym_py.collection import Executor
 from agentgym_py.collection.processes import Workers
-from agentgym_py.engine import ServerKind
+from agentgym_py.engine import ServerKind, SyncWeights
 from agentgym_py.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -33,6 +33,9 @@ class EngineOptions:
     OPENAI_API_KEY."""
     server_kind: ServerKind = "vllm"
     """Kind of model server."""
+    sync_weights: SyncWeights = "auto"
+    """What a model server loads of a policy with LoRA adapters: `full` (merged weights), `lora` (the adapters alone),
+    or `auto` (the adapters if it can, else merged weights)."""
     engine_kwargs: dict[str, Any] = field(default_factory=dict)
     """Settings for a model server, as --engine_kwargs.concurrency 64; also .timeout, .retries, .weights, .model, .push
     and .tolerance."""
@@ -40,8 +43,9 @@ class EngineOptions:
     def __post_init__(self) -> None:
         if self.engine == "server" and not self.base_url:
             raise UsageError("--engine server needs --base_url ADDRESS")
-        if self.engine == "hf" and (self.engine_kwargs or self.server_kind != "vllm"):
-            raise UsageError("--server_kind and --engine_kwargs need --engine server")
+        changed = self.engine_kwargs or self.server_kind != "vllm" or self.sync_weights != "auto"
+        if self.engine == "hf" and changed:
+            raise UsageError("--server_kind, --sync_weights and --engine_kwargs need --engine server")
 
     def make_engine(self, policy: Policy, slots: int) -> Engine:
         """Return a new engine."""
@@ -50,6 +54,7 @@ class EngineOptions:
         if self.engine == "hf":
             return HFEngine(policy, slots=slots)
         settings = {key: parse_scalar(value) for key, value in as_plain(self.engine_kwargs).items()}
+        settings = {"sync_weights": self.sync_weights} | settings
         try:
             require_arguments(ServerEngine, settings)
             return ServerEngine(policy, str(self.base_url), self.server_kind, **settings)

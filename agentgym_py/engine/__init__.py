@@ -5,7 +5,15 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from agentgym_py.engine.base import BatchEngine, Engine, Generation, GenerationBatch, RemoteEngine, ServerKind
+from agentgym_py.engine.base import (
+    BatchEngine,
+    Engine,
+    Generation,
+    GenerationBatch,
+    RemoteEngine,
+    ServerKind,
+    SyncWeights,
+)
 from agentgym_py.engine.sampling import SamplingParams
 
 if TYPE_CHECKING:
@@ -22,6 +30,7 @@ __all__ = [
     "SamplingParams",
     "ServerEngine",
     "ServerKind",
+    "SyncWeights",
 ]
 
 

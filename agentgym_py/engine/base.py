@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 ServerKind = Literal["vllm", "sglang", "llamacpp"]
 """Kinds of model servers that a `ServerEngine` can use."""
+SyncWeights = Literal["auto", "full", "lora"]
+"""What a model server is given of a policy with LoRA adapters."""
 
 
 @dataclass(frozen=True, slots=True)

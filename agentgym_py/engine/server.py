@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import shutil
 import tempfile
 import weakref
@@ -10,12 +11,12 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
 from agentgym_py import distributed
-from agentgym_py.engine.base import Generation, ServerKind
+from agentgym_py.engine.base import Generation, ServerKind, SyncWeights
 from agentgym_py.engine.sampling import SamplingParams, seeds_for
 from agentgym_py.engine.server_protocols import PROTOCOLS, Bounds, Sampled
 from agentgym_py.errors import ConfigError, EndpointError, PolicyError
@@ -29,6 +30,8 @@ from agentgym_py.http_client import (
     run_in_loop,
 )
 from agentgym_py.policy import Policy
+from agentgym_py.policy.adapters import base_parameters, has_adapters, weight_sums, without_adapters
+from agentgym_py.policy.saving import replace_folder
 from agentgym_py.policy.tokens import Sample
 from agentgym_py.policy.vocabulary import embedding_rows
 from agentgym_py.rng import seed_of
@@ -45,9 +48,11 @@ _PROBED = SamplingParams(temperature=2.0, max_new_tokens=16)
 class ServerEngine:
     """Generates replies with a model server; no reply waits for another.
 
-    `sync` writes the policy's weights as a checkpoint, which the server loads from the same path. Afterwards, and after
-    the server was unreachable, a few replies verify that its log-probabilities are those of the policy; a server with
-    other weights or another vocabulary is refused. An unanswered request is an infrastructure failure of its episode.
+    `sync` writes the policy's weights as a checkpoint, which the server loads from the same path. Of a policy with LoRA
+    adapters it writes the adapters alone, if the server loads such beside the weights of their base. Afterwards, and
+    after the server was unreachable, a few replies verify that its log-probabilities are those of the policy; a server
+    with other weights or another vocabulary is refused. An unanswered request is an infrastructure failure of its
+    episode.
 
     Args:
         policy: The policy; between two calls of `sync` only its tokenizer and context length are used.
@@ -59,6 +64,8 @@ class ServerEngine:
         concurrency: Largest number of simultaneous requests.
         timeout: Seconds for one answer.
         retries: Largest number of retries of a request, as for `HttpClient`.
+        sync_weights: What the server loads of a policy with adapters: `full` (merged weights), `lora` (the adapters; it
+            was started with their base), or `auto` (the adapters if it can, else merged weights).
         tolerance: Largest mean difference between the log-probabilities of server and policy. After a later `sync` it
             is at most five times the first difference, or 0.001.
 
@@ -76,6 +83,7 @@ class ServerEngine:
         *,
         model: str | None = None,
         push: bool = True,
+        sync_weights: SyncWeights = "auto",
         weights: str | None = None,
         concurrency: int = 128,
         timeout: float = 120.0,
@@ -84,6 +92,8 @@ class ServerEngine:
     ) -> None:
         if kind not in PROTOCOLS:
             raise ConfigError(f"a server's kind must be one of {', '.join(PROTOCOLS)}, got {kind!r}")
+        if sync_weights not in get_args(SyncWeights):
+            raise ConfigError(f"sync_weights must be one of {', '.join(get_args(SyncWeights))}, got {sync_weights!r}")
         self.kind, self.version = kind, -1
         self.digest = ""
         self.mismatch = 0.0
@@ -97,6 +107,9 @@ class ServerEngine:
         )
         self._more = {} if model is None else {"model": model}
         self._weights, self._tolerance, self._push = weights, tolerance, push
+        self._sync_weights, self._adapters = sync_weights, ""
+        self._base: list[int] | None = None
+        """Sums of the weights that the server has, without adapters; None if unknown."""
         self._seeds, self._comparing = np.random.default_rng(0), asyncio.Lock()
         self.sync(policy, 0)
         self._tolerance = min(tolerance, max(_EXACT, _ROUNDING * self.mismatch))
@@ -111,7 +124,9 @@ class ServerEngine:
             EndpointError: it did not load them, or is broken.
         """
         (old_digest, self.digest), digest = (self.digest, ""), policy.digest()
-        self.load_obstacle = distributed.on_rank_zero(self._load_weights, policy) if self._push else "push is false"
+        self.load_obstacle, self._adapters = (
+            distributed.on_rank_zero(self._load_weights, policy) if self._push else ("push is false", "")
+        )
         """Why the server cannot load other weights; an empty string if it can."""
         if self.load_obstacle and old_digest not in ("", digest):
             raise PolicyError(f"{self._server.where} still has old weights: {self.load_obstacle}")
@@ -129,21 +144,63 @@ class ServerEngine:
             self.sync(policy, self.version + 1)
         return self
 
-    def _load_weights(self, policy: Policy) -> str:
-        """Make the server load the weights; return why it cannot, or an empty string."""
-        if self._weights is None:
-            self._weights = tempfile.mkdtemp(prefix="agentgym-")
-            weakref.finalize(self, shutil.rmtree, self._weights, ignore_errors=True)
-        folder = Path(self._weights).absolute() / "weights"
+    def _load_weights(self, policy: Policy) -> tuple[str, str]:
+        """Make the server load the weights; return why it cannot, or an empty string, and the adapters' name."""
+        if self._sync_weights == "lora" or (self._sync_weights == "auto" and has_adapters(policy.model)):
+            try:
+                return self._load_adapters(policy)
+            except (NotFoundError, RequestFailedError) as error:
+                if self._sync_weights == "lora":
+                    raise EndpointError(f"{self._server.where} does not load adapters: {error}") from None
+                self._sync_weights = "full"
+        if obstacle := self._load_full(policy.merged(policy.model.dtype)):
+            return obstacle, self._adapters
+        self._base = None if has_adapters(policy.model) else _base_sums(policy)
+        return "", ""
+
+    def _load_full(self, policy: Policy) -> str:
+        """Make the server load all weights; return why it cannot, or an empty string."""
+        folder = self._folder("weights")
         try:
             run_in_loop(self._protocol.may_load(self._post))
-            policy.merged(policy.model.dtype).save(folder)
+            policy.save(folder)
             run_in_loop(self._protocol.load(self._post, str(folder)))
         except NotFoundError as error:
             return str(error)
         except RequestFailedError as error:
             raise EndpointError(f"{error} (it must see {folder})") from None
         return ""
+
+    def _load_adapters(self, policy: Policy) -> tuple[str, str]:
+        """Make the server load a policy's adapters under a new name, and their base if it has another one.
+
+        Raises:
+            NotFoundError, RequestFailedError: the server loads no adapters, or not these.
+        """
+        base = _base_sums(policy)
+        if self._base not in (None, base) or (self._base is None and self._sync_weights == "auto"):
+            if not has_adapters(policy.model):
+                return "sync_weights is lora, and these weights have no adapters", ""
+            plain = copy.copy(policy)
+            plain.model, plain._stored = without_adapters(policy.model), None
+            if (obstacle := self._load_full(plain)) and self._base is not None:
+                return obstacle, self._adapters
+        self._base = base
+        if not has_adapters(policy.model):
+            return "", ""
+        name, folder = f"agentgym-{self.version + 1}-{policy.digest()[:8]}", self._folder("adapters")
+        replace_folder(folder, policy.model.save_pretrained)
+        if name != self._adapters:
+            run_in_loop(self._protocol.load_adapters(self._post, name, str(folder)))
+            if self._adapters:
+                run_in_loop(self._protocol.unload_adapters(self._post, self._adapters))
+        return "", name
+
+    def _folder(self, name: str) -> Path:
+        if self._weights is None:
+            self._weights = tempfile.mkdtemp(prefix="agentgym-")
+            weakref.finalize(self, shutil.rmtree, self._weights, ignore_errors=True)
+        return Path(self._weights).absolute() / name
 
     async def _post(self, path: str, body: Mapping[str, Any]) -> Any:
         return await self._loader.ask(self._address + path, body, lambda data: data or {}, "JSON")
@@ -209,6 +266,8 @@ class ServerEngine:
             raise ConfigError(f"a prompt of {len(prompt)} tokens, for a policy of {self._room}")
         bounds = Bounds(limit, tuple(sorted(self._ends)), self._padding)
         body = self._protocol.body(prompt, params, bounds, seed % (1 << 31)) | self._more
+        if self._adapters:
+            body[self._protocol.adapter_field] = self._adapters
         read = partial(self._protocol.read, prompt)
         try:
             sampled = await self._server.ask(self._address + self._protocol.path, body, read, "whole reply", seed)
@@ -231,6 +290,11 @@ class ServerEngine:
             raise ConfigError(
                 f"{self._server.where} gives log-probabilities before the temperature: {self._protocol.needs}"
             )
+
+
+def _base_sums(policy: Policy) -> list[int]:
+    """Return sums of the policy's weights without its adapters."""
+    return weight_sums(parameter for _, parameter in base_parameters(policy.model))
 
 
 def _policy_logprobs(policy: Policy, prompt: Sequence[int], ids: Sequence[int]) -> tuple[list[float], list[float]]:

@@ -74,6 +74,32 @@ class ServerProtocol(Protocol):
         """
         ...
 
+    adapter_field: str
+    """Field of a request that names LoRA adapters; empty if the server loads none."""
+    adapter_needs: str
+    """Advice how to start a server that loads adapters."""
+
+    async def load_adapters(self, post: Post, name: str, folder: str) -> None:
+        """Make the server load the adapters in a folder, beside its weights.
+
+        Raises:
+            NotFoundError, RequestFailedError: the server did not.
+        """
+        ...
+
+    async def unload_adapters(self, post: Post, name: str) -> None:
+        """Make the server forget adapters."""
+        ...
+
+
+async def _change_adapters(post: Post, path: str, needs: str, body: Mapping[str, Any]) -> None:
+    """Load or unload adapters; the two servers differ in the path alone."""
+    try:
+        if _at(await post(path, body), "success") is False:
+            raise RequestFailedError(f"it does not load the adapters; {needs}")
+    except NotFoundError:
+        raise NotFoundError(f"it has no {path}, or does not see {body.get('lora_path', 'them')}; {needs}") from None
+
 
 class VLLM:
     """`vllm serve`. Options that are not sent would come from the model's generation_config.json."""
@@ -81,6 +107,8 @@ class VLLM:
     path = "/v1/completions"
     needs = "start vLLM with --logprobs-mode processed_logprobs"
     truncates = True
+    adapter_field = "model"
+    adapter_needs = "start vLLM with --enable-lora, --max-lora-rank and VLLM_ALLOW_RUNTIME_LORA_UPDATING=True"
 
     def body(self, prompt: Sequence[int], params: SamplingParams, bounds: Bounds, seed: int) -> dict[str, Any]:
         """See `ServerProtocol`. A reply ends with the tokens that end it in `HFEngine`."""
@@ -121,6 +149,15 @@ class VLLM:
             await asyncio.sleep(_BETWEEN)
         raise RequestFailedError("it does not empty its cache of the old weights (/reset_prefix_cache)")
 
+    async def load_adapters(self, post: Post, name: str, folder: str) -> None:
+        """See `ServerProtocol`."""
+        body = {"lora_name": name, "lora_path": folder}
+        await _change_adapters(post, "/v1/load_lora_adapter", self.adapter_needs, body)
+
+    async def unload_adapters(self, post: Post, name: str) -> None:
+        """See `ServerProtocol`."""
+        await _change_adapters(post, "/v1/unload_lora_adapter", self.adapter_needs, {"lora_name": name})
+
 
 class SGLang:
     """SGLang's own `/generate`. Seeds count only with `--enable-deterministic-inference`."""
@@ -128,6 +165,8 @@ class SGLang:
     path = "/generate"
     needs = "start SGLang without SGLANG_RETURN_ORIGINAL_LOGPROB"
     truncates = False
+    adapter_field = "lora_path"
+    adapter_needs = "start SGLang with --enable-lora, --max-lora-rank and --lora-target-modules all"
 
     def body(self, prompt: Sequence[int], params: SamplingParams, bounds: Bounds, seed: int) -> dict[str, Any]:
         """See `ServerProtocol`. `ignore_eos` is not sent, because the server would then ignore `bounds.ends` too."""
@@ -157,6 +196,15 @@ class SGLang:
         """See `ServerProtocol`."""
         await post("/update_weights_from_disk", {"model_path": folder, "flush_cache": True, "abort_all_requests": True})
 
+    async def load_adapters(self, post: Post, name: str, folder: str) -> None:
+        """See `ServerProtocol`."""
+        body = {"lora_name": name, "lora_path": folder}
+        await _change_adapters(post, "/load_lora_adapter", self.adapter_needs, body)
+
+    async def unload_adapters(self, post: Post, name: str) -> None:
+        """See `ServerProtocol`."""
+        await _change_adapters(post, "/unload_lora_adapter", self.adapter_needs, {"lora_name": name})
+
 
 class LlamaCpp:
     """llama.cpp's `llama-server`, whose own `/completion` gives ids. It holds a GGUF file and loads no other."""
@@ -164,6 +212,8 @@ class LlamaCpp:
     path = "/completion"
     needs = ""
     truncates = True
+    adapter_field = ""
+    adapter_needs = "llama.cpp's server cannot load adapters"
 
     def body(self, prompt: Sequence[int], params: SamplingParams, bounds: Bounds, seed: int) -> dict[str, Any]:
         """See `ServerProtocol`. A reply ends with any end of sequence that the model file names."""
@@ -194,6 +244,14 @@ class LlamaCpp:
     async def load(self, post: Post, folder: str) -> None:
         """See `ServerProtocol`."""
         raise NotImplementedError
+
+    async def load_adapters(self, post: Post, name: str, folder: str) -> None:
+        """See `ServerProtocol`: never."""
+        raise NotFoundError(self.adapter_needs)
+
+    async def unload_adapters(self, post: Post, name: str) -> None:
+        """See `ServerProtocol`: never."""
+        raise NotFoundError(self.adapter_needs)
 
 
 PROTOCOLS: Mapping[ServerKind, ServerProtocol] = {"vllm": VLLM(), "sglang": SGLang(), "llamacpp": LlamaCpp()}

@@ -7,6 +7,7 @@ when none of these servers is installed. For chat completions a test supplies th
 from __future__ import annotations
 
 import asyncio
+import copy
 import math
 import socket
 import threading
@@ -18,9 +19,11 @@ from typing import Any
 import fastapi
 import torch
 import uvicorn
+from peft import PeftModel
 
 from agentgym_py.engine import Generation, HFEngine, SamplingParams
 from agentgym_py.policy import Policy
+from agentgym_py.policy.quiet import ignore_checkpointing_warnings
 
 
 @dataclass
@@ -31,6 +34,8 @@ class ModelServer:
     url: str = ""
     loads: bool = True
     """Whether it has endpoints that load weights."""
+    loads_adapters: bool = False
+    """Whether it has endpoints that load LoRA adapters."""
     stale: bool = False
     """Whether it reports that it loaded weights, but keeps the old ones."""
     plain: bool = False
@@ -51,6 +56,8 @@ class ModelServer:
 
     def __post_init__(self) -> None:
         self.engine, self._lock = HFEngine(self.policy), asyncio.Lock()
+        self.adapted: dict[str, HFEngine] = {}
+        """Engines of the loaded adapters, by name."""
 
     def app(self) -> Any:
         """Return the application."""
@@ -63,7 +70,12 @@ class ModelServer:
             "/collective_rpc": self._reload, "/reset_prefix_cache": self._reset,
             "/update_weights_from_disk": self._load,
         }  # fmt: skip
-        for path, answer in (replies | weights).items():
+        adapters = {
+            f"{start}/{what}_lora_adapter": answer
+            for start in ("/v1", "")
+            for what, answer in (("load", self._load_adapters), ("unload", self._unload_adapters))
+        }
+        for path, answer in (replies | weights | adapters).items():
             app.add_route(path, self._route(path, answer, path in replies), methods=["POST"])
         return app
 
@@ -72,7 +84,8 @@ class ModelServer:
             body = await request.json()
             self.bodies.append((path, body))
             scripted_reply = self.script.pop(0) if scripted and self.script else None
-            if not scripted and not self.loads:
+            loads = self.loads_adapters if path.endswith("_lora_adapter") else self.loads
+            if not scripted and not loads:
                 return fastapi.responses.JSONResponse({"detail": "Not Found"}, 404)
             if self.breaks_after is not None and len(self.bodies) > self.breaks_after:
                 return fastapi.Response(status_code=500)
@@ -94,9 +107,11 @@ class ModelServer:
 
     # ---- replies ----------------------------------------------------------------------------------------------------
 
-    def _reply(self, prompt: list[int], params: SamplingParams, seed: int) -> tuple[Generation, list[float]]:
+    def _reply(
+        self, prompt: list[int], params: SamplingParams, seed: int, adapters: str = ""
+    ) -> tuple[Generation, list[float]]:
         """Generate a reply; return it with the log-probabilities that this server reports."""
-        (reply,) = self.engine.generate([prompt], params, [seed])
+        (reply,) = self.adapted.get(adapters, self.engine).generate([prompt], params, [seed])
         if not self.plain:
             return reply, list(reply.logprobs)
         with torch.no_grad():
@@ -111,7 +126,7 @@ class ModelServer:
             error = {"error": {"message": "This model's maximum context length is shorter"}}
             return fastapi.responses.JSONResponse(error, 400)
         params = SamplingParams(body["temperature"], body["top_p"], body["top_k"], body["max_tokens"])
-        reply, logprobs = self._reply(body["prompt"], params, body["seed"])
+        reply, logprobs = self._reply(body["prompt"], params, body["seed"], body.get("model", ""))
         choice = {
             "index": 0, "text": "", "finish_reason": reply.finish_reason,
             "token_ids": list(reply.ids), "prompt_token_ids": body["prompt"],
@@ -123,7 +138,8 @@ class ModelServer:
         sampling = body["sampling_params"]
         top_k = max(sampling["top_k"], 0)
         params = SamplingParams(sampling["temperature"], sampling["top_p"], top_k, sampling["max_new_tokens"])
-        reply, logprobs = self._reply(body["input_ids"], params, sampling["sampling_seed"])
+        seed, adapters = sampling["sampling_seed"], body.get("lora_path", "")
+        reply, logprobs = self._reply(body["input_ids"], params, seed, adapters)
         pairs = [[logprob, token, None] for logprob, token in zip(logprobs, reply.ids, strict=True)]
         meta = {
             "finish_reason": {"type": reply.finish_reason}, "prompt_tokens": len(body["input_ids"]),
@@ -168,9 +184,23 @@ class ModelServer:
         if not self.stale:
             self.set_policy(Policy.load(folder, device="cpu"))
 
+    def _load_adapters(self, body: dict[str, Any]) -> Any:
+        """Load adapters beside the weights; vLLM answers in plain text."""
+        if body["lora_name"] in self.adapted:
+            return fastapi.responses.JSONResponse({"error": {"message": "it has already been loaded"}}, 400)
+        policy = copy.copy(self.policy)
+        with ignore_checkpointing_warnings():
+            policy.model = PeftModel.from_pretrained(copy.deepcopy(self.policy.model), body["lora_path"]).eval()
+        self.adapted[body["lora_name"]] = HFEngine(policy)
+        return fastapi.Response(f"Success: LoRA adapter '{body['lora_name']}' added successfully.")
+
+    def _unload_adapters(self, body: dict[str, Any]) -> Any:
+        del self.adapted[body["lora_name"]]
+        return {"success": True}
+
     def set_policy(self, policy: Policy) -> None:
         """Generate with other weights."""
-        self.policy, self.engine = policy, HFEngine(policy)
+        self.policy, self.engine, self.adapted = policy, HFEngine(policy), {}
 
 
 @contextmanager

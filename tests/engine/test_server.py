@@ -24,12 +24,14 @@ from agentgym_py.env import EnvSpec
 from agentgym_py.errors import ConfigError, EndpointError, PolicyError
 from agentgym_py.evaluation import summarise
 from agentgym_py.policy import Policy
+from agentgym_py.policy.adapters import add_adapters
 from agentgym_py.policy.tiny import build_model, build_tokenizer, tiny_config
 from agentgym_py.testing.model_server import ModelServer, serving
 from agentgym_py.trajectory import Trajectory
 
 KINDS: list[Any] = ["vllm", "sglang", "llamacpp"]
 SHORT = SamplingParams(temperature=0, max_new_tokens=10)
+LOADS = ("collective_rpc", "update_weights_from_disk", "load_lora_adapter", "unload_lora_adapter")
 BROKEN = fastapi.Response("\x00", 200, {"content-length": "100"})
 """An answer whose connection ends before it does."""
 
@@ -211,6 +213,93 @@ def test_a_server_that_loads_nothing_plays_what_it_holds(server: ModelServer, po
     engine.sync(copy.deepcopy(policy), 1)
     with pytest.raises(PolicyError, match=f"still has old weights: .*{said}"):
         engine.sync(random_policy(1), 2)
+
+
+def adapted_policy(policy: Policy, seed: int) -> Policy:
+    """The policy with random LoRA adapters."""
+    adapted = copy.deepcopy(policy)
+    adapted.model = add_adapters(adapted.model, 2, seed).eval()
+    torch.manual_seed(seed)
+    with torch.no_grad():
+        for name, parameter in adapted.model.named_parameters():
+            if "lora_B" in name:
+                parameter.normal_(0, 0.2)
+    return adapted
+
+
+def loaded(server: ModelServer) -> list[tuple[str, str]]:
+    """What the server was asked to load or unload: the path's last word, and the name."""
+    words = [(path.rpartition("/")[2], body.get("lora_name", "")) for path, body in server.bodies]
+    return [(word, name) for word, name in words if word in LOADS]
+
+
+@pytest.mark.parametrize("kind", ["vllm", "sglang"])
+@pytest.mark.parametrize("sync_weights", ["auto", "lora"])
+def test_adapters_are_loaded_beside_the_weights(
+    server: ModelServer, policy: Policy, kind: Any, sync_weights: Any
+) -> None:
+    """Each sync loads them by a new name, which requests carry, and unloads the last; their base is not sent again."""
+    server.loads_adapters, server.loads = True, sync_weights == "auto"
+    engine = ServerEngine(policy, server.url, kind, sync_weights=sync_weights)
+    before = tokens(play(engine, policy, tasks=1))
+    server.bodies.clear()
+    for version in (1, 2):
+        adapted = adapted_policy(policy, version)
+        engine.sync(adapted, version)
+        played = play(engine, adapted, tasks=1)
+        assert tokens(played) == tokens(play(HFEngine(adapted), adapted, tasks=1)) != before
+        assert engine.digest == adapted.digest() and engine.mismatch < 1e-4 and not engine.load_obstacle
+    first, second = (name for word, name in loaded(server) if word == "load_lora_adapter")
+    assert loaded(server) == [
+        ("load_lora_adapter", first), ("load_lora_adapter", second), ("unload_lora_adapter", first),
+    ]  # fmt: skip
+    body = dict(server.bodies)["/v1/completions" if kind == "vllm" else "/generate"]
+    assert body["model" if kind == "vllm" else "lora_path"] == second != first and list(server.adapted) == [second]
+
+
+def test_adapters_on_another_base_bring_it_along(server: ModelServer, policy: Policy) -> None:
+    """Their base is loaded first."""
+    server.loads_adapters = True
+    engine, other = ServerEngine(policy, server.url), adapted_policy(random_policy(3), 0)
+    server.bodies.clear()
+    engine.sync(other, 1)
+    assert [word for word, _ in loaded(server)] == ["collective_rpc", "load_lora_adapter"]
+    assert tokens(play(engine, other, tasks=1)) == tokens(play(HFEngine(other), other, tasks=1))
+    engine.sync(policy, 2)
+    assert "model" not in engine_request(server, engine, policy)
+    assert tokens(play(engine, policy, tasks=1)) == tokens(play(HFEngine(policy), policy, tasks=1))
+
+
+def engine_request(server: ModelServer, engine: ServerEngine, policy: Policy) -> dict[str, Any]:
+    """Return the body of one more request."""
+    engine.generate([policy.chat.opening("go")], SHORT, [0])
+    return server.bodies[-1][1]
+
+
+@pytest.mark.parametrize("sync_weights", ["auto", "full"])
+def test_a_server_without_adapters_gets_merged_weights(server: ModelServer, policy: Policy, sync_weights: Any) -> None:
+    """As it does if it is told so."""
+    server.loads_adapters = sync_weights == "full"
+    engine, adapted = ServerEngine(policy, server.url, sync_weights=sync_weights), adapted_policy(policy, 1)
+    for version in (1, 2):
+        engine.sync(adapted, version)
+        assert tokens(play(engine, adapted, tasks=1)) == tokens(play(HFEngine(adapted), adapted, tasks=1))
+    assert [word for word, _ in loaded(server)].count("load_lora_adapter") == (sync_weights == "auto")
+    assert "model" not in engine_request(server, engine, adapted)
+
+
+def test_a_server_that_must_load_adapters_and_cannot_is_refused(server: ModelServer, policy: Policy) -> None:
+    """With how to start it; so are other weights without adapters."""
+    engine = ServerEngine(policy, server.url, sync_weights="lora")
+    with pytest.raises(EndpointError, match=r"does not load adapters: .*--enable-lora"):
+        engine.sync(adapted_policy(policy, 1), 1)
+    engine = ServerEngine(policy, server.url, sync_weights="lora")
+    with pytest.raises(PolicyError, match="sync_weights is lora, and these weights have no adapters"):
+        engine.sync(random_policy(1), 1)
+    with pytest.raises(EndpointError, match="server cannot load adapters"):
+        ServerEngine(policy, server.url, "llamacpp", sync_weights="lora").sync(adapted_policy(policy, 1), 1)
+    with pytest.raises(ConfigError, match="sync_weights must be one of auto, full, lora"):
+        ServerEngine(policy, server.url, sync_weights="half")  # type: ignore[arg-type]
 
 
 def test_a_server_that_only_says_that_it_loaded_is_noticed(server: ModelServer, policy: Policy) -> None:
