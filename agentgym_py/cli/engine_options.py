@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -39,6 +40,9 @@ class EngineOptions:
     engine_kwargs: dict[str, Any] = field(default_factory=dict)
     """Settings for a model server, as --engine_kwargs.concurrency 64; also .timeout, .retries, .weights, .model, .push
     and .tolerance."""
+    kv_cache_gib: float | None = None
+    """Memory for the keys and values of live episodes, in GiB; prompts wait while it is full. By default half of a
+    GPU's free memory, and without a bound on a CPU."""
 
     def __post_init__(self) -> None:
         if self.engine == "server" and not self.base_url:
@@ -46,13 +50,17 @@ class EngineOptions:
         changed = self.engine_kwargs or self.server_kind != "vllm" or self.sync_weights != "auto"
         if self.engine == "hf" and changed:
             raise UsageError("--server_kind, --sync_weights and --engine_kwargs need --engine server")
+        if self.kv_cache_gib is not None and not 0 < self.kv_cache_gib < math.inf:
+            raise UsageError(f"--kv_cache_gib must be above 0, got {self.kv_cache_gib:g}")
+        if self.engine == "server" and self.kv_cache_gib is not None:
+            raise UsageError("--kv_cache_gib needs --engine hf: a model server has a setting of its own")
 
     def make_engine(self, policy: Policy, slots: int) -> Engine:
         """Return a new engine."""
         from agentgym_py.engine import HFEngine, ServerEngine
 
         if self.engine == "hf":
-            return HFEngine(policy, slots=slots)
+            return HFEngine(policy, slots=slots, kv_cache_gib=self.kv_cache_gib)
         settings = {key: parse_scalar(value) for key, value in as_plain(self.engine_kwargs).items()}
         settings = {"sync_weights": self.sync_weights} | settings
         try:

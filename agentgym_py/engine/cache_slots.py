@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -43,7 +43,7 @@ class SlotBook:
             slot = self._find_continued(prompt, free)
             free.discard(-1 if slot is None else slot)
             seats.append(slot)
-        idle = sorted(free, key=lambda slot: (self._last_used[slot], slot), reverse=True)
+        idle = self.by_use(free)[::-1]
         claimed = [idle.pop() if slot is None else slot for slot in seats]
         for slot in claimed:
             self._last_used[slot] = self._clock
@@ -68,3 +68,11 @@ class SlotBook:
         contents, used = list(self.contents), list(self._last_used)
         for source, target in moves:
             self.contents[target], self._last_used[target] = contents[source], used[source]
+
+    def by_use(self, slots: Iterable[int]) -> list[int]:
+        """Sort slots, the least recently used first."""
+        return sorted(slots, key=lambda slot: (self._last_used[slot], slot))
+
+    def shorten(self, lengths: Sequence[int]) -> None:
+        """Forget what slots hold beyond these lengths."""
+        self.contents = [ids[:length] for ids, length in zip(self.contents, lengths, strict=True)]

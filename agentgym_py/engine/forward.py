@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import linear, silu
 
-from agentgym_py.engine.kvcache import Plan, SlotCache
+from agentgym_py.engine.kvcache import Attention, Plan, SlotCache
 from agentgym_py.errors import PolicyError
 from agentgym_py.policy.adapters import has_adapters, is_quantized, merged_copy
 from agentgym_py.policy.vocabulary import token_logits, vocab_size_of
@@ -78,14 +78,27 @@ def _slot_attention(
     **kwargs: Any,
 ) -> tuple[Tensor, None]:
     """The attention that transformers calls instead of sdpa: shapes (1, heads, N, D) in, (1, N, heads, D) out."""
-    special = [name for name in ("sliding_window", "softcap", "s_aux", "position_bias") if kwargs.get(name) is not None]
-    if slots is None or special:
-        what = f"attention with {', '.join(special)}" if special else "a model that keeps keywords from its layers"
-        raise PolicyError(f"HFEngine cannot run {what} ({type(module).__name__})")
+    if slots is None:
+        raise PolicyError(f"HFEngine cannot run a model that keeps keywords from its layers ({type(module).__name__})")
+    if kwargs.get("position_bias") is not None:
+        raise PolicyError(f"HFEngine cannot run attention with position_bias ({type(module).__name__})")
+    window, softcap, sinks = (kwargs.get(name) for name in ("sliding_window", "softcap", "s_aux"))
+    if window is None and _is_windowed(module):
+        raise PolicyError(f"HFEngine cannot run {type(module).__name__}: its sliding window is a mask of its own")
     cache, plan = slots
     cache.write(module.layer_idx, plan, key[0].transpose(0, 1), value[0].transpose(0, 1))
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling
-    return plan.attend(cache, module.layer_idx, query[0].transpose(0, 1), scale)[None], None
+    how = Attention(scale, window, softcap, sinks)
+    return plan.attend(cache, module.layer_idx, query[0].transpose(0, 1), how)[None], None
+
+
+def _is_windowed(module: Any) -> bool:
+    """Whether the configuration gives this layer a sliding window."""
+    config = getattr(module, "config", None)
+    kinds = getattr(config, "layer_types", None)
+    if kinds:
+        return bool(kinds[module.layer_idx] == "sliding_attention")
+    return getattr(config, "sliding_window", None) is not None
 
 
 def _configs(model: Any) -> list[Any]:
@@ -98,9 +111,11 @@ def _require_standard_attention(model: Any) -> None:
     config = model.config.get_text_config()
     base = model.get_base_model() if hasattr(model, "peft_config") else model
     name = type(base).__name__
-    kinds = set(getattr(config, "layer_types", None) or ["full_attention"])
-    if kinds != {"full_attention"} or getattr(config, "sliding_window", None):
-        raise PolicyError(f"HFEngine supports full attention only; {name} has other layers or a sliding window")
+    others = set(getattr(config, "layer_types", None) or []) - {"full_attention", "sliding_attention"}
+    if others:
+        raise PolicyError(
+            f"HFEngine runs full and sliding-window attention; {name} has other layers: {', '.join(sorted(others))}"
+        )
     if not getattr(base, "_supports_attention_backend", False):
         raise PolicyError(f"HFEngine needs a model with transformers' attention interface; {name} has none")
 
@@ -182,7 +197,8 @@ class FusedLlama:
         pairs = torch.view_as_complex(heads_NHD[:, :turning].view(len(qkv), turning, -1, 2))
         turned = torch.view_as_real(pairs * rotation).flatten(-2)
         cache.write(number, plan, turned[:, self._heads :], heads_NHD[:, turning:])
-        return plan.attend(cache, number, turned[:, : self._heads], self._size**-0.5).reshape(len(qkv), -1)
+        how = Attention(self._size**-0.5)
+        return plan.attend(cache, number, turned[:, : self._heads], how).reshape(len(qkv), -1)
 
     def _rotation(self, positions_N: Tensor) -> Tensor:
         longest = int(positions_N.max()) + 1

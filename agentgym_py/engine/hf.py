@@ -3,7 +3,8 @@
 A prompt that continues a slot's content is computed from there. A new prompt starts from the longest prefix that any
 slot shares with it (rules text, attempts at one task). The rows of a decoding batch are the first slots of the cache,
 which is read in place. An ended reply frees its place for the next prompt, most often for its own env's answer. If no
-prompt waits and half of the rows have ended, the other rows are compacted.
+prompt waits and half of the rows have ended, the other rows are compacted. If the memory for keys and values is
+bounded, prompts wait until it has room for them, and idle slots are dropped, the least recently used first.
 """
 
 from __future__ import annotations
@@ -25,7 +26,19 @@ from agentgym_py.engine.base import Generation
 from agentgym_py.engine.cache_slots import Ids, SlotBook, common_prefix
 from agentgym_py.engine.decoding import draw
 from agentgym_py.engine.forward import forward_of
-from agentgym_py.engine.kvcache import CausalBand, DecodePlan, Move, PrefillPlan, Segment, SlotCache, positions_read
+from agentgym_py.engine.kvcache import (
+    CausalBand,
+    DecodePlan,
+    Move,
+    PrefillPlan,
+    Segment,
+    SlotCache,
+    count_tokens,
+    grown,
+    positions_read,
+    round_up,
+    sizes_of,
+)
 from agentgym_py.engine.sampling import SamplingParams, seeds_for
 from agentgym_py.errors import ConfigError, NonFiniteError, PolicyError
 from agentgym_py.policy import Policy
@@ -51,6 +64,19 @@ class _Job:
     ids: Ids
 
 
+@dataclass(frozen=True, slots=True)
+class _Seat:
+    """A slot that is to become a row of a decoding batch."""
+
+    slot: int
+    length: int
+    """Tokens that a decoding step reads."""
+    held: int
+    """Tokens in the cache."""
+    need: int
+    """Tokens when the reply has its longest length."""
+
+
 @dataclass(eq=False)
 class _Reply:
     """A reply in progress."""
@@ -73,6 +99,11 @@ class _Reply:
     def length(self) -> int:
         """Number of tokens of the whole episode, including the last one of this reply."""
         return len(self.prompt) + len(self.ids)
+
+    @property
+    def need(self) -> int:
+        """Number of tokens of the whole episode when this reply has its longest length."""
+        return len(self.prompt) + self.limit
 
 
 @dataclass
@@ -102,13 +133,24 @@ class HFEngine:
     """Batch all live episodes on one model.
 
     The slot of a prompt is found by its prefix. `slots` episodes are cached; further prompts wait for a place.
-    `prefill_tokens` bounds the prompt tokens of one forward pass. Call `sync` after the weights change.
+    `prefill_tokens` bounds the prompt tokens of one forward pass. `kv_cache_gib` bounds the memory of keys and values,
+    in GiB; None is half of a GPU's free memory, and no bound on a CPU. Call `sync` after the weights change.
     """
 
-    def __init__(self, policy: Policy, slots: int = 64, *, prefill_tokens: int = 1024, seed: int = 0) -> None:
+    def __init__(
+        self,
+        policy: Policy,
+        slots: int = 64,
+        *,
+        prefill_tokens: int = 1024,
+        seed: int = 0,
+        kv_cache_gib: float | None = None,
+    ) -> None:
         if slots < 1 or prefill_tokens < 1:
             raise ConfigError(f"slots and prefill_tokens must be at least 1, got {slots!r} and {prefill_tokens!r}")
-        self.slots, self.prefill_tokens = slots, prefill_tokens
+        if kv_cache_gib is not None and not 0 < kv_cache_gib < math.inf:
+            raise ConfigError(f"kv_cache_gib must be above 0, got {kv_cache_gib!r}")
+        self.slots, self.prefill_tokens, self.kv_cache_gib = slots, prefill_tokens, kv_cache_gib
         self.prefilled = 0
         """Number of prompt tokens computed so far; cached ones do not count."""
         self._seeds = np.random.default_rng(seed)
@@ -116,7 +158,7 @@ class HFEngine:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Give another process the weights and an empty cache."""
-        return _rebuild, (self.policy, self.version, self.slots, self.prefill_tokens, self._seeds)
+        return _rebuild, (self.policy, self.version, self.slots, self.prefill_tokens, self._seeds, self.kv_cache_gib)
 
     def sync(self, policy: Policy, version: int) -> None:
         """Use these weights from now on, and drop everything computed with the old ones."""
@@ -130,6 +172,7 @@ class HFEngine:
         self._band = CausalBand(self._model.dtype, self._device)
         self._owner: weakref.ref[HFBatch] | None = None  # weak: a cycle would keep the weights until a collection
         self.release()
+        self._most_tokens = most_tokens(policy.model, self.kv_cache_gib)
 
     def release(self) -> None:
         """Drop the cached keys and values, so that a training has their memory."""
@@ -232,28 +275,59 @@ class HFEngine:
 
     # ---- places ------------------------------------------------------------------------------------------------------
 
-    def _to_front(self, seats: Sequence[int], lengths: Sequence[int]) -> list[int]:
+    def _has_room(self, needs: Sequence[int]) -> bool:
+        """Whether replies of these lengths can be decoded at the same time, sorted by length."""
+        return count_tokens(sizes_of(sorted(needs))) <= self._most_tokens
+
+    def _to_front(self, seats: Sequence[_Seat]) -> list[int]:
         """Move these slots to 0 … n-1, sorted by length if that pays; return the old position in `seats` of each."""
-        n = len(seats)
-        at = {slot: i for i, slot in enumerate(seats)}
-        outside = [i for i, slot in enumerate(seats) if slot >= n]
-        order = [at[slot] if slot in at else outside.pop() for slot in range(n)]
-        by_length = sorted(range(n), key=lengths.__getitem__)
-        if positions_read([lengths[i] for i in order]) > _WORTH_SORTING * positions_read(
-            [lengths[i] for i in by_length]
-        ):
-            order = by_length
-        sources = [seats[i] for i in order]
+        order, n = self._order(seats), len(seats)
+        sources = [seats[i].slot for i in order]
         displaced = sorted(set(range(n)) - set(sources))
         vacated = sorted(set(sources) - set(range(n)))
-        moves = [(s, t) for s, t in zip(sources + displaced, [*range(n), *vacated], strict=True) if s != t]
-        if moves:
-            used = {slot: len(ids) for slot, ids in enumerate(self._book.contents)} | dict(
-                zip(seats, lengths, strict=True)
-            )
-            self._cache.copy([Move(source, target, used[source]) for source, target in moves])
-            self._book.move(moves)
+        moved = [(s, t) for s, t in zip(sources + displaced, [*range(n), *vacated], strict=True) if s != t]
+        held = [len(ids) for ids in self._book.contents]
+        for seat in seats:
+            held[seat.slot] = seat.held
+        source_of = {target: source for source, target in moved}
+        self._book.move(moved)
+        self._arrange(
+            [Move(source_of.get(slot, slot), slot, held[source_of.get(slot, slot)]) for slot in range(self.slots)],
+            [seats[i].need for i in order],
+        )
         return order
+
+    def _order(self, seats: Sequence[_Seat]) -> list[int]:
+        """Choose the order of rows: as they are, unless the cache would read or hold too much."""
+        n = len(seats)
+        at = {seat.slot: i for i, seat in enumerate(seats)}
+        outside = [i for i, seat in enumerate(seats) if seat.slot >= n]
+        order = [at[slot] if slot in at else outside.pop() for slot in range(n)]
+        if count_tokens(sizes_of([seats[i].need for i in order])) > self._most_tokens:
+            return sorted(range(n), key=lambda i: seats[i].need)
+        by_length = sorted(range(n), key=lambda i: seats[i].length)
+        read, sorted_read = (positions_read([seats[i].length for i in rows]) for rows in (order, by_length))
+        fits = count_tokens(sizes_of([seats[i].need for i in by_length])) <= self._most_tokens
+        return by_length if fits and read > _WORTH_SORTING * sorted_read else order
+
+    def _arrange(self, moves: Sequence[Move], rows: Sequence[int]) -> None:
+        """Give the first slots room for the tokens of `rows`, and each slot the prefix that `moves` names.
+
+        Beyond the bound, rows keep only as much as they need, and the idle slots behind them are dropped, the least
+        recently used first.
+        """
+        needs = [max(move.length, need) for move, need in zip(moves, [*rows, *[0] * len(moves)], strict=False)]
+        if count_tokens(grown(self._cache.sizes, needs)) <= self._most_tokens:
+            self._cache.reserve(needs)
+            self._cache.copy(moves)
+            return
+        needs[: len(rows)] = rows
+        for slot in self._book.by_use(range(len(rows), self.slots)):
+            if count_tokens(sizes_of(needs)) <= self._most_tokens:
+                break
+            needs[slot] = 0
+        self._book.shorten(needs)
+        self._cache.rebuild(needs, [move._replace(length=min(move.length, needs[move.target])) for move in moves])
 
 
 class HFBatch:
@@ -273,10 +347,15 @@ class HFBatch:
         """Add a prompt to be answered.
 
         Raises:
-            ConfigError: it is empty, or fills the policy's context.
+            ConfigError: it is empty, fills the policy's context, or exceeds the memory of the KV cache.
         """
         ids = self._engine._require_room(prompt)
         limit = min(self._params.max_new_tokens, self._engine.policy.max_length - len(ids))
+        if not self._engine._has_room([len(ids) + limit]):
+            raise ConfigError(
+                f"a prompt of {len(ids)} tokens and a reply of {limit} do not fit the KV cache, which has memory for "
+                f"{self._engine._most_tokens:.0f}: raise kv_cache_gib"
+            )
         draws = np.random.default_rng(seed).random(self._params.max_new_tokens)
         self._waiting.append(_Reply(key, ids, limit, draws))
 
@@ -314,24 +393,37 @@ class HFBatch:
         """Give free places to waiting prompts, and compute the tokens that their slots lack."""
         engine, rows = self._engine, self._rows
         live = rows.live if rows else []
-        new = [self._waiting.popleft() for _ in range(min(len(self._waiting), engine.slots - len(live)))]
+        new = self._admitted([rows.replies[b] for b in live] if rows else [])
         if not new:
             return
-        engine._cache.reserve(max(len(reply.prompt) + reply.limit for reply in new))
         texts = [reply.text for reply in new]
-        seats = engine._book.claim(texts, live)
-        logits = engine._prefill(texts, seats)
+        claimed = engine._book.claim(texts, live)
         replies = [rows.replies[b] for b in live] + new if rows else new
+        seats = [_seat(b, reply) for b, reply in zip(live, replies, strict=False)]
+        for slot, reply in zip(claimed, new, strict=True):
+            seats.append(_Seat(slot, reply.length, len(engine._book.contents[slot]), reply.need))
+        order = engine._to_front(seats)
+        place_of = {i: slot for slot, i in enumerate(order)}
+        logits = engine._prefill(texts, [place_of[len(live) + i] for i in range(len(new))])
         if rows:
             logits = torch.cat([rows.logits[live], logits])
-        order = engine._to_front([*live, *seats], [reply.length for reply in replies])
         self._rows = self._make_rows([replies[i] for i in order], logits[order])
+
+    def _admitted(self, live: Sequence[_Reply]) -> list[_Reply]:
+        """Take the prompts from the queue that have a place, and for whose replies the cache has room."""
+        new: list[_Reply] = []
+        while self._waiting and len(live) + len(new) < self._engine.slots:
+            if not self._engine._has_room([reply.need for reply in [*live, *new, self._waiting[0]]]):
+                break
+            new.append(self._waiting.popleft())
+        return new
 
     def _make_rows(self, replies: list[_Reply], logits: Tensor) -> _Rows:
         model, device = self._engine._model, self._engine._device
         positions_B = torch.tensor([reply.length for reply in replies], device=device)
         drawn_B = torch.tensor([len(reply.ids) for reply in replies], device=device)
-        hidden = torch.arange(self._engine._cache.capacity, device=device) > positions_B[:, None]
+        longest = round_up(max(reply.need for reply in replies))
+        hidden = torch.arange(longest, device=device) > positions_B[:, None]
         mask = torch.zeros(hidden.shape, dtype=model.dtype, device=device).masked_fill_(hidden, -torch.inf)
         uniforms = torch.from_numpy(np.stack([reply.uniforms for reply in replies])).to(device)
         return _Rows(replies, logits, uniforms, drawn_B, positions_B, mask)
@@ -353,8 +445,8 @@ class HFBatch:
             if not live:
                 self._rows = None
                 break
-            if 2 * len(live) <= len(rows.replies):
-                order = [live[i] for i in engine._to_front(live, [rows.replies[b].length for b in live])]
+            if 2 * len(live) <= len(rows.replies) and engine._has_room([rows.replies[b].need for b in live]):
+                order = [live[i] for i in engine._to_front([_seat(b, rows.replies[b]) for b in live])]
                 rows.choose(order)
                 tokens_B = tokens_B[order]
             plan = DecodePlan(rows.positions, [reply.length for reply in rows.replies], rows.mask)
@@ -380,8 +472,43 @@ class HFBatch:
         return ended
 
 
-def _rebuild(policy: Policy, version: int, slots: int, prefill_tokens: int, seeds: np.random.Generator) -> HFEngine:
-    engine = HFEngine(policy, slots, prefill_tokens=prefill_tokens)
+def _seat(row: int, reply: _Reply) -> _Seat:
+    """The seat of a reply in progress."""
+    return _Seat(row, reply.length, reply.length, reply.need)
+
+
+def most_tokens(model: Any, gib: float | None) -> float:
+    """Count the tokens whose keys and values fit a bound; without one, half of a GPU's free memory is the bound."""
+    device = next(model.parameters()).device
+    if gib is None and device.type != "cuda":
+        return math.inf
+    size = _free_memory(device) / 2 if gib is None else gib * 2**30
+    return size // kv_bytes_per_token(model.config, model.dtype)
+
+
+def _free_memory(device: torch.device) -> int:
+    """Count a GPU's bytes that tensors can take, those that torch keeps for later included."""
+    free: int = torch.cuda.mem_get_info(device)[0]
+    return free + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+
+
+def kv_bytes_per_token(config: Any, dtype: torch.dtype) -> int:
+    """Bytes of one token's keys and values in all layers."""
+    config = config.get_text_config()
+    heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
+    size = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+    return int(2 * config.num_hidden_layers * heads * size * dtype.itemsize)
+
+
+def _rebuild(
+    policy: Policy,
+    version: int,
+    slots: int,
+    prefill_tokens: int,
+    seeds: np.random.Generator,
+    kv_cache_gib: float | None,
+) -> HFEngine:
+    engine = HFEngine(policy, slots, prefill_tokens=prefill_tokens, kv_cache_gib=kv_cache_gib)
     engine.version, engine._seeds = version, seeds
     return engine
 

@@ -1,8 +1,8 @@
 """Keys and values of many episodes in preallocated slots, and attention over them.
 
-A slot holds one episode without holes: its tokens are at 0 … n-1, and nothing reads the finite values beyond. Tokens to
-compute come packed: N tokens of several episodes in a row, without padding. A plan says where each token goes and what
-it attends to.
+A slot holds one episode without holes: its tokens are at 0 … n-1, and nothing reads the finite values beyond.
+Neighbouring slots form a block, which is as large as its longest episode needs. Tokens to compute come packed: N tokens
+of several episodes in a row, without padding. A plan says where each token goes and what it attends to.
 
 Shapes: N packed tokens, B rows, H query heads, K key-value heads, D head size.
 """
@@ -11,45 +11,96 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
-_FIRST_CAPACITY = 64
+_SMALLEST = 64
+_STEP = 256
+"""Blocks grow by this many tokens; shorter ones double."""
 _BLOCK = 16
-"""Rows per attention call while decoding."""
+"""Slots of one block: they share its capacity, and one attention call reads them while decoding."""
+_ALIGNED = 8
+"""CUDA's attention kernels read masks whose rows begin at multiples of this many elements."""
+
+
+class Size(NamedTuple):
+    """The memory of a block of slots."""
+
+    rows: int
+    capacity: int
+
+
+def sizes_of(needs: Sequence[int]) -> list[Size]:
+    """Sizes of the blocks in which each slot has room for as many tokens as it needs; 0 is an empty slot."""
+    sizes = []
+    for at in range(0, len(needs), _BLOCK):
+        block = needs[at : at + _BLOCK]
+        rows = max((row + 1 for row, need in enumerate(block) if need), default=0)
+        sizes.append(Size(rows, round_up(max(block))) if rows else Size(0, 0))
+    return sizes
+
+
+def round_up(length: int) -> int:
+    """Round a number of tokens up to the capacity of a block."""
+    if length > _STEP:
+        return -(-length // _STEP) * _STEP
+    return max(_SMALLEST, 1 << (length - 1).bit_length())
+
+
+def count_tokens(sizes: Sequence[Size]) -> int:
+    """Count the tokens for which blocks of these sizes hold memory."""
+    return sum(size.rows * size.capacity for size in sizes)
 
 
 class SlotCache:
-    """Keys and values of every layer, (slots, K, capacity, D) each. A layer is allocated when it is first written."""
+    """Keys and values of every layer: a list of blocks, (rows, K, capacity, D) each.
+
+    A layer is allocated when it is first written.
+    """
 
     def __init__(self, slots: int) -> None:
-        self.slots, self.capacity = slots, _FIRST_CAPACITY
-        self.keys: dict[int, Tensor] = {}
-        self.values: dict[int, Tensor] = {}
+        self.sizes = sizes_of([0] * slots)
+        self.keys: dict[int, list[Tensor]] = {}
+        self.values: dict[int, list[Tensor]] = {}
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in use."""
+        return sum(block.nbytes for blocks in [*self.keys.values(), *self.values.values()] for block in blocks)
 
     def write(self, layer: int, plan: Plan, keys_NKD: Tensor, values_NKD: Tensor) -> None:
         """Write each new token's key and value to its place."""
-        heads, size = keys_NKD.shape[1:]
-        if layer not in self.keys:  # zeros, because a NaN would poison attention even if a mask hides it
-            self.keys[layer] = keys_NKD.new_zeros(self.slots, heads, self.capacity, size)
-            self.values[layer] = values_NKD.new_zeros(self.slots, heads, self.capacity, values_NKD.shape[2])
-        places = plan.places(heads, self.capacity)
-        self.keys[layer].view(-1, size).index_copy_(0, places, keys_NKD.reshape(-1, size))
-        self.values[layer].view(-1, values_NKD.shape[2]).index_copy_(0, places, values_NKD.flatten(0, 1))
+        for store, new in ((self.keys, keys_NKD), (self.values, values_NKD)):
+            if layer not in store:
+                store[layer] = [_zeros(new, size, new.shape[1], new.shape[2]) for size in self.sizes]
+            plan.write(store[layer], new)
 
-    def reserve(self, length: int) -> None:
-        """Make room for `length` tokens per slot, by doubling."""
-        while self.capacity < length:
-            self.capacity *= 2
+    def reserve(self, needs: Sequence[int]) -> None:
+        """Grow blocks until each slot has room for as many tokens as it needs."""
+        for number, size in enumerate(grown(self.sizes, needs)):
+            if size != self.sizes[number]:
+                self._resize(number, size)
+
+    def _resize(self, number: int, size: Size) -> None:
+        self.sizes[number] = size
+        for blocks in [*self.keys.values(), *self.values.values()]:
+            old = blocks[number]
+            blocks[number] = _zeros(old, size, old.shape[1], old.shape[3])
+            blocks[number][: len(old), :, : old.shape[2]] = old
+
+    def rebuild(self, needs: Sequence[int], moves: Sequence[Move]) -> None:
+        """Give each slot exactly the memory that it needs, with the prefixes that `moves` names; drop all else."""
+        self.sizes = sizes_of(needs)
         for store in (self.keys, self.values):
             for layer, old in store.items():
-                if old.shape[2] < self.capacity:
-                    store[layer] = old.new_zeros(*old.shape[:2], self.capacity, old.shape[3])
-                    store[layer][:, :, : old.shape[2]] = old
+                store[layer] = [_zeros(old[0], size, old[0].shape[1], old[0].shape[3]) for size in self.sizes]
+                for source, target, length in moves:
+                    if length:
+                        slot_of(store[layer], target)[:, :length] = slot_of(old, source)[:, :length]
 
     def copy(self, moves: Sequence[Move]) -> None:
         """Copy prefixes of slots, all at once: a slot may be source and target.
@@ -57,14 +108,32 @@ class SlotCache:
         Copies go one after another through memory that stays in the processor's cache, five times as fast as by an
         index.
         """
-        steps = order_copies(moves)
-        for tensor in [*self.keys.values(), *self.values.values()]:
-            aside = tensor[0].clone() if any(move.target == ASIDE for move in steps) else None
+        steps = order_copies([move for move in moves if move.length])
+        for blocks in [*self.keys.values(), *self.values.values()]:
+            aside = None
             for source, target, length in steps:
-                into = aside if target == ASIDE else tensor[target]
-                out_of = aside if source == ASIDE else tensor[source]
-                assert into is not None and out_of is not None
-                into[:, :length] = out_of[:, :length]
+                out_of = aside if source == ASIDE else slot_of(blocks, source)
+                assert out_of is not None
+                if target == ASIDE:
+                    aside = out_of[:, :length].clone()
+                else:
+                    slot_of(blocks, target)[:, :length] = out_of[:, :length]
+
+
+def grown(sizes: Sequence[Size], needs: Sequence[int]) -> list[Size]:
+    """Sizes of blocks that have grown from `sizes` to what slots need."""
+    wanted = sizes_of(needs)
+    return [Size(max(a.rows, b.rows), max(a.capacity, b.capacity)) for a, b in zip(sizes, wanted, strict=True)]
+
+
+def slot_of(blocks: Sequence[Tensor], slot: int) -> Tensor:
+    """One slot's keys or values, (K, capacity, D)."""
+    return blocks[slot // _BLOCK][slot % _BLOCK]
+
+
+def _zeros(like: Tensor, size: Size, heads: int, width: int) -> Tensor:
+    """Memory of a block. A NaN would poison attention even if a mask hides it."""
+    return like.new_zeros(size.rows, heads, size.capacity, width)
 
 
 class Move(NamedTuple):
@@ -99,14 +168,31 @@ def order_copies(moves: Sequence[Move]) -> list[Move]:
     return steps
 
 
+class Attention(NamedTuple):
+    """How a layer attends."""
+
+    scale: float
+    window: int | None = None
+    """A token sees itself and the `window - 1` tokens before it; None: the whole episode."""
+    softcap: float | None = None
+    """Scores are squashed to ± this (Gemma 2)."""
+    sinks_H: Tensor | None = None
+    """A score per head that takes part in the softmax and has no value (gpt-oss)."""
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether torch's fused attention computes it."""
+        return self.softcap is None and self.sinks_H is None
+
+
 class Plan(Protocol):
     """Where the tokens of one forward pass go, and what they attend to."""
 
-    def places(self, heads: int, capacity: int) -> Tensor:
-        """Index (N * heads,) of each new vector in a (slots * heads * capacity, D) view."""
+    def write(self, blocks: Sequence[Tensor], new_NKD: Tensor) -> None:
+        """Write each new vector to its place in a layer's blocks."""
         ...
 
-    def attend(self, cache: SlotCache, layer: int, queries_NHD: Tensor, scale: float) -> Tensor:
+    def attend(self, cache: SlotCache, layer: int, queries_NHD: Tensor, how: Attention) -> Tensor:
         """Attention of each token over its own episode up to itself, (N, H, D)."""
         ...
 
@@ -118,6 +204,11 @@ class Segment:
     slot: int
     start: int
     count: int
+
+    @property
+    def end(self) -> int:
+        """Number of the episode's tokens after this segment."""
+        return self.start + self.count
 
 
 class PrefillPlan:
@@ -131,31 +222,40 @@ class PrefillPlan:
         """Where each segment's last token stands in the pack."""
         pack_N = torch.arange(int(counts_B.sum()), device=device)
         self.positions_N = pack_N + (starts_B - self.ends_B - 1 + counts_B).repeat_interleave(counts_B)
-        self._slots_N = torch.tensor([s.slot for s in segments], device=device).repeat_interleave(counts_B)
-        self._places = _Places()
+        self._masks: dict[tuple[Segment, int | None], Tensor] = {}
 
-    def places(self, heads: int, capacity: int) -> Tensor:
+    def write(self, blocks: Sequence[Tensor], new_NKD: Tensor) -> None:
         """See `Plan`."""
-        return self._places(self._slots_N, self.positions_N, heads, capacity)
+        at = 0
+        for s in self.segments:
+            slot_of(blocks, s.slot)[:, s.start : s.start + s.count] = new_NKD[at : at + s.count].transpose(0, 1)
+            at += s.count
 
-    def attend(self, cache: SlotCache, layer: int, queries_NHD: Tensor, scale: float) -> Tensor:
+    def attend(self, cache: SlotCache, layer: int, queries_NHD: Tensor, how: Attention) -> Tensor:
         """See `Plan`."""
-        keys, values = cache.keys[layer], cache.values[layer]
         outputs = []
         at = 0
         for s in self.segments:
-            visible = slice(s.slot, s.slot + 1), slice(None), slice(s.start + s.count)
-            output_1HCD = scaled_dot_product_attention(
+            keys, values = (slot_of(store[layer], s.slot)[None, :, : s.end] for store in (cache.keys, cache.values))
+            window = how.window if how.window is not None and how.window < s.end else None
+            is_causal = s.start == 0 and s.count > 1 and window is None and how.is_plain
+            output_1HCD = _attend(
                 queries_NHD[at : at + s.count].transpose(0, 1)[None],
-                _per_head(keys[visible], queries_NHD.shape[1]),
-                _per_head(values[visible], queries_NHD.shape[1]),
-                attn_mask=self._band.mask(s.start, s.count) if s.start and s.count > 1 else None,
-                is_causal=s.start == 0 and s.count > 1,
-                scale=scale,
+                _per_head(keys, queries_NHD.shape[1]),
+                _per_head(values, queries_NHD.shape[1]),
+                None if is_causal or (s.count == 1 and window is None) else self._mask(s, window),
+                how,
+                is_causal=is_causal,
             )
             outputs.append(output_1HCD[0].transpose(0, 1))
             at += s.count
         return torch.cat(outputs)
+
+    def _mask(self, segment: Segment, window: int | None) -> Tensor:
+        """Additive mask (count, start + count), made for the first layer and kept for the others."""
+        if (segment, window) not in self._masks:
+            self._masks[segment, window] = self._band.mask(segment.start, segment.count, window)
+        return self._masks[segment, window]
 
 
 class DecodePlan:
@@ -170,25 +270,50 @@ class DecodePlan:
         self.all_B = torch.arange(len(lengths), device=positions_B.device)
         """The rows' places in the pack: every token is the last one of its row."""
         self._blocks = _blocks(lengths)
-        self._masks = [mask_BL[at:end, None, None, :length] for at, end, length in self._blocks]
-        self._places = _Places()
+        self._longest = max(lengths)
+        self._mask_BL = mask_BL
+        self._masks: dict[int | None, list[Tensor]] = {}
+        self._places: dict[int, list[Tensor]] = {}
 
-    def places(self, heads: int, capacity: int) -> Tensor:
+    def write(self, blocks: Sequence[Tensor], new_NKD: Tensor) -> None:
         """See `Plan`."""
-        return self._places(self.all_B, self.positions_B, heads, capacity)
+        heads, size = new_NKD.shape[1:]
+        if heads not in self._places:
+            self._places[heads] = self._index(blocks, heads)
+        for (at, end, _), places, block in zip(self._blocks, self._places[heads], blocks, strict=False):
+            block.view(-1, size).index_copy_(0, places, new_NKD[at:end].reshape(-1, size))
 
-    def attend(self, cache: SlotCache, layer: int, queries_NHD: Tensor, scale: float) -> Tensor:
+    def _index(self, blocks: Sequence[Tensor], heads: int) -> list[Tensor]:
+        """Index (rows * heads,) of each new vector in a block's (rows * heads * capacity, D) view, in any layer."""
+        vectors = torch.arange(_BLOCK * heads, device=self.positions_B.device)
+        positions = self.positions_B.repeat_interleave(heads)
+        return [
+            vectors[: (end - at) * heads] * block.shape[2] + positions[at * heads : end * heads]
+            for (at, end, _), block in zip(self._blocks, blocks, strict=False)
+        ]
+
+    def attend(self, cache: SlotCache, layer: int, queries_NHD: Tensor, how: Attention) -> Tensor:
         """See `Plan`. Query heads that share a key-value head are rows of one attention."""
         rows, heads, size = queries_NHD.shape
         keys, values = cache.keys[layer], cache.values[layer]
-        grouped = queries_NHD.reshape(rows, keys.shape[1], heads // keys.shape[1], size)
+        grouped = queries_NHD.reshape(rows, keys[0].shape[1], heads // keys[0].shape[1], size)
         outputs = [
-            scaled_dot_product_attention(
-                grouped[at:end], keys[at:end, :, :length], values[at:end, :, :length], attn_mask=mask, scale=scale
-            )
-            for (at, end, length), mask in zip(self._blocks, self._masks, strict=True)
+            _attend(grouped[at:end], keys[n][: end - at, :, :length], values[n][: end - at, :, :length], mask, how)
+            for n, ((at, end, length), mask) in enumerate(zip(self._blocks, self._masks_of(how.window), strict=True))
         ]
         return torch.cat(outputs).view(rows, heads, -1)
+
+    def _masks_of(self, window: int | None) -> list[Tensor]:
+        """Additive masks (rows, 1, 1, length) of the blocks, made for the first layer and kept for the others."""
+        if window is not None and window >= self._longest:
+            window = None
+        if window not in self._masks:
+            mask_BL = self._mask_BL
+            if window is not None:
+                places_L = torch.arange(mask_BL.shape[1], device=mask_BL.device)
+                mask_BL = mask_BL.masked_fill(places_L <= self.positions_B[:, None] - window, -torch.inf)
+            self._masks[window] = [mask_BL[at:end, None, None, :length] for at, end, length in self._blocks]
+        return self._masks[window]
 
 
 def positions_read(lengths: Sequence[int]) -> int:
@@ -210,29 +335,49 @@ class CausalBand:
         self._before = self._rows = 0
         self._band = torch.empty(0)
 
-    def mask(self, start: int, count: int) -> Tensor:
-        """(count, start + count): token i sees the positions up to `start + i`."""
+    def mask(self, start: int, count: int, window: int | None = None) -> Tensor:
+        """(count, start + count): token i sees the positions up to `start + i`, the last `window` of them if given."""
         if start > self._before or count > self._rows:
-            self._before, self._rows = max(2 * start, self._before), max(2 * count, self._rows)
+            self._before = max(_round_to_aligned(2 * start), self._before)
+            self._rows = max(_round_to_aligned(2 * count), self._rows)
             shape = (self._rows, self._before + self._rows)
             hidden = torch.ones(shape, dtype=torch.bool, device=self._device).triu(self._before + 1)
             self._band = torch.zeros(shape, dtype=self._dtype, device=self._device).masked_fill_(hidden, -torch.inf)
-        offset = self._before - start
-        return self._band[:count, offset : offset + start + count]
+        offset, length = self._before - start, start + count
+        mask = self._band[:count, offset : offset + length]
+        if window is not None:
+            mask = mask.masked_fill(torch.ones_like(mask, dtype=torch.bool).tril(start - window), -torch.inf)
+        return _aligned(mask)
 
 
-@dataclass(slots=True)
-class _Places:
-    """Index of a plan's vectors, computed for the first layer and reused for all."""
+def _aligned(mask_CL: Tensor) -> Tensor:
+    """The same mask with rows that CUDA's kernels read: a view into a band begins anywhere."""
+    if mask_CL.storage_offset() % _ALIGNED == 0 and mask_CL.stride(0) % _ALIGNED == 0:
+        return mask_CL
+    rows, length = mask_CL.shape
+    return mask_CL.new_empty(rows, _round_to_aligned(length))[:, :length].copy_(mask_CL)
 
-    _made: dict[tuple[int, int], Tensor] = field(default_factory=dict)
 
-    def __call__(self, slots_N: Tensor, positions_N: Tensor, heads: int, capacity: int) -> Tensor:
-        key = (heads, capacity)
-        if key not in self._made:
-            heads_K = torch.arange(heads, device=slots_N.device)
-            self._made[key] = ((slots_N[:, None] * heads + heads_K) * capacity + positions_N[:, None]).reshape(-1)
-        return self._made[key]
+def _round_to_aligned(number: int) -> int:
+    return -(-number // _ALIGNED) * _ALIGNED
+
+
+def _attend(
+    queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, how: Attention, *, is_causal: bool = False
+) -> Tensor:
+    """Attention of (…, H, C, D) queries over (…, H, L, D) keys and values."""
+    if how.is_plain:
+        return scaled_dot_product_attention(queries, keys, values, attn_mask=mask, is_causal=is_causal, scale=how.scale)
+    scores = queries @ keys.transpose(-1, -2) * how.scale
+    if how.softcap is not None:
+        scores = torch.tanh(scores / how.softcap) * how.softcap
+    if mask is not None:
+        scores = scores + mask
+    if how.sinks_H is not None:
+        sinks = how.sinks_H.to(scores.dtype).view(1, scores.shape[1], -1, 1).expand(*scores.shape[:3], 1)
+        scores = torch.cat([scores, sinks], dim=-1)
+    weights = scores.softmax(-1, dtype=torch.float32)[..., : keys.shape[-2]]
+    return weights.to(values.dtype) @ values
 
 
 def _per_head(keys_1KLD: Tensor, heads: int) -> Tensor:

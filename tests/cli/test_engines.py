@@ -114,6 +114,11 @@ def test_a_run_goes_on_with_a_server_elsewhere(agentgym: Run, small_model: str, 
         (("--model", "tiny", "--sync_weights", "lora"), "need --engine server"),
         (("--model", "tiny", "--engine_kwargs.timeout", "3"), "need --engine server"),
         (("--model", "tiny", "--base_url", "http://a"), "--base_url needs an endpoint"),
+        (("--model", "tiny", "--kv_cache_gib", "0"), "--kv_cache_gib must be above 0"),
+        (
+            ("--model", "tiny", "--engine", "server", "--base_url", "http://a", "--kv_cache_gib", "1"),
+            "--kv_cache_gib needs --engine hf",
+        ),
     ],
 )
 def test_contradictions_are_refused(agentgym: Run, argv: tuple[str, ...], said: str) -> None:

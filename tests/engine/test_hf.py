@@ -13,6 +13,8 @@ torch = pytest.importorskip("torch")
 from agentgym_py.engine import Generation, HFEngine, SamplingParams, kvcache  # torch first, or skip
 from agentgym_py.engine.decoding import processed_logprobs
 from agentgym_py.engine.forward import FusedLlama, HuggingFaceForward
+from agentgym_py.engine.hf import _Seat, kv_bytes_per_token
+from agentgym_py.engine.kvcache import count_tokens
 from agentgym_py.errors import ConfigError, PolicyError
 from agentgym_py.policy import Policy
 from agentgym_py.policy.tiny import build_model, build_tokenizer, tiny_config
@@ -440,14 +442,6 @@ def test_an_interrupted_engine_forgets_what_it_was_at(monkeypatch: pytest.Monkey
     assert [list(reply.ids) for reply in engine.generate(talk.prompts, params)] == expected
 
 
-def test_sliding_windows_are_refused() -> None:
-    """A model whose attention is not over the whole context says so instead of giving wrong tokens."""
-    policy = tiny_policy(0)
-    policy.model.config.sliding_window = 16
-    with pytest.raises(PolicyError, match="full attention"):
-        HFEngine(policy)
-
-
 def test_sampling_follows_the_distribution() -> None:
     """Many seeds' first tokens occur as often as the model says."""
     policy = tiny_policy(8)
@@ -465,6 +459,64 @@ def test_ragged_rows_are_sorted_only_where_it_pays() -> None:
     """Rows of mixed lengths come to the front sorted; rows of one length stay where they are."""
     engine = HFEngine(tiny_policy(0), slots=64)
     mixed = [10 + 40 * (i % 2) for i in range(64)]
-    order = engine._to_front(list(range(64)), mixed)
+    order = engine._to_front([_Seat(slot, length, 0, length) for slot, length in enumerate(mixed)])
     assert [mixed[i] for i in order] == sorted(mixed)
-    assert engine._to_front(list(range(64)), [50] * 64) == list(range(64))
+    assert engine._to_front([_Seat(slot, 50, 0, 50) for slot in range(64)]) == list(range(64))
+
+
+def bounded(policy: Policy, tokens: int, **options: Any) -> HFEngine:
+    """An engine whose cache holds this many tokens at most."""
+    size = kv_bytes_per_token(policy.model.config, policy.model.dtype)
+    return HFEngine(policy, kv_cache_gib=(tokens + 0.5) * size / 2**30, **options)
+
+
+@pytest.mark.parametrize(("tokens", "block"), [(260, 2), (512, 16), (1100, 2), (1536, 16)])
+def test_a_bounded_cache_gives_the_same_replies(tokens: int, block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Prompts wait and idle slots are dropped; each reply is that to its prompt alone, within the bound."""
+    monkeypatch.setattr(kvcache, "_BLOCK", block)
+    policy = tiny_policy()
+    params = SamplingParams(temperature=1.0, max_new_tokens=16)
+    talk, alone = Conversations(policy, 10), HFEngine(policy, slots=1)
+    engine = bounded(policy, tokens, slots=8)
+    batch, turns, dropped = engine.batch(params), [0] * 10, 0
+    for i, prompt in enumerate(talk.prompts):
+        batch.add((i, 0), prompt, i)
+    while min(turns) < 4:
+        for key, reply in batch.take_ended():
+            assert isinstance(key, tuple)
+            i, turn = key
+            expected = alone.generate([talk.prompts[i]], params, [i + 100 * turn])[0]
+            assert reply.ids == expected.ids and reply.logprobs == pytest.approx(expected.logprobs, abs=1e-4)
+            turns[i] += 1
+            if turns[i] < 4:
+                talk.prompts[i] = [*talk.prompts[i], *reply.ids, *policy.chat.turn(sentence(talk.rng, 30))]
+                batch.add((i, turns[i]), talk.prompts[i], i + 100 * turns[i])
+        held = engine._cache.nbytes / kv_bytes_per_token(policy.model.config, policy.model.dtype)
+        assert 0 < held <= tokens and held == count_tokens(engine._cache.sizes)
+        dropped += sum(not len(ids) for ids in engine._book.contents)
+    assert dropped
+
+
+def test_what_never_fits_the_cache_is_refused() -> None:
+    """A prompt whose reply exceeds the bound alone is an error that names the setting."""
+    engine = bounded(tiny_policy(), 128)
+    with pytest.raises(ConfigError, match="memory for 128: raise kv_cache_gib"):
+        engine.generate([[1] * 100], SamplingParams(max_new_tokens=40))
+    with pytest.raises(ConfigError, match="kv_cache_gib must be above 0"):
+        HFEngine(engine.policy, kv_cache_gib=0)
+
+
+@pytest.mark.parametrize("kind", ["Llama", "Qwen3", "Gemma3Text", "Phi", "GPT2"])
+def test_bytes_of_a_token_are_those_of_the_cache(kind: str) -> None:
+    """What the bound counts is what torch allocates."""
+    import transformers
+
+    policy = tiny_policy(0)
+    sizes = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4}
+    sizes |= {} if kind == "GPT2" else {"num_key_value_heads": 2}
+    ids = {"bos_token_id": None, "eos_token_id": None, "pad_token_id": None}
+    policy.model = build(getattr(transformers, f"{kind}Config")(vocab_size=len(policy.tokenizer), **ids, **sizes))
+    engine = HFEngine(policy, slots=3)
+    engine.generate([[1, 2, 3]] * 3, SamplingParams(max_new_tokens=2))
+    per_token = kv_bytes_per_token(policy.model.config, policy.model.dtype)
+    assert engine._cache.nbytes == count_tokens(engine._cache.sizes) * per_token > 0
