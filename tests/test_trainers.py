@@ -81,7 +81,14 @@ class Cut(KeyboardInterrupt):
     """A training is cut off."""
 
 
-@pytest.mark.parametrize("lora_rank", [0, 2])
+@pytest.mark.parametrize(
+    ("trainer", "lora_rank"),
+    [
+        *((name, 0) for name in TRAINERS),
+        *(pytest.param(name, 2, marks=[pytest.mark.slow] * (name != "dpo")) for name in TRAINERS),
+    ],
+    indirect=["trainer"],
+)
 def test_it_resumes_to_the_same_end(trainer: Any, tiny_policy: Any, tmp_path: Path, fresh: Any, lora_rank: int) -> None:
     """Cut off in its first pass over the data and in its second, its end is bit-identical to one that was not.
 

@@ -19,7 +19,6 @@ from typing import Any
 import fastapi
 import torch
 import uvicorn
-from peft import PeftModel
 
 from agentgym_py.engine import Generation, HFEngine, SamplingParams
 from agentgym_py.policy import Policy
@@ -186,6 +185,8 @@ class ModelServer:
 
     def _load_adapters(self, body: dict[str, Any]) -> Any:
         """Load adapters beside the weights; vLLM answers in plain text."""
+        from peft import PeftModel
+
         if body["lora_name"] in self.adapted:
             return fastapi.responses.JSONResponse({"error": {"message": "it has already been loaded"}}, 400)
         policy = copy.copy(self.policy)

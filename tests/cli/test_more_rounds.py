@@ -27,7 +27,13 @@ def episodes(folder: str) -> dict[str, bytes]:
     return {str(each.relative_to(folder)): each.read_bytes() for each in kept}
 
 
-@pytest.mark.parametrize("settings", [(), ("--explore_order", "hard", "--merge", "all", "--restart", "base")])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        pytest.param((), marks=pytest.mark.slow),
+        ("--explore_order", "hard", "--merge", "all", "--restart", "base"),
+    ],
+)
 def test_a_finished_run_takes_more_rounds(agentgym: Run, small_model: str, settings: tuple[str, ...]) -> None:
     """It keeps what it has, and is bit-identical to one that was started with so many, but for one more test."""
     words = ("evolve", *SMALL, *settings, "--model", small_model)

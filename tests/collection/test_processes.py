@@ -96,7 +96,7 @@ def test_processes_that_die_again_and_again_are_an_error(workers: Workers, fault
     assert len(Collector(RandomAgent(), PlayConfig(executor=workers)).collect_batch(JOBS)) == len(JOBS)
 
 
-@pytest.mark.parametrize("begins", [False, True])
+@pytest.mark.parametrize("begins", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("fault", "said"), [("hangs", "was not back after 1.5 s"), ("dies", "along (-9)")])
 def test_a_faulty_world_is_no_evidence(
     workers: Workers, faulty_env: Any, tmp_path: Path, fault: str, said: str, begins: bool

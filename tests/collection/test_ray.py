@@ -82,6 +82,7 @@ def test_an_actor_that_dies_is_replaced(actors: RayWorkers, agent: ModelAgent) -
     assert actors._actors[0] is not first
 
 
+@pytest.mark.slow
 def test_actors_that_die_each_time_are_an_error(actors: RayWorkers, faulty_env: Any) -> None:
     """As processes are; the next jobs are played by fresh ones."""
     with pytest.raises(WorkerError, match=r"died .*, 2 times"):
@@ -89,6 +90,7 @@ def test_actors_that_die_each_time_are_an_error(actors: RayWorkers, faulty_env: 
     assert len(Collector(RandomAgent(), PlayConfig(executor=actors)).collect_batch(JOBS)) == len(JOBS)
 
 
+@pytest.mark.slow
 def test_a_world_that_hangs_in_an_actor_is_no_evidence(actors: RayWorkers, faulty_env: Any) -> None:
     """The process beside the actor is ended; the others' episodes are as without it."""
     calm = Collector(faulty_env.FaultyAgent()).collect_batch(jobs_for(EnvSpec("Faulty-v0"), "train", range(6)))
@@ -112,6 +114,7 @@ def test_a_full_cluster_is_said(actors: RayWorkers, monkeypatch: pytest.MonkeyPa
             assert len(Collector(RandomAgent(), PlayConfig(executor=late)).collect_batch(JOBS)) == len(JOBS)
 
 
+@pytest.mark.slow
 def test_what_is_raised_in_an_actor_is_raised_here(actors: RayWorkers) -> None:
     """An unknown task of a job is the same error as in one process."""
     with pytest.raises(UnknownNameError, match="shop/train/easy/none"):

@@ -223,6 +223,7 @@ def test_it_solves_a_bandit(toy_envs: Any, level: Any) -> None:
     assert sum(each.steps[0].action in toy_envs.RIGHT for each in rollouts.episodes[:64]) < 45
 
 
+@pytest.mark.slow
 def test_it_solves_a_chain(toy_envs: Any) -> None:
     """40 iterations of 32 episodes: nearly the best return, 0.75, and the critic foresees what is to come."""
     trainer = PPO(tasks_per_iteration=32, learning_rate=0.01, critic_learning_rate=0.02)

@@ -178,7 +178,7 @@ def test_only_exact_labels_ask_the_expert(toy_envs: Any, tmp_path: Path, monkeyp
 @pytest.mark.parametrize(
     ("how", "share"),
     [
-        ({"epochs": 50.0}, 0.35),
+        pytest.param({"epochs": 50.0}, 0.35, marks=pytest.mark.slow),
         ({"lora_rank": 2, "epochs": 12.0}, 0.9),
         ({"train_backbone": False, "epochs": 200.0}, 0.6),
     ],

@@ -314,6 +314,7 @@ def test_it_solves_a_bandit(toy_envs: Any, tmp_path: Path) -> None:
     assert sum(each.steps[0].action in toy_envs.RIGHT for each in rollouts.episodes[:64]) < 45
 
 
+@pytest.mark.slow
 def test_it_solves_a_chain(toy_envs: Any, tmp_path: Path) -> None:
     """40 iterations of 32 episodes at most, as PPO: nearly the best return, 0.75."""
     trainer = R3(
@@ -325,6 +326,7 @@ def test_it_solves_a_chain(toy_envs: Any, tmp_path: Path) -> None:
     assert returns[0] < 0.2 and sum(returns[-5:]) / 5 > 0.7
 
 
+@pytest.mark.slow
 def test_it_solves_a_chain_by_process_rewards_alone(toy_envs: Any, tmp_path: Path) -> None:
     """Without the world's own rewards, which `alpha` weighs, it still learns what they pay for."""
     trainer = R3(

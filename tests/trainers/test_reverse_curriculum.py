@@ -219,7 +219,9 @@ def test_where_the_way_cannot_be_gone_again_a_group_begins_at_the_beginning(
     assert all(step.trained for group in groups for each in group for step in each.steps)
 
 
-@pytest.mark.parametrize("order", ["frontier", "mixed", "in_turn"])
+@pytest.mark.parametrize(
+    "order", ["frontier", *(pytest.param(order, marks=pytest.mark.slow) for order in ("mixed", "in_turn"))]
+)
 def test_it_solves_a_chain_by_its_outcome_alone(toy_envs: Any, order: Any) -> None:
     """Within 5 steps of 5, where nothing but success is rewarded and chance succeeds in one of 32."""
     spec = EnvSpec("ToyChain-v0", {"max_steps": 5})
