@@ -23,20 +23,27 @@ UNUSUAL = [
     if difficulty not in ("easy", "medium", "hard")
 ]
 """Difficulties that change more than sizes, such as the one of tools that must be searched."""
+NUMBERS = [
+    pytest.param({"episodes": 10, "memory_episodes": 200}, id="few"),
+    pytest.param({"episodes": 25, "memory_episodes": 400}, id="many", marks=pytest.mark.slow),
+]
+"""Episodes of each check, and of the check of memory."""
 
 
+@pytest.mark.parametrize("numbers", NUMBERS)
 @pytest.mark.parametrize("env_id", ENVS)
 @pytest.mark.parametrize("check", CHECKS)
-def test_it_keeps_the_contract(env_id: str, check: str) -> None:
+def test_it_keeps_the_contract(env_id: str, check: str, numbers: dict[str, int]) -> None:
     """The conformance kit finds nothing; `benchmarks/conformance.py` asks for more episodes."""
-    check_world(env_id, check, episodes=25, memory_episodes=400)
+    check_world(env_id, check, **numbers)
 
 
+@pytest.mark.parametrize("numbers", NUMBERS)
 @pytest.mark.parametrize(("env_id", "difficulty"), UNUSUAL)
 @pytest.mark.parametrize("check", CHECKS)
-def test_an_unusual_difficulty_keeps_it_too(env_id: str, difficulty: str, check: str) -> None:
+def test_an_unusual_difficulty_keeps_it_too(env_id: str, difficulty: str, check: str, numbers: dict[str, int]) -> None:
     """Where a difficulty is another game, the kit plays that as well."""
-    check_world(env_id, check, env_kwargs={"difficulty": difficulty}, episodes=25, memory_episodes=400)
+    check_world(env_id, check, env_kwargs={"difficulty": difficulty}, **numbers)
 
 
 @pytest.mark.parametrize("env_id", ENVS)
