@@ -78,6 +78,13 @@ class Rollouts:
             )
         return self.params.temperature
 
+    @property
+    def is_remote(self) -> bool:
+        """Whether a server samples the replies."""
+        from agentgym_py.engine.base import RemoteEngine
+
+        return isinstance(self.engine, RemoteEngine)
+
     def state_dict(self) -> dict[str, int]:
         """Return the progress through the tasks, without the episodes."""
         return {"version": self.version, "next": self._next}

@@ -224,7 +224,8 @@ class Evolution:
         from agentgym_py.rewards.reward_model import RewardModel
 
         require_reward_model(self.config.reward_model, policy)
-        model = RewardModel.load(self.config.reward_model, device=str(policy.model.device))
+        dtype = str(policy.model.dtype).removeprefix("torch.")
+        model = RewardModel.load(self.config.reward_model, dtype=dtype, device=str(policy.model.device))
         return lambda trajectories: model.score(trajectories).tolist()
 
     def _train(self, number: int, selected: Sequence[Trajectory]) -> tuple[Policy, TrainReport | None]:

@@ -19,6 +19,8 @@ from agentgym_py.registry import install_advice
 
 _NAME = "default"
 """PEFT's name for the only adapters of a model; it stands in the name of each of their parameters."""
+LEAST_KEPT = 0.5
+"""Share of what adapters change that a number format must keep to hold them merged."""
 _INT_DTYPES = {1: "uint8", 2: "int16", 4: "int32", 8: "int64"}
 
 
@@ -43,7 +45,11 @@ def require_bits(quantize: str | None) -> None:
 
 
 def require_trainable(model: Any, lora_rank: int) -> None:
-    """Raise ConfigError if all weights would be trained and some are quantized."""
+    """Raise ConfigError if all weights would be trained and some are quantized, or if the model is in float16."""
+    import torch
+
+    if model.dtype == torch.float16:
+        raise ConfigError("float16 does not train, because gradients underflow in it: set dtype bfloat16 or float32")
     if not lora_rank and is_quantized(model):
         raise ConfigError("a quantized model trains only through adapters: set lora_rank above 0")
 
@@ -143,13 +149,43 @@ def add_adapters(model: Any, rank: int, seed: int) -> Any:
                 parameter.requires_grad_(_is_adapter(name))
             model.peft_config[_NAME].inference_mode = False
             return model
-        dtype, quantized = model.dtype, is_quantized(model)
-        model = merged_copy(model)
-        if not quantized:
-            model = cast_weights(model, torch.promote_types(dtype, torch.float32))
+        model = _merged_base(model, rank)
     with ignore_checkpointing_warnings(), torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return get_peft_model(model, lora_config(rank))
+
+
+def _merged_base(model: Any, rank: int) -> Any:
+    """Return a model with its adapters merged, in its number format.
+
+    Raises:
+        ConfigError: the weights are quantized, or the format would round more than half of the adapters' change away.
+    """
+    import torch
+
+    own = f"its adapters have rank {model.peft_config[_NAME].r} or other layers, and lora_rank is {rank}"
+    if is_quantized(model):
+        raise ConfigError(f"adapters are not merged into quantized weights, and {own}: train them further")
+    merged = merged_copy(model)
+    if merged.dtype != model.dtype:
+        if (kept := kept_share(model, merged, model.dtype)) < LEAST_KEPT:
+            raise ConfigError(
+                f"{own}: merging them into {str(model.dtype).removeprefix('torch.')} would keep {100 * kept:.0f} % of "
+                "what they learnt; train them further, or use dtype float32 or lora_rank 0"
+            )
+        merged = cast_weights(merged, model.dtype)
+    assert isinstance(merged, torch.nn.Module)
+    return merged
+
+
+def kept_share(adapted: Any, merged: Any, dtype: Any) -> float:
+    """Return how much of what a model's adapters change is left when the merged weights are rounded to a format."""
+    base, kept, changed = dict(base_parameters(adapted)), 0.0, 0.0
+    for name, parameter in merged.named_parameters():
+        whole, before = parameter.detach(), base[name].detach().to(parameter.dtype)
+        kept += float(((whole - before) * (whole.to(dtype).to(whole.dtype) - before)).sum())
+        changed += float((whole - before).square().sum())
+    return kept / changed if changed else 1.0
 
 
 def _match(model: Any, rank: int) -> bool:

@@ -14,6 +14,7 @@ from agentgym_py.errors import ConfigError, PolicyError
 from agentgym_py.policy.adapters import (
     attach_adapters,
     base_parameters,
+    cast_weights,
     dequantized_copy,
     has_adapters,
     is_quantized,
@@ -61,6 +62,7 @@ class Policy:
         _require_context(max_context, _context_length(model.config))
         self.chat = ChatFormat(tokenizer, fallback=chat_format)
         self._stored: tuple[str, list[int]] | None = None
+        self._masters: Mapping[str, Any] = {}
 
     @classmethod
     def load(
@@ -155,6 +157,8 @@ class Policy:
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write a checkpoint, completely or not at all; it replaces an older checkpoint, and nothing else.
 
+        After a training of all weights in bfloat16 it holds the float32 master weights.
+
         Adapters are written as adapters, with the name of their base or its relative path. A base that is stored
         nowhere else is written into the folder `base`. `merged` makes a policy of ordinary weights to save.
 
@@ -165,7 +169,7 @@ class Policy:
         target = Path(folder)
         if not has_adapters(self.model):
             model = merged_copy(self.model) if is_quantized(self.model) else self.model
-            return save_checkpoint(model, self.tokenizer, target)
+            return save_checkpoint(model, self.tokenizer, target, self._master_state())
         base = AdapterBase(self._base_outside(target), _format_of(self.model), _digest(base_parameters(self.model)))
         plain = None if base.name else without_adapters(self.model)
         return save_adapters(self.model, self.tokenizer, target, base, plain)
@@ -179,6 +183,48 @@ class Policy:
         replaced = Path(name).is_dir() and Path(name).is_relative_to(target.resolve())
         return "" if replaced or weight_sums(parameters) != sums else name
 
+    # ---- float32 master weights ----------------------------------------------------------------------------------
+
+    def load_masters(self, needed: bool = True) -> dict[int, Any]:
+        """Return float32 weights that may round to the model's, by the id of the weight; none if it is in float32.
+
+        They are those of the last training, or else those of the file that the model was loaded from.
+        """
+        import torch
+
+        if not needed or self.model.dtype != torch.bfloat16 or is_quantized(self.model) or has_adapters(self.model):
+            return {}
+        masters = self._masters
+        if not masters and self._stored and weight_sums(self.model.parameters()) == self._stored[1]:
+            with without_progress_bars():
+                masters = dict(load_model(self._stored[0], "float32", 0, None, None)[0].named_parameters())
+        return {id(p): masters[name] for name, p in self.model.named_parameters() if name in masters}
+
+    def keep_masters(self, masters: Mapping[str, Any]) -> None:
+        """Keep the float32 weights of a training in the CPU's memory, for the next one and for `save`."""
+        self._masters = {name: master.detach().to("cpu", copy=True) for name, master in masters.items()}
+
+    def merge_adapters(self) -> None:
+        """Merge the adapters into the model; what its number format rounds away is kept in master weights."""
+        dtype, self.model, self._stored = self.model.dtype, merged_copy(self.model), None
+        if self.model.dtype != dtype:
+            self.keep_masters(dict(self.model.named_parameters()))
+            cast_weights(self.model, dtype)
+
+    def _master_state(self) -> dict[str, Any] | None:
+        """Return the state dict of the master weights; None if there are none, or the model was changed since."""
+        weights = dict(self.model.named_parameters())
+        if not self._masters or any(
+            name not in weights or not self._masters[name].to(weights[name].dtype).equal(weights[name].detach().cpu())
+            for name in self._masters
+        ):
+            return None
+        masters = {id(weights[name]): master for name, master in self._masters.items()}
+        state = self.model.state_dict(keep_vars=True)
+        return {name: masters.get(id(tensor), tensor.detach()) for name, tensor in state.items()}
+
+    # ---- copies --------------------------------------------------------------------------------------------------
+
     def merged(self, dtype: Any = None) -> Policy:
         """Return this policy without adapters and quantized layers, a copy if it has any.
 
@@ -187,7 +233,7 @@ class Policy:
         if not has_adapters(self.model) and not is_quantized(self.model):
             return self
         policy = copy.copy(self)
-        policy.model, policy._stored = merged_copy(self.model), None
+        policy.model, policy._stored, policy._masters = merged_copy(self.model), None, {}
         if dtype is not None:
             policy.model = policy.model.to(dtype)
         return policy
@@ -220,7 +266,8 @@ def require_reader(folder: Path, policy: Policy, what: str) -> None:
     kwargs = {"local_files_only": True, "trust_remote_code": False}
     try:
         tokenizer = AutoTokenizer.from_pretrained(str(folder), **kwargs)
-        config = AutoConfig.from_pretrained(str(folder), **kwargs)
+        adapted = adapter_base(str(folder))
+        config = AutoConfig.from_pretrained(adapted.name if adapted else str(folder), **kwargs)
     except Exception as error:  # as in `_open`
         raise PolicyError(f"{what} does not open: {first_line(error)}") from error
     if tokenizer.get_vocab() != policy.tokenizer.get_vocab():
@@ -298,5 +345,5 @@ def _rebuild(
     model.load_state_dict(weights)
     limit_vocabulary(model, settings["tokenizer"], settings["name"])
     policy = object.__new__(Policy)
-    vars(policy).update(settings, model=model.to(device).eval(), _stored=None)
+    vars(policy).update(settings, model=model.to(device).eval(), _stored=None, _masters={})
     return policy

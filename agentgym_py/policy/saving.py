@@ -40,6 +40,10 @@ def save_checkpoint(model: Any, tokenizer: Any, target: Path, weights: Any = Non
 
     def write(folder: Path) -> None:
         model.save_pretrained(folder, state_dict=weights)
+        if weights is not None:
+            config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+            config["dtype"] = str(next(iter(weights.values())).dtype).removeprefix("torch.")
+            (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
         tokenizer.save_pretrained(folder)
 
     replace_folder(target, write)

@@ -12,13 +12,13 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from agentgym_py.errors import ConfigError, PolicyError, RunError
 from agentgym_py.evolution.run_folder import RunFolder
 from agentgym_py.files import claimed, new_folder
 from agentgym_py.policy import Policy
-from agentgym_py.policy.adapters import base_parameters, cast_weights
+from agentgym_py.policy.adapters import LEAST_KEPT, cast_weights, kept_share
 from agentgym_py.policy.loading import adapter_base, require_model
 from agentgym_py.policy.saving import ADAPTER_CONFIG
 from agentgym_py.report.model_card import Origin, make_card, origin_of, round_at, training_at
@@ -31,8 +31,6 @@ _JUDGES = ("reward_model", "process_reward")
 """What a training may produce instead of a policy; each has a JSON file of that name."""
 _MERGE_TOLERANCE = 1e-3
 """Largest change of a logit when adapters are merged."""
-_LEAST_KEPT = 0.5
-"""Share of what adapters change that the base's number format must keep; else the merged weights stay in float32."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,19 +151,9 @@ def _open_policy(weights: str, base: str | None) -> Policy:
         raise PolicyError(f"the adapters in {weights} give other outputs once merged: a logit differs by {change:.3g}")
     merged.name = plain
     stored = getattr(torch, _stored_dtype(plain))
-    if _kept_share(policy, merged, stored) >= _LEAST_KEPT:
+    if kept_share(policy.model, merged.model, stored) >= LEAST_KEPT:
         cast_weights(merged.model, stored)
     return merged
-
-
-def _kept_share(policy: Policy, merged: Policy, stored: Any) -> float:
-    """Return how much of what adapters change is left when the merged weights are rounded to a number format."""
-    base, kept, changed = dict(base_parameters(policy.model)), 0.0, 0.0
-    for name, parameter in merged.model.named_parameters():
-        change = parameter.detach() - base[name].detach()
-        kept += float((change * (parameter.detach().to(stored).float() - base[name].detach())).sum())
-        changed += float(change.square().sum())
-    return kept / changed if changed else 1.0
 
 
 def _stored_dtype(name: str) -> str:

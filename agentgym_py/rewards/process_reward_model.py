@@ -198,14 +198,17 @@ class ProcessRewardModel:
         except (OSError, ValueError, LookupError, TypeError, RuntimeError, SafetensorError) as error:
             raise PolicyError(f"the folder {str(path)!r} holds no process reward model that opens: {error}") from error
 
-    def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write the model's folder, `process_reward.json` last; of several processes, rank 0 writes."""
+    def save(self, folder: str | os.PathLike[str], *, merged: bool = True) -> None:
+        """Write the model's folder, `process_reward.json` last; of several processes, rank 0 writes.
+
+        Adapters of the backbone are merged, or stay apart to be trained further.
+        """
         from safetensors.torch import save_file
 
         if not distributed.is_rank_zero():
             return
         path = Path(folder)
-        self.policy.merged().save(path / _BACKBONE)
+        (self.policy.merged() if merged else self.policy).save(path / _BACKBONE)
         save_file({k: v.detach().cpu().contiguous() for k, v in self.heads.state_dict().items()}, path / _HEADS)
         about = {"dimensions": list(DIMENSIONS), "weights": dict(self.weights)}
         write_atomic(path / _FILE, json.dumps(about, indent=1) + "\n")

@@ -97,7 +97,7 @@ class Fit(Generic[Row]):
         self._tokens_of, self._sequences_of = tokens_of, sequences_of
         self._began, self._step, self._steps = time.monotonic(), 0, 0
         self._sums: dict[str, list[float]] = {}
-        self._norm = 0.0
+        self._norm, self._changed = 0.0, dict[str, float]()
         self._checkpoints = None
         if output_dir:
             training = fingerprint(settings, seed, policy.digest(), list(rows))
@@ -122,6 +122,8 @@ class Fit(Generic[Row]):
         if kind is None or issubclass(kind, TrainingError):  # raised in all processes at once
             self.optimization.sync_to_policy()
         self.optimization.close()
+        if kind is None:
+            self._changed = self.optimization.require_change()
         if kind is None and self._checkpoints:
             self._checkpoints.remove()
 
@@ -251,7 +253,7 @@ class Fit(Generic[Row]):
         row = {
             "loss": means.pop("loss"),
             "grad_norm": self._norm,
-            "learning_rate": self._schedule(self._step - 1) * self.settings.learning_rate,
+            "learning_rate": self._schedule(self._step - 1) * self.optimization.learning_rate,
             **means,
         }
         self._sums = {}
@@ -276,6 +278,8 @@ class Fit(Generic[Row]):
             agent_tokens=int(epochs * sum(sum(sample.mask) for sample in data.samples)),
             seconds=time.monotonic() - self._began,
             loss=[row["loss"] for row in self.history],
-            metrics={name: value for name, value in last.items() if name not in ("loss", "learning_rate")} | metrics,
+            metrics={name: value for name, value in last.items() if name not in ("loss", "learning_rate")}
+            | self._changed
+            | metrics,
             history=self.history,
         )

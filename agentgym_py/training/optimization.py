@@ -8,30 +8,54 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 from torch import nn
 
 from agentgym_py import distributed
-from agentgym_py.errors import ConfigError
+from agentgym_py.errors import ConfigError, TrainingError
 from agentgym_py.policy.adapters import (
     add_adapters,
     has_adapters,
     input_hooks,
-    merged_copy,
     require_trainable,
     stop_recomputing,
 )
 from agentgym_py.policy.quiet import ignore_checkpointing_warnings
 from agentgym_py.policy.tokens import pack_rows
+from agentgym_py.registry import install_advice
+from agentgym_py.training.masters import Change, MasterWeights
 from agentgym_py.training.settings import OptimizerSettings
-from agentgym_py.training.sharding import copy_weights, make_backend, module_to_train
+from agentgym_py.training.sharding import Unsharded, copy_weights, make_backend, module_to_train
 
 if TYPE_CHECKING:
     from agentgym_py.policy import Policy
 
 Row = TypeVar("Row")
+_LEAST_KEPT = 0.5
+"""Share of the weights that a training should have moved and must have."""
+
+
+def make_optimizer(groups: Sequence[dict[str, Any]], settings: OptimizerSettings, rate: float) -> torch.optim.Optimizer:
+    """Make AdamW, with one kernel for all weights on a GPU, or that of bitsandbytes with states of 8 bits.
+
+    Raises:
+        ConfigError: bitsandbytes is missing, or the weights are on a CPU.
+    """
+    on_gpu = all(parameter.device.type == "cuda" for group in groups for parameter in group["params"])
+    same: dict[str, Any] = {"lr": rate, "weight_decay": settings.weight_decay, "betas": (0.9, 0.95)}
+    if settings.optim == "adamw":
+        return torch.optim.AdamW(groups, fused=on_gpu or None, **same)
+    if find_spec("bitsandbytes") is None:
+        raise ConfigError(f"optim adamw_8bit needs bitsandbytes: {install_advice('train,quantize')}")
+    if not on_gpu:
+        raise ConfigError("optim adamw_8bit runs on a CUDA GPU only: leave optim out")
+    from bitsandbytes.optim import AdamW8bit  # type: ignore[import-not-found]  # an extra
+
+    optimizer: torch.optim.Optimizer = AdamW8bit(groups, **same)
+    return optimizer
 
 
 class Optimization:
@@ -71,7 +95,7 @@ class Optimization:
             policy.model = add_adapters(policy.model, settings.lora_rank, seed)
         else:
             if train_backbone and has_adapters(policy.model):
-                policy.model = merged_copy(policy.model)
+                policy.merge_adapters()
             policy.model.requires_grad_(train_backbone)
         self._hooks = input_hooks(policy.model)
         self._original = wrap(policy.model)
@@ -79,19 +103,23 @@ class Optimization:
         self.sharded = self.net is not self._original
         head_groups = list(heads(self.net))
         head_ids = {id(p) for group in head_groups for p in group["params"]}
-        backbone = [p for p in self.net.parameters() if p.requires_grad and id(p) not in head_ids]
+        self._masters = MasterWeights(self.net, {} if settings.lora_rank else policy.load_masters(train_backbone))
+        if self.sharded and self._masters:
+            raise ConfigError(
+                f"{distributed.sharding_backend()} trains weights in float32 here: leave dtype out, or set lora_rank"
+            )
+        self._change = Change(MasterWeights(policy.model, {}) if self.sharded else self._masters)
+        backbone = [self._masters.of(p) for p in self.net.parameters() if p.requires_grad and id(p) not in head_ids]
         groups = [{"params": backbone}, *head_groups]
-        optimizer = torch.optim.AdamW(
-            [group for group in groups if group["params"]],
-            lr=settings.learning_rate, weight_decay=settings.weight_decay, betas=(0.9, 0.95),
-        )  # fmt: skip
+        self.learning_rate = settings.rate_for(policy.num_parameters)
+        optimizer = make_optimizer([group for group in groups if group["params"]], settings, self.learning_rate)
         if settings.gradient_checkpointing:
             wrapped = getattr(self.net, "model", self.net)
             if wrapped is not None:  # a module of heads alone has no layers to recompute
                 with ignore_checkpointing_warnings():
                     wrapped.gradient_checkpointing_enable({"use_reentrant": False})
         self._rates = [group["lr"] for group in optimizer.param_groups]  # those of a loaded state are scaled
-        self.backend = make_backend(self.net, optimizer, settings.max_grad_norm)
+        self.backend = make_backend(self.net, optimizer, settings.max_grad_norm, self._masters)
         self.module: Any = self.backend.module
 
     @property
@@ -135,6 +163,30 @@ class Optimization:
         for group, rate in zip(self.backend.param_groups, self._rates, strict=True):
             group["lr"] = factor * rate
 
+    # ---- what it changed ---------------------------------------------------------------------------------------------
+
+    def trained(self) -> Iterator[tuple[str, nn.Parameter]]:
+        """Yield the trained weights by name, in the format that the optimizer trains them in."""
+        return self._masters.trained()
+
+    def round_into_model(self) -> None:
+        """Give the model the trained weights after they were written to, rounded to its format."""
+        self._masters.round_into_model()
+
+    def require_change(self) -> dict[str, float]:
+        """Return the learning rate and the share of the trained weights that changed.
+
+        Raises:
+            TrainingError: fewer than half of the weights that AdamW meant to move have changed.
+        """
+        states = self.backend.optimizer.state if isinstance(self.backend, Unsharded) and not self.sharded else {}
+        if (kept := self._change.share(states)) < _LEAST_KEPT:
+            raise TrainingError(
+                f"the training was lost: {100 * kept:.2g} % of the weights that it should have moved have changed; a "
+                f"step of learning_rate {self.learning_rate:g} is less than float32 can add to a weight"
+            )
+        return {"learning_rate": self.learning_rate, "weights_changed": self._change.share()}
+
     # ---- the end -----------------------------------------------------------------------------------------------------
 
     def sync_to_policy(self) -> None:
@@ -144,6 +196,12 @@ class Optimization:
 
     def close(self) -> None:
         """Remove what the training added to the policy, other than adapters."""
+        self._masters.close()
+        if self._masters and not self.sharded:
+            self.policy.keep_masters({
+                name: self._masters.of(p) for name, p in self.policy.model.named_parameters()
+                if self._masters.of(p) is not p
+            })  # fmt: skip
         stop_recomputing(self.policy.model, self._hooks)
         for name in ("forward", "_original_forward", "_is_accelerate_prepared"):
             vars(self.policy.model).pop(name, None)  # bound to this model: a copy would use its weights

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from agentgym_py.checks import require_at_least, require_field_types, require_positive
 from agentgym_py.errors import ConfigError
@@ -14,13 +14,51 @@ from agentgym_py.registry import install_advice
 from agentgym_py.training.trainer import PlanChecks
 from agentgym_py.trajectory.preferences import Level, Match
 
+ImportanceMode = Literal["token_truncate", "token_mask", "sequence_truncate", "sequence_mask"]
+
+
+SMALL_MODEL = 30_000_000
+"""Largest number of weights of a model that takes the rates of `tiny`."""
+LORA_FACTOR = 10
+"""How much larger the default rate of adapters is than that of all weights, in a larger model."""
+
+
+class Rates(NamedTuple):
+    """A trainer's default learning rates."""
+
+    small: float
+    """For models like `tiny`."""
+    pretrained: float
+    """For all weights of a larger, pretrained model."""
+
+
+class RateBySize:
+    """Settings whose default learning rate depends on the model's size."""
+
+    __slots__ = ()
+
+    learning_rate: float | None
+    lora_rank: int
+    rates: ClassVar[Rates]
+
+    def rate_for(self, weights: int) -> float:
+        """Return the learning rate for a model of this many weights: the setting, or the default for its size."""
+        if self.learning_rate is not None:
+            return self.learning_rate
+        if weights <= SMALL_MODEL:
+            return self.rates.small
+        return self.rates.pretrained * (LORA_FACTOR if self.lora_rank else 1)
+
 
 @dataclass(frozen=True, slots=True)
-class OptimizerSettings:
+class OptimizerSettings(RateBySize):
     """Settings of an optimizer: AdamW with beta2 0.95, on all weights or on LoRA adapters."""
 
-    learning_rate: float = 3e-4
-    """Learning rate of AdamW."""
+    learning_rate: float | None = None
+    """Learning rate of AdamW; by default one that suits the model's size (docs/trainers/README.md)."""
+    rates: ClassVar[Rates] = Rates(3e-4, 1e-5)
+    optim: Literal["adamw", "adamw_8bit"] = "adamw"
+    """Optimizer: AdamW, or the one of bitsandbytes with states of 8 bits (on a GPU)."""
     weight_decay: float = 0.0
     """Decoupled weight decay of AdamW."""
     max_grad_norm: float = 1.0
@@ -38,7 +76,8 @@ class OptimizerSettings:
 
     def __post_init__(self) -> None:
         require_field_types(self)
-        require_positive(self, "learning_rate")
+        if self.learning_rate is not None:
+            require_positive(self, "learning_rate")
         require_at_least(self, {"weight_decay": 0.0, "max_grad_norm": 0.0, "microbatch_tokens": 1, "lora_rank": 0})
         require_at_least(self, {"checkpoint_minutes": 0.0})
 
@@ -49,8 +88,9 @@ class OfflineSettings(OptimizerSettings):
 
     epochs: float = 2.0
     """Passes over the data."""
-    learning_rate: float = 7e-4
-    """Peak of the cosine schedule; 7e-4 suits the tiny model, 1e-5 to 5e-5 a pretrained one."""
+    learning_rate: float | None = None
+    """Peak of the cosine schedule; by default one that suits the model's size (docs/trainers/README.md)."""
+    rates: ClassVar[Rates] = Rates(7e-4, 1e-5)
     batch_size: int = 4
     """Trajectories (or pairs of them) per batch."""
     gradient_accumulation: int = 1
@@ -92,11 +132,12 @@ class PairSettings(OfflineSettings):
 
 
 @dataclass(frozen=True, slots=True)
-class TrlSettings:
+class TrlSettings(RateBySize):
     """Settings of a training by a trainer of trl."""
 
-    learning_rate: float = 7e-4
-    """Peak of trl's linear schedule; 7e-4 suits the tiny model, 1e-5 to 5e-5 a pretrained one."""
+    learning_rate: float | None = None
+    """Peak of trl's linear schedule; by default one that suits the model's size (docs/trainers/README.md)."""
+    rates: ClassVar[Rates] = Rates(7e-4, 1e-5)
     lora_rank: int = 0
     """Rank of LoRA adapters on all linear layers; 0 trains every weight."""
     bf16: bool = False
@@ -108,7 +149,8 @@ class TrlSettings:
 
     def __post_init__(self) -> None:
         require_field_types(self)
-        require_positive(self, "learning_rate")
+        if self.learning_rate is not None:
+            require_positive(self, "learning_rate")
         require_at_least(self, {"lora_rank": 0})
         if find_spec("trl") is None or find_spec("datasets") is None:
             raise ConfigError(f"a trainer of trl needs trl and datasets: {install_advice('train,trl')}")
@@ -145,8 +187,9 @@ class TrlOfflineSettings(TrlSettings):
 class OnPolicySettings(OptimizerSettings, PlanChecks):
     """Settings of a training on the policy's own episodes."""
 
-    learning_rate: float = 3e-4
-    """Learning rate of AdamW, constant; 3e-4 suits the tiny model, 1e-6 to 1e-5 a pretrained one."""
+    learning_rate: float | None = None
+    """Learning rate of AdamW, constant; by default one that suits the model's size (docs/trainers/README.md)."""
+    rates: ClassVar[Rates] = Rates(3e-4, 1e-6)
     minibatch_size: int = 16
     """Trajectories per optimizer step."""
     max_ratio: float = 10.0
@@ -155,6 +198,13 @@ class OnPolicySettings(OptimizerSettings, PlanChecks):
     max_kl: float = 0.0
     """Training stops after an iteration that moves the policy further than this from its start (nats per token), with
     the weights before it; 0 turns the guard off."""
+    importance_sampling_correction: bool = False
+    """Weigh the policy's loss by the ratio of the trainer's probabilities to the sampler's, bounded by the cap."""
+    importance_sampling_mode: ImportanceMode = "token_truncate"
+    """Whether the ratio is each token's or the product over the trajectory, and whether a ratio above the cap counts as
+    the cap (`truncate`) or as 0 (`mask`)."""
+    importance_sampling_cap: float = 3.0
+    """Largest ratio of the trainer's probability to the sampler's."""
     min_entropy: float = 0.01
     """Entropy (nats per token) below which a collapse is reported."""
     max_repeated: float = 0.5
@@ -165,6 +215,7 @@ class OnPolicySettings(OptimizerSettings, PlanChecks):
         OptimizerSettings.__post_init__(self)
         guards = ("max_ratio", "max_kl", "min_entropy", "max_repeated")
         require_at_least(self, {"minibatch_size": 1, **dict.fromkeys(guards, 0.0)})
+        require_positive(self, "importance_sampling_cap")
 
 
 _ON_POLICY = {

@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from agentgym_py import distributed
 from agentgym_py.errors import ConfigError, RunError
 from agentgym_py.policy.adapters import is_quantized
+from agentgym_py.training.masters import MasterWeights
 
 _TAG = "split"
 """DeepSpeed's name for a state."""
@@ -29,9 +30,15 @@ _TAG = "split"
 class Unsharded:
     """A module and its optimizer, complete in every process."""
 
-    def __init__(self, module: nn.Module, optimizer: torch.optim.Optimizer, max_grad_norm: float) -> None:
+    apart_norm: float | None = None
+    """Norm of the last gradient of the heads that are clipped by themselves; None without any."""
+
+    def __init__(
+        self, module: nn.Module, optimizer: torch.optim.Optimizer, max_grad_norm: float, masters: MasterWeights
+    ) -> None:
         from accelerate import Accelerator
 
+        self._masters = masters
         cpu = next(module.parameters()).device.type == "cpu"
         self._accelerator, self._max = Accelerator(cpu=cpu, device_placement=False), max_grad_norm
         # not DistributedDataParallel, whose processes need equally many forward passes: see `distributed`
@@ -44,9 +51,23 @@ class Unsharded:
 
     def step(self, check: Callable[[float], None]) -> None:
         """Take the step, unless `check` raises for the gradient's norm over all processes."""
-        distributed.sum_gradients(self.module.parameters())
-        check(float(self._accelerator.clip_grad_norm_(self.module.parameters(), self._max or math.inf)))
+        distributed.sum_gradients(parameter for _, parameter in self._masters.trained())
+        self._clip_and_check(check)
         self.optimizer.step()
+        self._masters.round_into_model()
+
+    def _clip_and_check(self, check: Callable[[float], None]) -> None:
+        """Clip the gradient, that of heads with `clip_apart` by itself, and call `check` with the norm of the rest."""
+        apart = [group["params"] for group in self.param_groups if group.get("clip_apart")]
+        ids = {id(parameter) for part in apart for parameter in part}
+        together = [parameter for parameter in self._parameters() if id(parameter) not in ids]
+        norms = [nn.utils.clip_grad_norm_(part, self._max or math.inf) for part in (together, *apart) if part]
+        first, *others = [float(gather_tensor(norm)) for norm in norms]
+        self.apart_norm = max(others, default=None)
+        check(first if all(map(math.isfinite, others)) else math.inf)
+
+    def _parameters(self) -> Iterator[nn.Parameter]:
+        return (parameter for _, parameter in self._masters.trained())
 
     def zero_grad(self) -> None:
         """Clear the gradients."""
@@ -76,16 +97,19 @@ class Unsharded:
         with torch.no_grad():
             for name, parameter in trained.items():
                 parameter.copy_(saved[name])
+        self._masters.round_into_model()
         self.optimizer.load_state_dict(torch.load(folder / "optimizer.pt", map_location=device, weights_only=True))
 
     def _trained(self) -> Iterator[tuple[str, nn.Parameter]]:
-        return ((name, p) for name, p in self.module.named_parameters() if p.requires_grad)
+        return self._masters.trained()
 
 
 class FSDP(Unsharded):
     """As `Unsharded`, sharded by torch's FSDP2; all processes must call `module` and all methods equally often."""
 
-    def __init__(self, module: nn.Module, optimizer: torch.optim.Optimizer, max_grad_norm: float) -> None:
+    def __init__(
+        self, module: nn.Module, optimizer: torch.optim.Optimizer, max_grad_norm: float, masters: MasterWeights
+    ) -> None:
         from accelerate import Accelerator, PartialState
 
         enable_fsdp_on_cpu(PartialState())
@@ -98,9 +122,11 @@ class FSDP(Unsharded):
 
     def step(self, check: Callable[[float], None]) -> None:
         """See `Unsharded`."""
-        norm = self._accelerator.clip_grad_norm_(self.module.parameters(), self._max or math.inf)
-        check(gather_tensor(norm).item())
+        self._clip_and_check(check)
         self.optimizer.step()
+
+    def _parameters(self) -> Iterator[nn.Parameter]:
+        return (parameter for parameter in self.module.parameters() if parameter.requires_grad)
 
     @property
     def savable(self) -> bool:
@@ -131,8 +157,11 @@ class DeepSpeed:
     """As `Unsharded`, sharded by DeepSpeed's ZeRO."""
 
     savable = True
+    apart_norm = None
 
-    def __init__(self, module: nn.Module, optimizer: torch.optim.Optimizer, max_grad_norm: float) -> None:
+    def __init__(
+        self, module: nn.Module, optimizer: torch.optim.Optimizer, max_grad_norm: float, masters: MasterWeights
+    ) -> None:
         from accelerate import Accelerator
         from transformers.integrations.deepspeed import unset_hf_deepspeed_config
 
@@ -180,10 +209,12 @@ class DeepSpeed:
 Backend = Unsharded | DeepSpeed
 
 
-def make_backend(module: nn.Module, optimizer: torch.optim.Optimizer, max_grad_norm: float) -> Backend:
+def make_backend(
+    module: nn.Module, optimizer: torch.optim.Optimizer, max_grad_norm: float, masters: MasterWeights
+) -> Backend:
     """Make the chosen backend."""
     kinds: dict[str | None, type[Backend]] = {None: Unsharded, "FSDP": FSDP, "DeepSpeed": DeepSpeed}
-    return kinds[distributed.sharding_backend()](module, optimizer, max_grad_norm)
+    return kinds[distributed.sharding_backend()](module, optimizer, max_grad_norm, masters)
 
 
 def module_to_train(model: Any) -> Any:

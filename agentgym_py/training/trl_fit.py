@@ -58,7 +58,7 @@ def trl_config(kind: Any, settings: TrlSettings, policy: Policy, seed: int, **mo
     """
     fixed = {
         "seed": seed, "output_dir": gettempdir(), "save_strategy": "no", "report_to": "none", "disable_tqdm": True,
-        "learning_rate": settings.learning_rate, "bf16": settings.bf16,
+        "learning_rate": settings.rate_for(policy.num_parameters), "bf16": settings.bf16,
         "gradient_checkpointing": settings.gradient_checkpointing, "use_cpu": policy.model.device.type == "cpu", **more,
     }  # fmt: skip
     usual = {"logging_steps": 1, "dataloader_pin_memory": policy.model.device.type == "cuda"}

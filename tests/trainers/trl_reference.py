@@ -85,7 +85,7 @@ def settings_of(trainer: Any, steps: int) -> dict[str, Any]:
     """Fields of trl's configuration for what an offline trainer of ours does in so many steps, without warm-up."""
     assert not int(trainer.warmup_ratio * steps), "the first step of a warm-up has rate 0 in trl"
     return {
-        "num_train_epochs": 1, "lr_scheduler_type": "cosine", "learning_rate": trainer.learning_rate,
+        "num_train_epochs": 1, "lr_scheduler_type": "cosine", "learning_rate": trainer.rate_for(0),
         "weight_decay": trainer.weight_decay, "max_grad_norm": trainer.max_grad_norm,
     }  # fmt: skip
 

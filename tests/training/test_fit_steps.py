@@ -66,7 +66,8 @@ def test_what_it_logs_has_the_names_of_the_docs(
     names = {f"rewards/{name}" for name in ("chosen", "rejected", "margins", "accuracies")}
     names |= {"logps/chosen", "logps/rejected", "loss/pairs", "loss/chosen"}
     assert pairs.history and all(set(row) == usual | names for row in pairs.history)
-    assert set(pairs.metrics) == names | {"grad_norm", "pairs", "ties"}
+    measured = {"learning_rate", "weights_changed"}
+    assert set(pairs.metrics) == names | measured | {"grad_norm", "pairs", "ties"}
 
 
 # ---- the order of the data -------------------------------------------------------------------------------------------

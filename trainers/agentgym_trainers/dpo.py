@@ -28,7 +28,7 @@ from agentgym_py.policy.typing import Tensor
 from agentgym_py.training import TrainReport
 from agentgym_py.training.data import Pair, TrainingData, no_data_error, pair_tokens, prepare_pairs
 from agentgym_py.training.progress import Progress
-from agentgym_py.training.settings import PairSettings
+from agentgym_py.training.settings import PairSettings, Rates
 from agentgym_py.training.trainer import KEEP_FAILURES_AND_RETRY, TrainerInfo
 from agentgym_py.trajectory import Trajectory
 
@@ -76,8 +76,7 @@ class DPO(PairSettings):
         several_processes=True, warm_start="filtered_bc", evolve_defaults=KEEP_FAILURES_AND_RETRY
     )
 
-    learning_rate: float = 3e-4
-    """Peak of the cosine schedule; 3e-4 suits the tiny model, 5e-7 to 5e-6 a pretrained one."""
+    rates: ClassVar = Rates(3e-4, 1e-6)
     beta: float = 0.1
     """Penalty on moving away from the reference, the policy before training; for ipo the paper's tau."""
     loss_type: LossType = "sigmoid"

@@ -81,9 +81,12 @@ VARIANTS: dict[Variant, Recipe] = {
 def grpo_loss(
     logps_N: Tensor, old_logps_N: Tensor, advantages_N: Tensor, row_N: Tensor, *,
     variant: Variant = "grpo", low: float = 0.2, high: float = 0.2, ref_logps_N: Tensor | None = None,
-    kl_coef: float = 0.0,
+    kl_coef: float = 0.0, importance_N: Tensor | None = None,
 ) -> Loss:  # fmt: skip
-    """Return the loss of each of N agent tokens, unweighted; `row_N` is each token's trajectory."""
+    """Return the loss of each of N agent tokens, unweighted; `row_N` is each token's trajectory.
+
+    `importance_N` weighs it, other than its KL, by how much likelier a token is to the trainer than to the sampler.
+    """
     from agentgym_py.training.rl.losses import Loss, clipped_ratio, k3, row_mean, row_sum
 
     log_ratio_N = logps_N - old_logps_N
@@ -97,6 +100,8 @@ def grpo_loss(
         clipped_N = (ratio_N > 1 + high).to(ratio_N.dtype)
     else:
         loss_N, _, clipped_N = clipped_ratio(ratio_N, advantages_N, low, high)
+    if importance_N is not None:
+        loss_N = loss_N * importance_N
     logged = {"policy_loss": loss_N, "clip_fraction": clipped_N}
     if ref_logps_N is not None:  # a KL that is only logged may be infinite
         logged["kl_loss"] = kl_coef * k3(logps_N, ref_logps_N) if kl_coef else loss_N.new_zeros(loss_N.shape)
@@ -210,7 +215,7 @@ def run_grpo(
     scale, weighting = VARIANTS[settings.variant]
     learner = Learner(
         policy, settings, seed=seed, temperature=rollouts.temperature, reference=settings.kl_coef > 0,
-        entropy_gradient=False,
+        entropy_gradient=False, remote_sampler=rollouts.is_remote,
     )  # fmt: skip
     with Loop(learner, rollouts, output_dir, progress, [seed], [starts] if starts else []) as loop:
         for _ in loop.iterations(settings.episodes_per_task):
@@ -240,6 +245,7 @@ def settings_loss(settings: GRPOSettings, out: Output, batch: TokenBatch) -> Los
     return grpo_loss(
         out.logps_N, batch.old_logps_N, batch.advantages_N, batch.row_N, variant=settings.variant,
         low=settings.clip_low, high=settings.clip_high, ref_logps_N=batch.ref_logps_N, kl_coef=settings.kl_coef,
+        importance_N=batch.importance_N,
     )  # fmt: skip
 
 

@@ -28,7 +28,7 @@ from agentgym_py.rng import Rng
 from agentgym_py.training import TrainReport
 from agentgym_py.training.data import TrainingData, no_data_error, prepare, sequential_batches
 from agentgym_py.training.progress import Progress
-from agentgym_py.training.settings import OfflineSettings
+from agentgym_py.training.settings import OfflineSettings, Rates
 from agentgym_py.training.trainer import KEEP_FAILURES, TrainerInfo
 from agentgym_py.trajectory import Trajectory
 
@@ -85,8 +85,7 @@ class KTO(OfflineSettings):
 
     info: ClassVar = TrainerInfo(several_processes=True, warm_start="filtered_bc", evolve_defaults=KEEP_FAILURES)
 
-    learning_rate: float = 1e-4
-    """Peak of the cosine schedule; 1e-4 suits the tiny model, 5e-7 to 5e-6 a pretrained one."""
+    rates: ClassVar = Rates(1e-4, 1e-6)
     batch_size: int = 8
     """Trajectories per batch, at least 2, because the batch estimates the reference point."""
     threshold: float | None = None

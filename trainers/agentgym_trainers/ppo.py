@@ -19,6 +19,7 @@ gradient there); learning rates are constant; 2 epochs by default, not 4.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -46,9 +47,12 @@ if TYPE_CHECKING:
 def ppo_loss(
     logps_N: Tensor, old_logps_N: Tensor, advantages_N: Tensor, values_N: Tensor, old_values_N: Tensor,
     returns_N: Tensor, entropy_N: Tensor, *, clip: float = 0.2, value_clip: float = 0.2, vf_coef: float = 0.5,
-    entropy_coef: float = 0.0, valued_N: Tensor | None = None,
+    entropy_coef: float = 0.0, valued_N: Tensor | None = None, importance_N: Tensor | None = None,
 ) -> Loss:  # fmt: skip
-    """Return the loss of each of N agent tokens; `valued_N` is 1 where the critic is trained (default: everywhere)."""
+    """Return the loss of each of N agent tokens; `valued_N` is 1 where the critic is trained (default: everywhere).
+
+    `importance_N` weighs the surrogate by how much likelier a token is to the trainer than to the sampler.
+    """
     import torch
 
     from agentgym_py.training.rl.losses import Loss, clipped_surrogate
@@ -58,8 +62,9 @@ def ppo_loss(
     critic_N = 0.5 * torch.maximum((values_N - returns_N) ** 2, (clipped_N - returns_N) ** 2)
     if valued_N is not None:
         critic_N = critic_N * valued_N
-    loss_N = actor.loss_N + vf_coef * critic_N - entropy_coef * entropy_N
-    logged = {"policy_loss": actor.loss_N, "value_loss": critic_N, "clip_fraction": actor.clipped_N}
+    actor_N = actor.loss_N if importance_N is None else actor.loss_N * importance_N
+    loss_N = actor_N + vf_coef * critic_N - entropy_coef * entropy_N
+    logged = {"policy_loss": actor_N, "value_loss": critic_N, "clip_fraction": actor.clipped_N}
     return Loss(loss_N, logged)
 
 
@@ -175,13 +180,15 @@ def run_ppo(
     learner = Learner(
         policy, settings, seed=seed, temperature=rollouts.temperature, reference=settings.kl_coef > 0,
         critic_rate=settings.critic_learning_rate, critic_gradient=settings.critic_gradient,
-        entropy_gradient=settings.entropy_coef > 0,
+        entropy_gradient=settings.entropy_coef > 0, remote_sampler=rollouts.is_remote,
     )  # fmt: skip
     with Loop(learner, rollouts, output_dir, progress, [seed], [extra] if extra else []) as loop:
         totals = loop.totals
         totals.kl_coef = totals.kl_coef if loop.finished else settings.kl_coef
         for _ in loop.iterations():
-            played = [group[0] for group in rollouts.groups(settings.tasks_per_iteration, 1)]
+            left = math.ceil(rollouts.remaining / settings.tasks_per_iteration)
+            tasks = math.ceil(rollouts.remaining / left)  # as many in each iteration, not a rest in the last
+            played = [group[0] for group in rollouts.groups(tasks, 1)]
             scored = rollouts.scorer is not None  # a score is of the whole episode: no bootstrap
             episodes, records = encode_episodes(played, policy, loop.dropped, scored)
             if not records:
@@ -222,6 +229,7 @@ def settings_loss(settings: PPOSettings, out: Output, batch: TokenBatch) -> Loss
         out.logps_N, batch.old_logps_N, batch.advantages_N, out.values_N, batch.values_N, batch.returns_N,
         out.entropy_N, clip=settings.clip, value_clip=settings.value_clip, vf_coef=settings.vf_coef,
         entropy_coef=settings.entropy_coef, valued_N=batch.valued_N,
+        importance_N=batch.importance_N,
     )  # fmt: skip
 
 

@@ -59,7 +59,7 @@ from agentgym_py.training import TrainReport
 from agentgym_py.training.checkpoints import keep_states_until_exit
 from agentgym_py.training.data import TrainingData, no_data_error, prepare, repeat_epochs
 from agentgym_py.training.progress import Progress
-from agentgym_py.training.settings import OfflineSettings
+from agentgym_py.training.settings import OfflineSettings, Rates
 from agentgym_py.training.trainer import TrainerInfo
 from agentgym_py.trajectory import Trajectory
 
@@ -120,8 +120,7 @@ class ProcessReward(OfflineSettings):
 
     epochs: float = 4.0
     """Passes over the data."""
-    learning_rate: float = 7e-4
-    """Peak of the cosine schedule; 7e-4 suits the tiny model, 1e-5 a pretrained one (1e-3 with a frozen backbone)."""
+    rates: ClassVar = Rates(7e-4, 1e-5)
     batch_size: int = 16
     """Trajectories a batch."""
     labels: Labels = "outcome"

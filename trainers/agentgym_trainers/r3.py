@@ -87,8 +87,8 @@ class R3(PPOSettings):
     """Epochs of the first training of a new process reward model."""
     prm_epochs: float = 2.0
     """Epochs of each later training."""
-    prm_learning_rate: float = 7e-4
-    """Learning rate of the process reward model; 7e-4 suits the tiny model."""
+    prm_learning_rate: float | None = None
+    """Learning rate of the process reward model; by default that of the trainer `process_reward`."""
     prm_backbone: bool = True
     """Whether the process reward model's copy of the policy is trained too, or only the heads."""
     prm_episodes: int = 16
@@ -139,6 +139,7 @@ class R3(PPOSettings):
                 epochs=epochs, learning_rate=self.prm_learning_rate, labels=self.prm_labels,
                 discount=self.prm_discount, weights=self.prm_weights, train_backbone=self.prm_backbone,
                 attempts=self.prm_attempts, states=self.prm_states, judge=self.prm_judge, bf16=self.bf16,
+                lora_rank=self.lora_rank if self.prm_backbone else 0, optim=self.optim,
                 gradient_checkpointing=self.gradient_checkpointing,
             )  # fmt: skip
         except ConfigError as error:
@@ -235,7 +236,7 @@ class ProcessRewards:
             state = {"iteration": self.iteration, "learnt": self.last_trained, "notes": self.notes}
             (folder / "judge.json").write_text(json.dumps(state), encoding="utf-8")
         if self.model:
-            self.model.save(folder / "judge")
+            self.model.save(folder / "judge", merged=False)
 
     def load(self, folder: Path) -> None:
         """Restore the state that `save` wrote."""

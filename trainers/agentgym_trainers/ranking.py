@@ -25,7 +25,7 @@ from agentgym_py.policy.typing import Tensor
 from agentgym_py.training import TrainReport
 from agentgym_py.training.data import TrainingData, no_data_error, prepare
 from agentgym_py.training.progress import Progress
-from agentgym_py.training.settings import OfflineSettings
+from agentgym_py.training.settings import OfflineSettings, Rates
 from agentgym_py.training.trainer import KEEP_FAILURES_AND_RETRY, TrainerInfo
 from agentgym_py.trajectory import Trajectory, preferences
 from agentgym_py.trajectory.selectors import best_first
@@ -93,8 +93,7 @@ class Ranking(OfflineSettings):
         several_processes=True, warm_start="filtered_bc", evolve_defaults=KEEP_FAILURES_AND_RETRY
     )
 
-    learning_rate: float = 1e-4
-    """Peak of the cosine schedule; 1e-4 suits the tiny model, 5e-7 to 5e-6 a pretrained one."""
+    rates: ClassVar = Rates(1e-4, 1e-6)
     batch_size: int = 2
     """Tasks per batch, each with all its trajectories."""
     beta: float = 0.1

@@ -38,7 +38,7 @@ from agentgym_py.rng import seed_of
 from agentgym_py.training import TrainReport
 from agentgym_py.training.data import TrainingData, no_data_error, prepare
 from agentgym_py.training.progress import Progress
-from agentgym_py.training.settings import PairSettings
+from agentgym_py.training.settings import PairSettings, Rates
 from agentgym_py.training.trainer import TrainerInfo
 from agentgym_py.trajectory import Trajectory, preferences
 
@@ -73,8 +73,7 @@ class RewardModelling(PairSettings):
 
     info: ClassVar = TrainerInfo(output="reward_model", several_processes=True)
 
-    learning_rate: float = 3e-4
-    """Peak of the cosine schedule; 3e-4 suits the tiny model, 1e-5 a pretrained one."""
+    rates: ClassVar = Rates(3e-4, 1e-5)
     checkpoint_minutes: float = 5.0
     """No effect here: no states are saved, and a killed training starts again."""
     heads: dict[str, float] = field(default_factory=lambda: {"reward": 1.0})

@@ -22,7 +22,7 @@ from agentgym_py.policy.typing import Tensor
 from agentgym_py.training import TrainReport
 from agentgym_py.training.data import no_data_error, prepare_pairs
 from agentgym_py.training.progress import Progress
-from agentgym_py.training.settings import PairSettings, TrlOfflineSettings
+from agentgym_py.training.settings import PairSettings, Rates, TrlOfflineSettings
 from agentgym_py.training.trainer import KEEP_FAILURES_AND_RETRY, TrainerInfo
 from agentgym_py.trajectory import Trajectory
 from agentgym_py.trajectory.preferences import Level, Match
@@ -43,8 +43,7 @@ class TrlDPO(TrlOfflineSettings):
         evolve_defaults=KEEP_FAILURES_AND_RETRY,
     )
 
-    learning_rate: float = 3e-4
-    """Peak of trl's linear schedule; 3e-4 suits the tiny model, 5e-7 to 5e-6 a pretrained one."""
+    rates: ClassVar = Rates(3e-4, 1e-6)
     beta: float = 0.1
     """Penalty on moving away from the reference, the policy before training."""
     match: Match = "best_worst"

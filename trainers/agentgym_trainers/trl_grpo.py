@@ -21,7 +21,7 @@ from agentgym_py.errors import ConfigError
 from agentgym_py.training import TrainReport
 from agentgym_py.training.data import no_data_error
 from agentgym_py.training.progress import Progress
-from agentgym_py.training.settings import TrlSettings
+from agentgym_py.training.settings import Rates, TrlSettings
 from agentgym_py.training.trainer import PlanChecks, TrainerInfo
 
 if TYPE_CHECKING:
@@ -35,8 +35,7 @@ class TrlGRPO(TrlSettings, PlanChecks):
 
     info: ClassVar = TrainerInfo(resumes=False, library="trl", several_sequences=False, warm_start="filtered_bc")
 
-    learning_rate: float = 3e-4
-    """Peak of trl's linear schedule; 3e-4 suits the tiny model, 1e-6 to 1e-5 a pretrained one."""
+    rates: ClassVar = Rates(3e-4, 1e-6)
     tasks_per_iteration: int = 8
     """Tasks per iteration."""
     group_size: int = 8

@@ -9,6 +9,10 @@ from torch import Tensor, nn
 
 from agentgym_py.policy.logprobs import agent_logits, at_least_float32
 
+_HEAD_SIZE = 128
+"""Size of a hidden state above which the value head's input is scaled down, so that a step of `critic_learning_rate`
+moves the value of a wide model as far as that of `tiny`."""
+
 
 class Output(NamedTuple):
     """What the model computes at N agent tokens."""
@@ -32,6 +36,7 @@ class ActorCritic(nn.Module):
         self._no_split_modules = getattr(model, "_no_split_modules", None)  # FSDP's units
         size = model.get_input_embeddings().embedding_dim
         wide = torch.promote_types(model.dtype, torch.float32)
+        self._scale = min(1.0, _HEAD_SIZE / size)
         self.value: nn.Linear | None = nn.Linear(size, 1, device=model.device, dtype=wide) if critic else None
         if self.value is not None:
             nn.init.zeros_(self.value.weight)
@@ -59,4 +64,4 @@ class ActorCritic(nn.Module):
         share = self.critic_gradient
         mixed_NH = share * hidden_NH + (1 - share) * hidden_NH.detach() if share else hidden_NH.detach()
         with torch.autocast(hidden_NH.device.type, enabled=False):
-            return self.value(mixed_NH)[:, 0]  # type: ignore[no-any-return]  # torch types a module's call as Any
+            return self.value(self._scale * mixed_NH)[:, 0]  # type: ignore[no-any-return]  # torch types a module's call as Any

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import torch
@@ -15,12 +15,16 @@ _FILE = "good.safetensors"
 class WeightBackup:
     """The trained weights of a module, in the CPU's memory.
 
+    `trained` yields the weights by name, and `round_into_model` is called after they were written to.
     `sharded`: the module is whole and the training works on a sharded copy of it, so the module keeps the weights that
     sampled even without a backup.
     """
 
-    def __init__(self, module: nn.Module, sharded: bool) -> None:
-        self._module, self._sharded = module, sharded
+    def __init__(
+        self, trained: Callable[[], Iterator[tuple[str, nn.Parameter]]], round_into_model: Callable[[], None],
+        sharded: bool,
+    ) -> None:  # fmt: skip
+        self.trained, self._round_into_model, self._sharded = trained, round_into_model, sharded
         self._saved = dict[str, Tensor]()
         self.restored = False
         """Whether the weights were restored."""
@@ -29,16 +33,13 @@ class WeightBackup:
         """Copy the weights of now."""
         self._saved = {name: p.detach().to("cpu", copy=True) for name, p in self.trained()}
 
-    def trained(self) -> Iterator[tuple[str, nn.Parameter]]:
-        """Yield the trained weights."""
-        return ((name, p) for name, p in self._module.named_parameters() if p.requires_grad)
-
     @torch.no_grad()
     def restore(self) -> str:
         """Restore the weights that were copied last; returns a sentence that says which weights there are now."""
         self.restored = True
         for name, parameter in self.trained():
             parameter.copy_(self._saved.get(name, parameter))
+        self._round_into_model()
         if self._saved or self._sharded:
             return "the weights are those that sampled"
         return "the weights are those of the step before, which may be damaged too: max_ratio keeps those that sampled"

@@ -29,11 +29,15 @@ class Record:
     turns_n: Tensor
     """The turn of each agent token, from 0."""
     old_logps_n: Tensor
-    """As sampled."""
+    """Log-probabilities as sampled, or read again by the trainer; see `Learner.annotate`."""
     tail: Tensor | None = None
     """Tokens of the observation after the last reply of a truncated episode, for the critic's bootstrap value."""
     bootstrap: float = 0.0
     """The critic's value after the tail; 0 if the episode terminated."""
+    sampler_logps_n: Tensor | None = None
+    """As sampled, if the trainer has read `old_logps_n` again."""
+    importance_n: Tensor | None = None
+    """Weight of each token that corrects for the difference; None without a correction."""
     advantages_n: Tensor | None = None
     ref_logps_n: Tensor | None = None
     """Log-probabilities under the reference model."""
@@ -98,6 +102,7 @@ class TokenBatch(NamedTuple):
     old_logps_N: Tensor
     weights_N: Tensor
     """Weight of each token in the loss of the optimizer step."""
+    importance_N: Tensor | None = None
     advantages_N: Tensor | None = None
     ref_logps_N: Tensor | None = None
     values_N: Tensor | None = None
@@ -146,7 +151,8 @@ def collate(records: Sequence[Record], weights: Sequence[Tensor], device: torch.
         ids[r, : place.stop - place.start] = record.input_ids[place]
         labels[r, : place.stop - place.start] = record.labels[place]
     rows = torch.repeat_interleave(torch.arange(len(records)), torch.tensor([record.n for record in records]))
-    fields = {name: concat_field(records, name) for name in ("advantages", "ref_logps", "values", "returns", "valued")}
+    names = ("importance", "advantages", "ref_logps", "values", "returns", "valued")
+    fields = {name: concat_field(records, name) for name in names}
     old = torch.cat([record.old_logps_n for record in records])
     ids, labels, rows, old, weights_N = (x.to(device) for x in (ids, labels, rows, old, torch.cat(list(weights))))
     optional = {f"{name}_N": values.to(device) for name, values in fields.items() if values is not None}
@@ -157,6 +163,32 @@ def concat_field(records: Sequence[Record], name: str) -> Tensor | None:
     """Concatenate a field of the records, by its name without the shape; None if a record lacks it."""
     values = [getattr(record, f"{name}_n") for record in records]
     return None if any(x_n is None for x_n in values) else torch.cat(values)
+
+
+def even_parts(records: Sequence[Record], size: int) -> list[list[Record]]:
+    """Cut records, in order, into as few parts of at most `size` as possible, whose sizes differ by at most 1."""
+    number = -(-len(records) // size)
+    ends = [len(records) * part // number for part in range(number + 1)] if number else []
+    return [list(records[start:end]) for start, end in pairwise(ends)]
+
+
+def sampling_stats(records: Sequence[Record]) -> dict[str, float]:
+    """Compare the trainer's log-probabilities with the sampler's, by trl's names; empty if they are the same."""
+    old_N, sampler_N = concat_field(records, "old_logps"), concat_field(records, "sampler_logps")
+    if old_N is None or sampler_N is None:
+        return {}
+    difference_N = (old_N - sampler_N).abs()
+    stats = {
+        "sampling_logp_difference/mean": float(difference_N.mean()),
+        "sampling_logp_difference/max": float(difference_N.max()),
+    }
+    if (importance_N := concat_field(records, "importance")) is not None:
+        stats |= {
+            "importance_sampling_ratio/min": float(importance_N.min()),
+            "importance_sampling_ratio/mean": float(importance_N.mean()),
+            "importance_sampling_ratio/max": float(importance_N.max()),
+        }
+    return stats
 
 
 def mean_logs(steps: Sequence[dict[str, float]]) -> dict[str, float]:

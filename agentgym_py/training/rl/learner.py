@@ -18,8 +18,9 @@ from torch import Tensor
 
 from agentgym_py import distributed
 from agentgym_py.errors import NonFiniteError, TrainingError
-from agentgym_py.policy.adapters import frozen_copy
+from agentgym_py.policy.adapters import frozen_copy, has_adapters, is_quantized
 from agentgym_py.rng import Rng
+from agentgym_py.training.masters import MasterWeights
 from agentgym_py.training.optimization import Optimization
 from agentgym_py.training.rl.actor_critic import ActorCritic, Output
 from agentgym_py.training.rl.backup import WeightBackup
@@ -29,11 +30,13 @@ from agentgym_py.training.rl.batch import (
     advantage_stats,
     collate,
     concat_field,
+    even_parts,
     mean_logs,
     record_tokens,
+    sampling_stats,
 )
 from agentgym_py.training.rl.guards import MAX_DRIFT, StoppedEarly, detect_collapse
-from agentgym_py.training.rl.losses import Loss, Weighting, k1, k3, token_weights
+from agentgym_py.training.rl.losses import Loss, Weighting, importance_weights, k1, k3, token_weights
 from agentgym_py.training.settings import OnPolicySettings
 
 if TYPE_CHECKING:
@@ -60,12 +63,14 @@ class Learner:
             the policy if adapters are trained. The guard `max_kl` keeps it too.
         critic_rate: Learning rate of a value head; 0 makes none.
         critic_gradient: Share of the critic's gradient that reaches the trunk.
+        remote_sampler: Whether a server sampled the records, which computes otherwise than this process.
         entropy_gradient: Whether the entropy is part of the loss; otherwise it is only logged, which takes less memory.
     """
 
     def __init__(
         self, policy: Policy, settings: OnPolicySettings, *, seed: int, temperature: float = 1.0,
         reference: bool = False, critic_rate: float = 0.0, critic_gradient: float = 1.0, entropy_gradient: bool = True,
+        remote_sampler: bool = False,
     ) -> None:  # fmt: skip
         self.policy, self.settings = policy, settings
         self._rng = Rng(seed, "order of the records")
@@ -78,12 +83,20 @@ class Learner:
             wrap=lambda model: ActorCritic(
                 model, critic_rate > 0, temperature, critic_gradient, settings.bf16, entropy_gradient
             ),
-            heads=lambda net: [{"params": list(net.value.parameters()), "lr": critic_rate}] if critic_rate > 0 else [],
+            heads=lambda net: (
+                [{"params": list(net.value.parameters()), "lr": critic_rate, "clip_apart": True}]
+                if critic_rate > 0 else []
+            ),
         )  # fmt: skip
         self.net: ActorCritic = self.optimization.net
         self.module: Any = self.optimization.module
         sharded = self.optimization.sharded
-        self._backup = WeightBackup(policy.model if sharded else self.net, sharded)
+        whole = MasterWeights(policy.model, {}) if sharded else self.optimization
+        self._backup = WeightBackup(whole.trained, whole.round_into_model, sharded)
+        model, sampling = policy.model, settings.importance_sampling_correction
+        narrow = settings.bf16 or torch.finfo(model.dtype).bits < 32 or is_quantized(model)
+        self._reads_again = remote_sampler or sampling or narrow or has_adapters(model)
+        self._sampling = dict[str, float]()
         self._notes = dict[str, str]()
         self._token_weights = dict[int, Tensor]()
         self.logs: list[dict[str, float]] = []
@@ -98,13 +111,14 @@ class Learner:
     def annotate(self, records: Sequence[Record]) -> None:
         """Fill the records' `values_n` (with a critic) and `ref_logps_n` (with a reference).
 
-        With `max_ratio` or `max_kl` it also backs up the weights of now, which sampled the records. In bfloat16 it
-        computes the policy's own log-probabilities again, because they differ from the sampler's before any step.
+        With `max_ratio` or `max_kl` it also backs up the weights of now, which sampled the records. Unless sampler and
+        trainer compute the same in float32, the trainer reads `old_logps_n` again, and the sampler's are kept.
         """
-        self.logs = []
-        if self.settings.bf16:
+        self.logs, self._sampling = [], {}
+        if self._reads_again and records:
             for record, logps in zip(records, self._forward_all(records, self.module, _logps_of), strict=True):
-                record.old_logps_n = logps
+                self._take_own(record, logps)
+            self._sampling = sampling_stats(records)
         if self.net.value is not None:
             longest = self.policy.max_length
             tailed = [r.with_tail() if r.with_tail().longest <= longest else r for r in records]
@@ -117,6 +131,15 @@ class Learner:
                 record.ref_logps_n = logps
         if self.settings.max_kl or (self.settings.max_ratio and not self.optimization.sharded):
             self._backup.take()
+
+    def _take_own(self, record: Record, logps_n: Tensor) -> None:
+        """Make the trainer's log-probabilities the old ones, and weigh their ratio to the sampler's."""
+        settings = self.settings
+        record.sampler_logps_n, record.old_logps_n = record.old_logps_n, logps_n
+        if settings.importance_sampling_correction:
+            record.importance_n = importance_weights(
+                logps_n, record.sampler_logps_n, settings.importance_sampling_mode, settings.importance_sampling_cap
+            )
 
     def minibatches(
         self, records: Sequence[Record], weighting: Weighting, *, epochs: int = 1, constant: float = 1.0
@@ -131,8 +154,7 @@ class Learner:
             self.warn_once("signal", f"nothing to learn from: all {tokens} tokens of an iteration have the advantage 0")
         for _ in range(epochs):
             order = self._rng.sample(records, len(records))
-            for at in range(0, len(order), self.settings.minibatch_size):
-                minibatch = order[at : at + self.settings.minibatch_size]
+            for minibatch in even_parts(order, self.settings.minibatch_size):
                 self.begin_step(minibatch, weighting, constant, stats)
                 yield minibatch
 
@@ -201,8 +223,8 @@ class Learner:
 
     @property
     def logged(self) -> dict[str, float]:
-        """Means over the steps since `annotate`."""
-        return mean_logs(self.logs)
+        """Means over the steps since `annotate`, and what it measured."""
+        return mean_logs(self.logs) | self._sampling
 
     # ---- forward passes ----------------------------------------------------------------------------------------------
 
@@ -249,6 +271,8 @@ class Learner:
     def _check_step(self, logged: dict[str, float], norm: float) -> None:
         """Log the norm of the gradient, and refuse a step that would do harm."""
         logged["grad_norm"] = norm
+        if (critic_norm := self.optimization.backend.apart_norm) is not None:
+            logged["critic_grad_norm"] = critic_norm
         limit = self.settings.max_ratio
         if not (math.isfinite(logged["loss"]) and math.isfinite(norm)):  # an earlier step may be the cause
             self.optimization.backend.zero_grad()

@@ -73,7 +73,7 @@ class Loop:
         depends_on: Sequence[object] = (), checkpointables: Sequence[Checkpointable] = (),
     ) -> None:  # fmt: skip
         self.learner, self.rollouts, self.progress = learner, rollouts, progress
-        self.totals, self._began = Totals(), time.monotonic()
+        self.totals, self._began, self._changed = Totals(), time.monotonic(), dict[str, float]()
         self.checkpointables = (learner, *checkpointables)
         digest = fingerprint(
             learner.settings, rollouts.policy.digest(), rollouts.seed, rollouts.budget, rollouts.params,
@@ -86,8 +86,12 @@ class Loop:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *raised: Any) -> bool:
-        return self.learner.__exit__(*raised)
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> bool:
+        if self.learner.__exit__(kind, error, trace):
+            return True
+        if kind is None:
+            self._changed = self.learner.optimization.require_change()
+        return False
 
     @property
     def dropped(self) -> Counter[str]:
@@ -120,7 +124,7 @@ class Loop:
         self.totals.history.append(row)
         self.learner.optimization.backend.zero_grad()  # frees the gradients while episodes are played
         self.learner.check_collapse(row, records)
-        tracking.log(row | {"learning_rate": self.learner.settings.learning_rate}, self.finished)
+        tracking.log(row | {"learning_rate": self.learner.optimization.learning_rate}, self.finished)
         self.learner.check_kl(records)
         self.totals.trained += len(records)
         self.totals.tokens += epochs * sum(len(record.input_ids) for record in records)
@@ -146,7 +150,7 @@ class Loop:
             agent_tokens=totals.agent_tokens,
             seconds=self._seconds(),
             loss=[row["loss"] for row in totals.history if "loss" in row],
-            metrics={name: value for row in totals.history for name, value in row.items()},
+            metrics={name: value for row in totals.history for name, value in row.items()} | self._changed,
             history=totals.history,
             notes=self.learner.notes,
         )

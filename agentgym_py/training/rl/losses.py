@@ -8,6 +8,8 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
+from agentgym_py.training.settings import ImportanceMode
+
 Weighting = Literal["token", "sequence", "constant"]
 
 
@@ -58,6 +60,19 @@ def k3(logps_N: Tensor, ref_logps_N: Tensor) -> Tensor:
     """Return ref / pi - 1 - log(ref / pi): unbiased, never negative, of lower variance near 0 (Schulman's k3)."""
     log_ratio_N = ref_logps_N - logps_N
     return log_ratio_N.exp() - 1 - log_ratio_N
+
+
+def importance_weights(old_logps_n: Tensor, sampler_logps_n: Tensor, mode: ImportanceMode, cap: float) -> Tensor:
+    """Return the weights pi_old / pi_sampler of one trajectory's n tokens, bounded by `cap`, (n,).
+
+    `token_*` takes each token's ratio, `sequence_*` the product of all; `*_truncate` cuts a larger one to `cap`
+    (truncated importance sampling), `*_mask` to 0, as trl's `vllm_importance_sampling_mode`.
+    """
+    log_ratio_n = old_logps_n - sampler_logps_n
+    if mode.startswith("sequence"):
+        log_ratio_n = log_ratio_n.sum().expand_as(log_ratio_n)
+    ratio_n = log_ratio_n.exp()
+    return ratio_n.clamp(max=cap) if mode.endswith("truncate") else ratio_n.masked_fill(ratio_n > cap, 0.0)
 
 
 def token_weights(

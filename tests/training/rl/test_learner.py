@@ -234,7 +234,8 @@ def test_without_a_reference_none_is_kept(toy_envs: Any) -> None:
         policy = toy_envs.word_policy()
         records = toy_envs.records_of(policy)
         Learner(policy, OnPolicySettings(lora_rank=rank), seed=0).annotate(records)
-        assert all(filled(record) == {"advantages_n"} for record in records)
+        read = {"sampler_logps_n"} if rank else set()
+        assert all(filled(record) == {"advantages_n"} | read for record in records)
 
 
 def test_lora_is_merged_when_all_weights_are_trained(toy_envs: Any) -> None:
@@ -355,7 +356,9 @@ def test_checkpointing_computes_layers_again_and_changes_nothing(toy_envs: Any, 
             layers = [m for m in learner.module.modules() if type(m).__name__ == "LlamaDecoderLayer"]
             hooks = [each.self_attn.register_forward_hook(lambda *_, runs=runs: runs.append(1)) for each in layers]
             learner.annotate(records)
-            assert len(layers) == 2 and len(runs) == 0, "neither a critic nor a reference is read"
+            read = 2 if rank else 0  # the sampler may have merged the adapters
+            assert len(layers) == 2 and len(runs) == read, "neither a critic nor a reference is read"
+            runs.clear()
             found.append((toy_envs.step(learner, records, loss_of, "token"), gradients(learner)))
             assert len(runs) == (4 if checkpointed else 2)
             learner.policy.model(input_ids=records[0].input_ids[None])
