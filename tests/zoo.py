@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from agentgym_py.policy import Policy
+from agentgym_py.policy.chat_template import Thinking
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,61 @@ class Family:
     """Rows of the head behind the last token."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Further values of its configuration."""
+    thinking: Thinking = "auto"
+    """The setting under which its template is used; a hybrid needs one."""
+
+
+MISTRAL = (
+    "{{ bos_token }}{% for message in messages %}{% if message['role'] == 'user' %}{{ '[INST] ' + message['content'] + "
+    "'[/INST]' }}{% elif message['role'] == 'assistant' %}{{ ' ' + message['content'] + eos_token }}"
+    "{% else %}{{ raise_exception('Only user and assistant roles are supported!') }}{% endif %}{% endfor %}"
+)
+"""Mistral-7B-Instruct-v0.3's without its tools."""
+PHI4_MINI = (
+    "{% for message in messages %}{{ '<|' + message['role'] + '|>' + message['content'] + '<|end|>' }}{% endfor %}"
+    "{% if add_generation_prompt %}{{ '<|assistant|>' }}{% else %}{{ eos_token }}{% endif %}"
+)
+"""Phi-4-mini-instruct's without its tools."""
+SMOLLM2 = (
+    "{% for message in messages %}{% if loop.first and messages[0]['role'] != 'system' %}{{ '<|im_start|>system\n"
+    "You are a helpful AI assistant named SmolLM, trained by Hugging Face<|im_end|>\n' }}{% endif %}"
+    "{{'<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>' + '\n'}}{% endfor %}"
+    "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
+)
+"""SmolLM2-135M-Instruct's."""
+SMOLLM3 = (
+    "{%- if enable_thinking is not defined -%}{%- set enable_thinking = true -%}{%- endif -%}"
+    "{{- '<|im_start|>system\n## Metadata\n\nKnowledge Cutoff Date: June 2025\n' -}}"
+    "{{- 'Today Date: ' ~ strftime_now('%d %B %Y') ~ '\n' -}}"
+    "{{- 'Reasoning Mode: ' + ('/think' if enable_thinking else '/no_think') + '<|im_end|>\n' -}}"
+    "{%- for message in messages -%}{%- if message.role == 'user' -%}"
+    "{{- '<|im_start|>user\n' + message.content + '<|im_end|>\n' -}}"
+    "{%- elif message.role == 'assistant' -%}{%- if enable_thinking -%}"
+    "{{- '<|im_start|>assistant\n' + message.content.lstrip('\n') + '<|im_end|>\n' -}}{%- else -%}"
+    "{{- '<|im_start|>assistant\n<think>\n\n</think>\n' + message.content.lstrip('\n') + '<|im_end|>\n' -}}"
+    "{%- endif -%}{%- endif -%}{%- endfor -%}{%- if add_generation_prompt -%}{%- if enable_thinking -%}"
+    "{{- '<|im_start|>assistant\n' -}}{%- else -%}{{- '<|im_start|>assistant\n<think>\n\n</think>\n' -}}"
+    "{%- endif -%}{%- endif -%}"
+)
+"""SmolLM3's, abridged: without tools, system messages and the long instructions of its reasoning mode."""
+
+_LLAMA = (
+    "<|begin_of_text|>", "<|end_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<|eom_id|>", "<|eot_id|>",
+    "<|python_tag|>",
+)  # fmt: skip
+_GEMMA = ("<pad>", "<eos>", "<bos>", "<unk>", "<start_of_turn>", "<end_of_turn>")
+_PHI = ("<s>", "</s>", "<|endoftext|>", "<|assistant|>", "<|system|>", "<|end|>", "<|user|>")
+_LONGROPE = {
+    "rope_type": "longrope", "rope_theta": 10_000.0, "short_factor": [1.0, 1.1, 1.2, 1.3],
+    "long_factor": [1.0, 2.0, 4.0, 8.0], "original_max_position_embeddings": 256,
+}  # fmt: skip
+
+
+def _llama_rope(factor: float) -> dict[str, Any]:
+    return {
+        "rope_type": "llama3", "rope_theta": 500_000.0, "factor": factor, "low_freq_factor": 1.0,
+        "high_freq_factor": 4.0, "original_max_position_embeddings": 256,
+    }  # fmt: skip
 
 
 FAMILIES = {
@@ -48,6 +104,73 @@ FAMILIES = {
             eos="<|im_end|>", pad="<|endoftext|>", ends=("<|im_end|>", "<|endoftext|>"), padding_rows=64,
             settings={"tie_word_embeddings": True, "use_sliding_window": False, "sliding_window": 131_072},
         ),
+        Family(
+            "qwen3", "Qwen3", "qwen3",
+            special=("<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|object_ref_start|>", "<|vision_start|>"),
+            plain=("<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>", "<think>", "</think>"),
+            eos="<|im_end|>", pad="<|endoftext|>", ends=("<|im_end|>", "<|endoftext|>"), padding_rows=64,
+            settings={"tie_word_embeddings": True, "use_sliding_window": False}, thinking="off",
+        ),
+        Family(
+            "llama3.1", "Llama", "llama3_1", special=_LLAMA, bos="<|begin_of_text|>", eos="<|eot_id|>",
+            ends=("<|end_of_text|>", "<|eom_id|>", "<|eot_id|>"), settings={"rope_parameters": _llama_rope(8.0)},
+        ),
+        Family(
+            "llama3.2", "Llama", "llama3_2", special=_LLAMA, bos="<|begin_of_text|>", eos="<|eot_id|>",
+            ends=("<|end_of_text|>", "<|eom_id|>", "<|eot_id|>"),
+            settings={"rope_parameters": _llama_rope(32.0), "tie_word_embeddings": True},
+        ),
+        Family(
+            "gemma2", "Gemma2", "gemma", special=_GEMMA,
+            plain=("\n", "\n\n", "\n\n\n", "▁▁", "▁▁▁", "<table>", "</h1>"),
+            bos="<bos>", eos="<eos>", pad="<pad>", ends=("<eos>", "<end_of_turn>"),
+            settings={
+                "sliding_window": 16, "final_logit_softcapping": 30.0, "attn_logit_softcapping": 50.0,
+                "query_pre_attn_scalar": 8, "tie_word_embeddings": True,
+            },
+        ),
+        Family(
+            "gemma3", "Gemma3Text", "gemma3", special=(*_GEMMA, "<start_of_image>"),
+            plain=("\n", "\n\n", "\n\n\n", "▁▁", "▁▁▁", "<table>", "</h1>"),
+            bos="<bos>", eos="<eos>", pad="<pad>", ends=("<eos>", "<end_of_turn>"),
+            settings={
+                "sliding_window": 16, "query_pre_attn_scalar": 8, "tie_word_embeddings": True,
+                "layer_types": ["sliding_attention", "full_attention"],
+            },
+        ),
+        Family(
+            "mistral", "Mistral", MISTRAL, special=("<unk>", "<s>", "</s>", "[INST]", "[/INST]", "[TOOL_CALLS]"),
+            bos="<s>", eos="</s>", ends=("</s>",), settings={"sliding_window": None},
+        ),
+        Family(
+            "phi3.5", "Phi3", "phi3_5", special=_PHI, eos="<|endoftext|>", pad="<|endoftext|>",
+            ends=("<|end|>", "<|assistant|>", "<|endoftext|>"), padding_rows=48,
+            settings={"sliding_window": 262_144, "rope_parameters": _LONGROPE, "original_max_position_embeddings": 256},
+        ),
+        Family(
+            "phi4-mini", "Phi3", PHI4_MINI, special=_PHI, plain=("<|tool|>", "<|tool_call|>"), eos="<|endoftext|>",
+            pad="<|endoftext|>", ends=("<|end|>", "<|endoftext|>"), padding_rows=36,
+            settings={"sliding_window": 262_144, "tie_word_embeddings": True},
+        ),
+        Family(
+            "smollm2", "Llama", SMOLLM2, special=("<|endoftext|>", "<|im_start|>", "<|im_end|>", "<repo_name>"),
+            bos="<|im_start|>", eos="<|im_end|>", pad="<|im_end|>", ends=("<|im_end|>",),
+            settings={"tie_word_embeddings": True},
+        ),
+        Family(
+            "smollm3", "SmolLM3", SMOLLM3,
+            special=("<|begin_of_text|>", "<|end_of_text|>", "<|im_start|>", "<|im_end|>"),
+            plain=("<think>", "</think>", "<tool_call>", "</tool_call>"), eos="<|im_end|>", pad="<|im_end|>",
+            ends=("<|im_end|>",), settings={"tie_word_embeddings": True}, thinking="off",
+        ),
+        Family(
+            "gpt-oss", "GptOss", "gptoss",
+            special=(
+                "<|startoftext|>", "<|endoftext|>", "<|return|>", "<|channel|>", "<|start|>", "<|end|>", "<|message|>",
+            ),
+            bos="<|startoftext|>", eos="<|return|>", pad="<|endoftext|>", ends=("<|return|>", "<|endoftext|>"),
+            settings={"num_local_experts": 2, "num_experts_per_tok": 1, "sliding_window": 16},
+        ),
     )
 }  # fmt: skip
 """Every family by name."""
@@ -59,7 +182,8 @@ def miniature(name: str, dtype: str = "float32", **settings: Any) -> Policy:
 
     family = FAMILIES[name]
     tokenizer = build_tokenizer(family)
-    return Policy(build_model(family, tokenizer).to(getattr(torch, dtype)), tokenizer, name, **settings)
+    model = build_model(family, tokenizer).to(getattr(torch, dtype))
+    return Policy(model, tokenizer, name, **{"thinking": family.thinking, **settings})
 
 
 def build_tokenizer(family: Family) -> Any:

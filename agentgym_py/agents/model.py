@@ -156,7 +156,7 @@ class ModelAgent:
         episode.ids = prompt.ids + list(ids)
         context, starts = tuple(prompt.context), prompt.starts_sequence
         tokens = Tokens(context, ids, tuple(out.logprobs), (1,) * len(ids), starts_sequence=starts)
-        return AgentReply(self._policy.decode(ids), tokens)
+        return AgentReply(self._policy.chat.opened + self._policy.decode(ids), tokens)
 
     def _context(self, episode: Episode) -> list[int]:
         """Encode what follows the last reply."""

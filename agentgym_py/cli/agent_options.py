@@ -50,6 +50,10 @@ class ModelOptions:
     max_context: int | None = None
     """Largest number of tokens of an episode; by default the model's context. The memory of playing and training grows
     with it."""
+    thinking: Literal["auto", "on", "off"] = "auto"
+    """Whether a model with `enable_thinking` in its chat template thinks before it acts; checkpoints keep it."""
+    chat_template_kwargs: dict[str, Any] = field(default_factory=dict)
+    """Variables of the model's chat template, as --chat_template_kwargs.NAME VALUE; checkpoints keep them."""
     device: Basic[str | None] = None
     """Device, for example `cpu` or `cuda:1`; by default the GPU if there is one."""
     threads: Basic[int | None] = None
@@ -71,7 +75,8 @@ class ModelOptions:
 
         return Policy.load(
             folder or self.model, seed=seed, dtype=self.dtype, device=self.device, chat_format=self.chat_format,
-            quantize=self.quantize, context=self.context, max_context=self.max_context,
+            quantize=self.quantize, context=self.context, max_context=self.max_context, thinking=self.thinking,
+            chat_template_kwargs=self.chat_template_kwargs,
         )  # fmt: skip
 
 

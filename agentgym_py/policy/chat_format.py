@@ -2,19 +2,21 @@
 
 A conversation grows by appending ids: `opening`, a reply as it was sampled, `turn`, a reply, `turn`, … This needs a
 template that renders a longer conversation as a continuation of the shorter one; `ChatFormat` checks that once.
-Contents are encoded as plain text: a special token that an observation spells stays text.
+Contents are encoded as plain text: a special token that a content spells stays text. An added token that is not special
+(Qwen's `<think>`, `<tool_call>`) is one id in a reply, as the model writes it, and text in an observation.
 """
 
 from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal
 
 from agentgym_py.errors import TemplateError
+from agentgym_py.policy.chat_template import Thinking, thinking_of, with_settings
 from agentgym_py.policy.vocabulary import count_ids
 
 Fallback = Literal["chatml", "plain"]
@@ -36,6 +38,8 @@ _FALLBACKS: dict[str, tuple[str, str | None]] = {
 
 _MARK = "ContentZq{}Zq"
 _THOUGHT = "<think>\nWell.\n</think>\n\n"
+_OPENED = re.compile(r"<think>\s*\Z")
+_OWN_THOUGHT = re.compile(r"\A\s*<think>.*</think>\s*", re.DOTALL)
 _Piece = int | str
 """A token id, a text of the template, or the place of a content (a text that looks like `_MARK`)."""
 
@@ -52,12 +56,30 @@ class _Renders:
 
 
 class ChatFormat:
-    """Write turns for one tokenizer; `fallback` is the format to use if its own template is missing or unfit."""
+    """Write turns for one tokenizer.
+
+    Args:
+        tokenizer: Its template gets the settings below, so that a saved checkpoint keeps them.
+        fallback: The format to use if its own template is missing or unfit.
+        thinking: The template's `enable_thinking`. With `on` or `off` a template may strip earlier thoughts when it
+            renders a whole conversation; here they stay, as they were sampled.
+        template_kwargs: Values of further variables of the template.
+    """
 
     end_of_turn: int
     """The id that ends a reply."""
 
-    def __init__(self, tokenizer: Any, *, fallback: Fallback | None = None) -> None:
+    opened: str
+    """The thought that the generation prompt has opened, such as `<think>\\n`; empty if it opens none."""
+
+    def __init__(
+        self,
+        tokenizer: Any,
+        *,
+        fallback: Fallback | None = None,
+        thinking: Thinking = "auto",
+        template_kwargs: Mapping[str, Any] | None = None,
+    ) -> None:
         if fallback is not None and fallback not in _FALLBACKS:
             raise TemplateError(f"no fallback chat format {fallback!r}: there are {', '.join(_FALLBACKS)}")
         self.tokenizer = tokenizer
@@ -65,15 +87,20 @@ class ChatFormat:
         """Number of ids up to the last token."""
         self.format = "template"
         """`template`, or the name of the fallback in use."""
-        self._special_ids = {token.content: id_ for id_, token in tokenizer.added_tokens_decoder.items()}
-        longest_first = sorted(self._special_ids, key=len, reverse=True)
-        self._special = re.compile("|".join(map(re.escape, longest_first)) or r"(?!)")
+        added = tokenizer.added_tokens_decoder
+        self._special_ids = {token.content: id_ for id_, token in added.items() if token.special}
+        self._special = _any_of(self._special_ids)
+        visible = [token.content for token in added.values() if not token.special and token.content.strip(" \t\n\r▁")]
+        self._added = _any_of([*self._special_ids, *visible])
+        self._tags = [text for text in visible if "think" not in text]
+        self._eats_left = {id_ for id_, token in added.items() if token.lstrip}
+        self._eats_right = {id_ for id_, token in added.items() if token.rstrip}
         self._opening_after_system: list[_Piece] | None = None
         try:
-            self._read_template()
+            self._read_template(thinking, template_kwargs or {})
         except TemplateError as error:
-            if fallback is None:
-                raise TemplateError(f"{error} (chat_format chatml or plain replaces the template)") from error
+            if fallback is None or thinking != "auto":
+                raise TemplateError(f"{error} ({self._advice(thinking)})") from error
             self._use_fallback(fallback)
 
     # ---- the ids of a conversation -------------------------------------------------------------------------------
@@ -92,8 +119,15 @@ class ChatFormat:
         return self._encode(self._turn, observation)
 
     def reply(self, text: str) -> list[int]:
-        """Encode a reply that the model did not write (an expert's), including its end of turn."""
-        return self._encode(self._reply, text)
+        """Encode a reply that the model did not write (an expert's), including its end of turn.
+
+        A thought of its own stands in place of the empty one that a template writes, or that the prompt has opened.
+        """
+        own = _OWN_THOUGHT.match(text)
+        if not own or not self._writes_thought:
+            return self._encode(self._reply, text, in_reply=True)
+        rest = text.lstrip().removeprefix(self.opened) if self._writes_thought == "reply" else text[own.end() :]
+        return self._encode(self._reply[self._content :], rest, in_reply=True)
 
     # ---- reading the template ------------------------------------------------------------------------------------
 
@@ -104,21 +138,39 @@ class ChatFormat:
             raise TemplateError(f"the tokenizer has no token {end!r}, which the chat format {name} needs")
         self.format = name
         self.tokenizer.chat_template = template
-        self._read_template()
+        self._read_template("auto", {})
 
-    def _read_template(self) -> None:
+    def _advice(self, thinking: Thinking) -> str:
+        template = getattr(self.tokenizer, "chat_template", None) or ""
+        if thinking == "auto" and "enable_thinking" in template:
+            return "thinking on or off keeps earlier thoughts; chat_format chatml or plain replaces the template"
+        return "chat_format chatml or plain replaces the template"
+
+    def _read_template(self, thinking: Thinking, template_kwargs: Mapping[str, Any]) -> None:
         """Cut the template into the pieces of an opening, a reply and a turn."""
-        if not getattr(self.tokenizer, "chat_template", None):
+        template = getattr(self.tokenizer, "chat_template", None)
+        if not template:
             raise TemplateError("the tokenizer has no chat template")
+        if isinstance(template, str):
+            template = self.tokenizer.chat_template = with_settings(template, thinking, template_kwargs)
+        self._keeps_thoughts = isinstance(template, str) and thinking_of(template) != "auto"
         renders = self._render_growing("")
         self._render_growing(_THOUGHT)
         self._opening = self._pieces(renders.first_prompt)
+        opened = _OPENED.search(renders.first_prompt)
+        self.opened = opened[0] if opened else ""
         after_prompt = renders.first_reply[len(renders.first_prompt) :]
         self.end_of_turn, self._reply = self._reply_pieces(after_prompt)
+        self._content = next(i for i, piece in enumerate(self._reply) if _is_mark(piece))
+        before = "".join(piece for piece in self._reply[: self._content] if isinstance(piece, str))
+        self._writes_thought: Literal["", "prompt", "reply"] = "reply" if "</think>" in before else ""
+        """Where a thought ends that the template writes for a reply without one."""
+        if renders.first_prompt.rstrip().endswith("</think>"):
+            self._writes_thought = "prompt"
         end_text = next(text for text, id_ in self._special_ids.items() if id_ == self.end_of_turn)
         rest = after_prompt[after_prompt.rindex(end_text) + len(end_text) :]
-        self._turn = self._pieces(rest + renders.second_prompt[len(renders.first_reply) :])
-        self._require_equal_turns(renders, rest)
+        turns = self._require_equal_turns(renders, end_text, rest)
+        self._turn = self._pieces(turns)
         self._check_ids()
 
     def _render(self, contents: Sequence[str], system: str | None = None) -> str:
@@ -135,14 +187,25 @@ class ChatFormat:
     def _render_growing(self, thought: str, system: str | None = None) -> _Renders:
         """Render a conversation as it grows; each render must begin with the one before."""
         contents = [("" if i % 2 == 0 else thought) + _MARK.format(i) for i in range(5)]
-        texts = [self._render(contents[: n + 1], system) for n in range(5)]
+        texts = self._without_last_eos([self._render(contents[: n + 1], system) for n in range(5)])
         for shorter, longer in pairwise(texts):
-            if not longer.startswith(shorter):
+            if not longer.startswith(shorter) and not self._keeps_thoughts:
                 raise TemplateError(_difference(shorter, longer, thought))
-        for content in contents:
+        for number, content in enumerate(contents):
+            content = _MARK.format(number) if self._keeps_thoughts else content
             if texts[-1].count(content) != 1:
                 raise TemplateError(f"the chat template does not write a message's content as it is: {texts[-1]!r}")
         return _Renders(*texts)
+
+    def _without_last_eos(self, texts: list[str]) -> list[str]:
+        """Remove an end of sequence from the end of a render that is none when the conversation continues (Phi-3)."""
+        eos = self.tokenizer.eos_token
+        for i, (shorter, longer) in enumerate(pairwise(texts)):
+            if eos and shorter.endswith(eos) and not longer.startswith(shorter):
+                without = shorter.removesuffix(eos)
+                if without.rstrip().endswith(tuple(self._special_ids)) and longer.startswith(without):
+                    texts[i] = without
+        return texts
 
     def _reply_pieces(self, after_prompt: str) -> tuple[int, list[_Piece]]:
         """Return the end-of-turn id and the pieces of a reply, from what a render has after the generation prompt."""
@@ -153,23 +216,35 @@ class ChatFormat:
                 return end, pieces[: i + 1]
         raise TemplateError(f"the chat template ends a reply with no special token: {after_prompt!r}")
 
-    def _require_equal_turns(self, renders: _Renders, rest: str) -> None:
-        first = rest + renders.second_prompt[len(renders.first_reply) :]
-        second = rest + renders.third_prompt[len(renders.second_reply) :]
-        if first.replace(_MARK.format(2), "") != second.replace(_MARK.format(4), ""):
+    def _require_equal_turns(self, renders: _Renders, end: str, rest: str) -> str:
+        """Return what follows a reply's end, up to where the next begins; each turn must have the same."""
+        first, second = (
+            prompt[prompt.index(mark) + len(mark) :].partition(end)[2]
+            for prompt, mark in ((renders.second_prompt, _MARK.format(1)), (renders.third_prompt, _MARK.format(3)))
+        )
+        if first.replace(_MARK.format(2), "") != second.replace(_MARK.format(4), "") or not first.startswith(rest):
             raise TemplateError(f"the chat template writes the second turn {first!r} and the third {second!r}")
+        return first
 
     def _check_ids(self) -> None:
         """Require a tokenizer that does not merge tokens across the border of two turns."""
-        contents = ["Where is it?", "Look there.", "It is not there."]
-        ids = [self._tokenize(self._render(contents[: n + 1]), special=True) for n in range(3)]
+        contents = [
+            "Where is it?\n\nSay  it.",
+            f"Look there.\n\n{'then'.join(self._tags[:2])}  Go.",
+            "It is\n\n\nnot  there.",
+        ]
+        texts = self._without_last_eos([self._render(contents[: n + 1]) for n in range(3)])
+        ids = [self._tokenize(text, special=True) for text in texts]
+        if self._keeps_thoughts:
+            ids = ids[:2]
         for shorter, longer in pairwise(ids):
             if longer[: len(shorter)] != shorter:
                 raise TemplateError(
                     "the tokenizer encodes the beginning of a conversation differently when it continues: "
                     + _difference(self.tokenizer.decode(shorter), self.tokenizer.decode(longer), "")
                 )
-        if [*self.opening(contents[0]), *self.reply(contents[1]), *self.turn(contents[2])] != ids[2]:
+        ours = [*self.opening(contents[0]), *self.reply(contents[1]), *self.turn(contents[2])]
+        if ours != ids[-1] and not (self._keeps_thoughts and ours[: len(ids[-1])] == ids[-1]):
             warnings.warn(
                 "this tokenizer encodes a whole conversation differently from its turns one by one, which is how an "
                 "agent encodes it: the model reads ids that its template would not give",
@@ -188,33 +263,44 @@ class ChatFormat:
                 pieces.extend(p for p, _ in _cut(re.compile(_MARK.format("[0-9S]")), part))
         return pieces
 
-    def _encode(self, pieces: Sequence[_Piece], *contents: str) -> list[int]:
+    def _encode(self, pieces: Sequence[_Piece], *contents: str, in_reply: bool = False) -> list[int]:
         """Encode the pieces with `contents` at the marks; the texts between two special tokens are encoded as one."""
-        rest = iter(contents)
+        rest, kept = iter(contents), self._special if in_reply else self._added
         ids: list[int] = []
-        text = ""
+        text, spans = "", list[range]()
         for piece in pieces:
             if isinstance(piece, int):
-                ids += self._plain(text)
+                ids += self._plain(text.rstrip() if piece in self._eats_left else text, kept, spans)
                 ids.append(piece)
-                text = ""
-            else:
-                text += next(rest) if _is_mark(piece) else piece
-        return ids + self._plain(text)
+                text, spans = "", []
+                continue
+            part = next(rest) if (is_content := _is_mark(piece)) else piece
+            if not text and ids and ids[-1] in self._eats_right:
+                part = part.lstrip()
+            if is_content:
+                spans.append(range(len(text), len(text) + len(part)))
+            text += part
+        return ids + self._plain(text, kept, spans)
 
-    def _plain(self, text: str) -> list[int]:
-        """Encode a text as plain text, even if it spells special tokens."""
+    def _plain(self, text: str, kept: re.Pattern[str], spans: Sequence[range]) -> list[int]:
+        """Encode a text; tokens that `kept` matches stay text if a character of theirs is in a content's span."""
         ids: list[int] = []
         start = 0
-        for match in self._special.finditer(text):  # cut a spelled special token after its first character
-            ids += self._tokenize(text[start : match.start() + 1])
-            start = match.start() + 1
+        for match in kept.finditer(text):
+            if any(match.start() < span.stop and span.start < match.end() for span in spans):
+                ids += self._tokenize(text[start : match.start() + 1])  # cut after its first character
+                start = match.start() + 1
         return ids + self._tokenize(text[start:])
 
     def _tokenize(self, text: str, *, special: bool = False) -> list[int]:
         if not text:
             return []
         return list(self.tokenizer(text, add_special_tokens=False, split_special_tokens=not special)["input_ids"])
+
+
+def _any_of(texts: Iterable[str]) -> re.Pattern[str]:
+    """Match any of the texts, the longest first."""
+    return re.compile("|".join(map(re.escape, sorted(texts, key=len, reverse=True))) or r"(?!)")
 
 
 def _cut(pattern: re.Pattern[str], text: str) -> Iterator[tuple[str, bool]]:

@@ -24,6 +24,7 @@ from agentgym_py.policy.adapters import (
     without_adapters,
 )
 from agentgym_py.policy.chat_format import ChatFormat, Fallback
+from agentgym_py.policy.chat_template import Thinking, require_thinking
 from agentgym_py.policy.loading import (
     DTYPES,
     Quantized,
@@ -48,9 +49,17 @@ class Policy:
     """A model that acts: any causal language model that transformers loads, with its tokenizer."""
 
     def __init__(
-        self, model: Any, tokenizer: Any, name: str, *, chat_format: Fallback | None = None,
-        context: Overflow = "error", max_context: int | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        model: Any,
+        tokenizer: Any,
+        name: str,
+        *,
+        chat_format: Fallback | None = None,
+        context: Overflow = "error",
+        max_context: int | None = None,
+        thinking: Thinking = "auto",
+        chat_template_kwargs: Mapping[str, Any] | None = None,
+    ) -> None:
         limit_vocabulary(model, tokenizer, name)
         self.model = model
         self.tokenizer = tokenizer
@@ -60,7 +69,7 @@ class Policy:
         self.max_context = max_context
         """Largest number of tokens to use of the model's context; None uses all."""
         _require_context(max_context, _context_length(model.config))
-        self.chat = ChatFormat(tokenizer, fallback=chat_format)
+        self.chat = ChatFormat(tokenizer, fallback=chat_format, thinking=thinking, template_kwargs=chat_template_kwargs)
         self._stored: tuple[str, list[int]] | None = None
         self._masters: Mapping[str, Any] = {}
 
@@ -75,6 +84,8 @@ class Policy:
         chat_format: Fallback | None = None,
         quantize: Quantized | None = None,
         context: Overflow = "error",
+        thinking: Thinking = "auto",
+        chat_template_kwargs: Mapping[str, Any] | None = None,
         base: str | None = None,
         max_context: int | None = None,
     ) -> Policy:
@@ -86,13 +97,15 @@ class Policy:
         unfit; `save` keeps it. `quantize` keeps the linear layers' weights in 8 or 4 bits (bitsandbytes): only adapters
         can then be trained, and `dtype` is the format that the layers compute in. `context` says what happens to an
         episode that outgrows the context: see `Overflow`. `max_context` limits the context to this number of tokens,
-        because the memory of playing and training grows with it.
+        because the memory of playing and training grows with it. `thinking` and `chat_template_kwargs` are settings of
+        the chat template (see `ChatFormat`), which `save` keeps.
         """
         name = os.fspath(name_or_path)
         if context not in get_args(Overflow):
             raise ConfigError(f"context must be one of {', '.join(get_args(Overflow))}, got {context!r}")
         if dtype not in DTYPES:
             raise ConfigError(f"dtype must be one of {', '.join(DTYPES)}, got {dtype!r}")
+        require_thinking(thinking)
         require_bits(quantize)
         require_model(base or name)
         place = require_device(device or best_device())
@@ -109,7 +122,10 @@ class Policy:
                 raise PolicyError(f"the base {plain!r} has other weights than the adapters in {name!r} were trained on")
             model = attach_adapters(model, Path(name)).eval()
             tokenizer = _own_tokenizer(Path(name)) or tokenizer
-        policy = cls(model, tokenizer, name, chat_format=chat_format, context=context, max_context=max_context)
+        policy = cls(
+            model, tokenizer, name, chat_format=chat_format, context=context, max_context=max_context,
+            thinking=thinking, chat_template_kwargs=chat_template_kwargs,
+        )  # fmt: skip
         if plain != "tiny-random":
             policy._stored = (str(Path(plain).resolve()) if Path(plain).is_dir() else plain, sums)
         return policy

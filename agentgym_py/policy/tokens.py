@@ -109,7 +109,7 @@ def from_other_tokenizer(trajectory: Trajectory, chat: ChatFormat, rows: int = 0
         if max((*step.tokens.context, *step.tokens.ids), default=0) >= max(chat.vocab_size, rows):
             return True
         text = tokenizer.decode(list(step.tokens.ids), skip_special_tokens=True)
-        if "".join(text.split()) != "".join(step.reply.split()):
+        if "".join(text.split()) != "".join(step.reply.removeprefix(chat.opened).split()):
             return True
     return False
 

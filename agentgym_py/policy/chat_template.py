@@ -1,0 +1,63 @@
+"""The settings of a chat template, written into the template itself, so that a checkpoint keeps them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from datetime import date
+from typing import Any, Literal, get_args
+
+from agentgym_py.errors import ConfigError, TemplateError
+
+Thinking = Literal["auto", "on", "off"]
+"""Whether a model thinks before it acts: as its template has it by default, or set by `enable_thinking`."""
+TODAY = date(2024, 7, 26)
+"""The date in every template that writes today's, because prompts must not change at midnight; Llama's default."""
+_NOW = re.compile(r"""strftime_now\(\s*(["'])(.*?)\1\s*\)""")
+_SETTINGS = re.compile(r"\A\{#- agentgym settings (\{.*?\}) -#\}\n(?:\{%- set .*? -%\}\n)*")
+
+
+def require_thinking(thinking: str) -> None:
+    """Raise ConfigError if `thinking` is no such setting."""
+    if thinking not in get_args(Thinking):
+        raise ConfigError(f"thinking must be one of {', '.join(get_args(Thinking))}, got {thinking!r}")
+
+
+def with_settings(template: str, thinking: Thinking, kwargs: Mapping[str, Any]) -> str:
+    """Return a template with these settings in place of those of an earlier call; none of them keep the earlier ones.
+
+    Raises:
+        TemplateError: the template has no `enable_thinking`, or a value is not JSON.
+    """
+    before = _SETTINGS.match(template)
+    template = template[before.end() :] if before else template
+    values = dict(json.loads(before[1])) if before else {}
+    values |= kwargs
+    if thinking != "auto":
+        if "enable_thinking" not in template:
+            raise TemplateError(f"thinking {thinking} needs a chat template with `enable_thinking`, and it has none")
+        values["enable_thinking"] = thinking == "on"
+    template = _NOW.sub(lambda call: json.dumps(TODAY.strftime(call[2])), template)
+    if not values:
+        return template
+    if wrong := [name for name in values if not name.isidentifier()]:
+        raise TemplateError(f"chat_template_kwargs are names of the template's variables, got {wrong[0]!r}")
+    try:
+        lines = [f"{{%- set {name} = {_literal(value)} -%}}\n" for name, value in values.items()]
+        stored = json.dumps(values).replace("#}", "#\\u007d")  # must not end the comment
+        return f"{{#- agentgym settings {stored} -#}}\n{''.join(lines)}{template}"
+    except TypeError as error:
+        raise TemplateError(f"chat_template_kwargs must be JSON: {error}") from error
+
+
+def _literal(value: Any) -> str:
+    """Write a value as Jinja does; a text of JSON is one of Jinja's, too."""
+    return "none" if value is None else json.dumps(value)
+
+
+def thinking_of(template: str) -> Thinking:
+    """Return the thinking that `with_settings` has written into a template."""
+    found = _SETTINGS.match(template)
+    enabled = json.loads(found[1]).get("enable_thinking") if found else None
+    return "auto" if enabled is None else "on" if enabled else "off"

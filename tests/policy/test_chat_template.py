@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("trl")
+
+from agentgym_py.errors import ConfigError, TemplateError
+from agentgym_py.policy import Policy
+from agentgym_py.policy.chat_format import ChatFormat
+from agentgym_py.policy.chat_template import thinking_of, with_settings
+from agentgym_py.policy.tokens import from_other_tokenizer
+
+THOUGHT = "<think>\nA wall is north.\n</think>\n\nAction: go south"
+NEVER_STRIPS = ("qwen3_training", "qwen3_6_training", "qwen3_5_think_training", "qwen2_5")
+
+
+def tokenizer_with(zoo: Any, template: str) -> Any:
+    """Qwen3's tokens with another template."""
+    tokenizer = zoo.build_tokenizer(zoo.FAMILIES["qwen3"])
+    tokenizer.chat_template = zoo.trl_template(template)
+    return tokenizer
+
+
+@pytest.mark.parametrize("reply", [THOUGHT, "Action: go south"])
+@pytest.mark.parametrize("template", NEVER_STRIPS)
+def test_a_reply_has_one_thought(zoo: Any, template: str, reply: str) -> None:
+    """A reply with a thought of its own, or without one: turn by turn is what the template writes of the whole."""
+    tokenizer = tokenizer_with(zoo, template)
+    chat = ChatFormat(tokenizer)
+    roles, contents = ("user", "assistant", "user"), ("a", reply, "b")
+    messages = [{"role": role, "content": text} for role, text in zip(roles, contents, strict=True)]
+    whole = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+    ids = [*chat.opening("a"), *chat.reply(reply), *chat.turn("b")]
+    assert tokenizer.decode(ids) == whole and ids == tokenizer(whole, add_special_tokens=False)["input_ids"]
+
+
+@pytest.mark.parametrize("reply", [THOUGHT, "Action: go south"])
+@pytest.mark.parametrize("thinking", ["on", "off"])
+def test_a_hybrid_keeps_its_thoughts(zoo: Any, thinking: Any, reply: str) -> None:
+    """Qwen3's own template strips earlier thoughts; with a setting they stay, as in trl's template for training."""
+    hybrid = ChatFormat(tokenizer_with(zoo, "qwen3"), thinking=thinking)
+    training = ChatFormat(tokenizer_with(zoo, "qwen3_training"), thinking=thinking)
+    for ids, expected in (
+        (hybrid.opening("a"), training.opening("a")),
+        (hybrid.reply(reply), training.reply(reply)),
+        (hybrid.turn("b"), training.turn("b")),
+    ):
+        assert ids == expected
+    empty = hybrid.tokenizer.decode(hybrid.opening("a")).endswith("<think>\n\n</think>\n\n")
+    assert empty == (thinking == "off") and thinking_of(hybrid.tokenizer.chat_template) == thinking
+
+
+def test_a_thought_that_the_prompt_opens_is_part_of_the_reply(zoo: Any, episode: Any) -> None:
+    """The text of a sampled reply begins with the tag, although its tokens do not."""
+    chat = ChatFormat(tokenizer_with(zoo, "qwen3_6_training"))
+    assert chat.opened == "<think>\n" and chat.tokenizer.decode(chat.opening("a")).endswith(chat.opened)
+    assert chat.opened + chat.tokenizer.decode(chat.reply(THOUGHT)[:-1]) == THOUGHT
+    assert not from_other_tokenizer(episode("look"), chat)
+
+
+def test_settings_that_do_not_fit_are_refused(zoo: Any) -> None:
+    """In one line, with what would do."""
+    with pytest.raises(TemplateError, match="thinking on or off keeps earlier thoughts"):
+        ChatFormat(tokenizer_with(zoo, "qwen3"))
+    with pytest.raises(TemplateError, match="thinking off needs a chat template with `enable_thinking`"):
+        zoo.miniature("qwen2.5", thinking="off")
+    with pytest.raises(ConfigError, match="thinking must be one of auto, on, off, got 'yes'"):
+        Policy.load("tiny", thinking="yes")  # type: ignore[arg-type]  # a wrong value
+    with pytest.raises(TemplateError, match="must be JSON"):
+        zoo.miniature("llama3.2", chat_template_kwargs={"date_string": {1}})
+
+
+def test_variables_are_kept_in_the_template(zoo: Any) -> None:
+    """A later call without settings keeps them; one with others replaces them; a text cannot end the comment."""
+    policy = zoo.miniature("llama3.2", chat_template_kwargs={"date_string": "1 #} {{ x }}"})
+    opening = policy.tokenizer.decode(policy.chat.opening("a"))
+    assert "Today Date: 1 #} {{ x }}\n" in opening
+    template = policy.tokenizer.chat_template
+    assert with_settings(template, "auto", {}) == template
+    again = ChatFormat(policy.tokenizer, template_kwargs={"date_string": "2"})
+    assert "Today Date: 2\n" in policy.tokenizer.decode(again.opening("a"))
+    assert "Today Date: 26 Jul 2024" in zoo.miniature("llama3.2").tokenizer.decode(
+        zoo.miniature("llama3.2").chat.opening("a")
+    )
