@@ -205,6 +205,9 @@ class OnPolicySettings(OptimizerSettings, PlanChecks):
     the cap (`truncate`) or as 0 (`mask`)."""
     importance_sampling_cap: float = 3.0
     """Largest ratio of the trainer's probability to the sampler's."""
+    max_sampler_difference: float = 0.0
+    """Training stops with an error before an iteration whose sampled log-probabilities differ from the trainer's by
+    more than this on average (nats per token); 0 turns the guard off."""
     min_entropy: float = 0.01
     """Entropy (nats per token) below which a collapse is reported."""
     max_repeated: float = 0.5
@@ -213,7 +216,7 @@ class OnPolicySettings(OptimizerSettings, PlanChecks):
 
     def __post_init__(self) -> None:
         OptimizerSettings.__post_init__(self)
-        guards = ("max_ratio", "max_kl", "min_entropy", "max_repeated")
+        guards = ("max_ratio", "max_kl", "max_sampler_difference", "min_entropy", "max_repeated")
         require_at_least(self, {"minibatch_size": 1, **dict.fromkeys(guards, 0.0)})
         require_positive(self, "importance_sampling_cap")
 

@@ -95,7 +95,8 @@ class Learner:
         self._backup = WeightBackup(whole.trained, whole.round_into_model, sharded)
         model, sampling = policy.model, settings.importance_sampling_correction
         narrow = settings.bf16 or torch.finfo(model.dtype).bits < 32 or is_quantized(model)
-        self._reads_again = remote_sampler or sampling or narrow or has_adapters(model)
+        limited = settings.max_sampler_difference > 0
+        self._reads_again = remote_sampler or sampling or narrow or limited or has_adapters(model)
         self._sampling = dict[str, float]()
         self._notes = dict[str, str]()
         self._token_weights = dict[int, Tensor]()
@@ -113,12 +114,16 @@ class Learner:
 
         With `max_ratio` or `max_kl` it also backs up the weights of now, which sampled the records. Unless sampler and
         trainer compute the same in float32, the trainer reads `old_logps_n` again, and the sampler's are kept.
+
+        Raises:
+            TrainingError: the two differ by more than `max_sampler_difference`.
         """
         self.logs, self._sampling = [], {}
         if self._reads_again and records:
             for record, logps in zip(records, self._forward_all(records, self.module, _logps_of), strict=True):
                 self._take_own(record, logps)
             self._sampling = sampling_stats(records)
+            self._require_near_sampler()
         if self.net.value is not None:
             longest = self.policy.max_length
             tailed = [r.with_tail() if r.with_tail().longest <= longest else r for r in records]
@@ -131,6 +136,14 @@ class Learner:
                 record.ref_logps_n = logps
         if self.settings.max_kl or (self.settings.max_ratio and not self.optimization.sharded):
             self._backup.take()
+
+    def _require_near_sampler(self) -> None:
+        limit, difference = self.settings.max_sampler_difference, self._sampling["sampling_logp_difference/mean"]
+        if limit and difference > limit:
+            raise TrainingError(
+                f"the sampler's log-probabilities differ from the trainer's by {difference:.2g} nats per token on "
+                f"average, more than max_sampler_difference {limit:g}: another number format, or other weights"
+            )
 
     def _take_own(self, record: Record, logps_n: Tensor) -> None:
         """Make the trainer's log-probabilities the old ones, and weigh their ratio to the sampler's."""

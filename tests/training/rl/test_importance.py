@@ -10,7 +10,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from agentgym_py.errors import ConfigError
+from agentgym_py.errors import ConfigError, TrainingError
 from agentgym_py.policy import Policy
 from agentgym_py.policy.adapters import add_adapters
 from agentgym_py.training.rl.batch import even_parts, sampling_stats
@@ -81,6 +81,29 @@ def test_the_policys_loss_is_weighed_and_no_other() -> None:
     actor = whole.logged_N["policy_loss"]
     weighed = ppo_loss(logps, old, advantages, *rest, entropy_coef=0.1, importance_N=weights)
     torch.testing.assert_close(weighed.loss_N, whole.loss_N - actor + actor * weights)
+
+
+@pytest.mark.parametrize(("limit", "stops"), [(0.0, False), (0.04, True), (0.06, False)])
+def test_a_sampler_too_far_from_the_trainer_stops_the_training(toy_envs: Any, limit: float, stops: bool) -> None:
+    """Log-probabilities that are 0.05 apart exceed a limit of 0.04; the weights stay as they are."""
+    policy = toy_envs.word_policy()
+    records = toy_envs.records_of(policy)
+    Learner(policy, OnPolicySettings(), seed=0, remote_sampler=True).annotate(records)
+    for record in records:
+        record.old_logps_n = record.old_logps_n - 0.05
+    before = policy.digest()
+    learner = Learner(policy, OnPolicySettings(max_sampler_difference=limit), seed=0)
+    if stops:
+        with pytest.raises(
+            TrainingError, match=r"by 0\.05 nats per token on average, more than max_sampler_difference"
+        ):
+            learner.annotate(records)
+    else:
+        learner.annotate(records)
+    assert policy.digest() == before
+    assert ("sampling_logp_difference/mean" in learner.logged) == (limit > 0)
+    with pytest.raises(ConfigError, match="max_sampler_difference"):
+        OnPolicySettings(max_sampler_difference=-1.0)
 
 
 def policies(toy_envs: Any) -> dict[str, tuple[Policy, dict[str, Any]]]:
