@@ -54,8 +54,12 @@ class ModelOptions:
     """Whether a model with `enable_thinking` in its chat template thinks before it acts; checkpoints keep it."""
     chat_template_kwargs: dict[str, Any] = field(default_factory=dict)
     """Variables of the model's chat template, as --chat_template_kwargs.NAME VALUE; checkpoints keep them."""
+    attn_implementation: str | None = None
+    """Attention of the model in training, by transformers' name: `sdpa` (its default), `eager`, `flash_attention_2`."""
+    exact: bool = False
+    """Multiply float32 matrices exactly on an NVIDIA GPU, not in TF32, which is faster; see docs/scaling.md."""
     device: Basic[str | None] = None
-    """Device, for example `cpu` or `cuda:1`; by default the GPU if there is one."""
+    """Device, for example `cpu`, `cuda:1` or `mps`; by default the GPU if there is one."""
     threads: Basic[int | None] = None
     """CPU threads of torch, and number of processes in which a model below ten million weights plays, on one thread
     each. Default: one per physical core, or 1 if the variable CI is set. With torchrun or accelerate: threads per
@@ -72,11 +76,14 @@ class ModelOptions:
     def load(self, seed: int, folder: str | None = None) -> Policy:
         """Load the model, or the checkpoint in `folder`; `seed` determines the weights of `tiny-random`."""
         from agentgym_py.policy import Policy
+        from agentgym_py.policy.loading import set_tf32
 
+        set_tf32(exact=self.exact)
         return Policy.load(
             folder or self.model, seed=seed, dtype=self.dtype, device=self.device, chat_format=self.chat_format,
             quantize=self.quantize, context=self.context, max_context=self.max_context, thinking=self.thinking,
             chat_template_kwargs=self.chat_template_kwargs,
+            attn_implementation=self.attn_implementation,
         )  # fmt: skip
 
 

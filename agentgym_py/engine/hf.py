@@ -425,7 +425,7 @@ class HFBatch:
         longest = round_up(max(reply.need for reply in replies))
         hidden = torch.arange(longest, device=device) > positions_B[:, None]
         mask = torch.zeros(hidden.shape, dtype=model.dtype, device=device).masked_fill_(hidden, -torch.inf)
-        uniforms = torch.from_numpy(np.stack([reply.uniforms for reply in replies])).to(device)
+        uniforms = torch.from_numpy(np.stack([reply.uniforms for reply in replies])).float().to(device)
         return _Rows(replies, logits, uniforms, drawn_B, positions_B, mask)
 
     def _decode(self) -> list[_Reply]:

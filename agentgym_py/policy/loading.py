@@ -206,6 +206,23 @@ def require_device(device: str) -> Any:
     return torch.device(device)
 
 
+def set_attention(model: Any, name: str) -> None:
+    """Choose a model's attention by transformers' name; ConfigError if it or its package is missing."""
+    if "/" in name:  # transformers would download and run it
+        raise ConfigError(f"attn_implementation {name!r} cannot be used: kernels of the hub are not loaded")
+    try:
+        model.set_attn_implementation(name)
+    except (ImportError, ValueError, RuntimeError, KeyError) as error:
+        raise ConfigError(f"attn_implementation {name!r} cannot be used: {first_line(error)}") from error
+
+
+def set_tf32(*, exact: bool) -> None:
+    """Let NVIDIA GPUs multiply float32 matrices with 10 bits of mantissa, or exactly; a CPU is exact in any case."""
+    import torch
+
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = not exact
+
+
 def first_line(error: Exception) -> str:
     """Cut a library's message to its first line."""
     return next(iter(str(error).strip().splitlines()), type(error).__name__)[:300]

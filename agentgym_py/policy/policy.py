@@ -34,8 +34,10 @@ from agentgym_py.policy.loading import (
     load_model,
     require_device,
     require_model,
+    set_attention,
 )
 from agentgym_py.policy.quiet import ignore_checkpointing_warnings, without_progress_bars
+from agentgym_py.policy.rope import fix_rope
 from agentgym_py.policy.saving import AdapterBase, save_adapters, save_checkpoint
 from agentgym_py.policy.vocabulary import limit_vocabulary, vocab_size_of
 
@@ -69,6 +71,7 @@ class Policy:
         self.max_context = max_context
         """Largest number of tokens to use of the model's context; None uses all."""
         _require_context(max_context, _context_length(model.config))
+        fix_rope(model, self.max_length)
         self.chat = ChatFormat(tokenizer, fallback=chat_format, thinking=thinking, template_kwargs=chat_template_kwargs)
         self._stored: tuple[str, list[int]] | None = None
         self._masters: Mapping[str, Any] = {}
@@ -88,6 +91,7 @@ class Policy:
         chat_template_kwargs: Mapping[str, Any] | None = None,
         base: str | None = None,
         max_context: int | None = None,
+        attn_implementation: str | None = None,
     ) -> Policy:
         """Load `tiny`, `tiny-random` (from `seed`), `smollm2`, a folder, or a model of the hub.
 
@@ -99,6 +103,8 @@ class Policy:
         episode that outgrows the context: see `Overflow`. `max_context` limits the context to this number of tokens,
         because the memory of playing and training grows with it. `thinking` and `chat_template_kwargs` are settings of
         the chat template (see `ChatFormat`), which `save` keeps.
+        `attn_implementation` is transformers' attention for training, such as `sdpa` or `flash_attention_2`; the engine
+        has its own.
         """
         name = os.fspath(name_or_path)
         if context not in get_args(Overflow):
@@ -114,6 +120,8 @@ class Policy:
         with without_progress_bars():
             model, tokenizer = load_model(plain, dtype, seed, quantize, place)
         model = (model if quantize else model.to(place)).eval()
+        if attn_implementation is not None:
+            set_attention(model, attn_implementation)
         if quantize:
             _run_once(model, f"the model {name!r} does not compute in {quantize} on {place}")
         sums = weight_sums(model.parameters())
@@ -362,4 +370,5 @@ def _rebuild(
     limit_vocabulary(model, settings["tokenizer"], settings["name"])
     policy = object.__new__(Policy)
     vars(policy).update(settings, model=model.to(device).eval(), _stored=None, _masters={})
+    fix_rope(model, policy.max_length)
     return policy

@@ -235,7 +235,7 @@ class ProcessRewardModel:
             batch = order[start : start + batch_size]
             with torch.no_grad():
                 predicted_MD = self.heads(states_at_steps(self.policy.model, [rows[i] for i in batch]))
-            parts = predicted_MD.double().cpu().split([len(rows[i].positions) for i in batch])
+            parts = predicted_MD.cpu().double().split([len(rows[i].positions) for i in batch])
             for i, part in zip(batch, parts, strict=True):
                 predictions[i] = part.numpy()
         return predictions

@@ -77,7 +77,7 @@ class Member(NamedTuple):
             ids, _ = pad_samples(batch, self.policy.model.device)
             with torch.no_grad():
                 outputs_BH = outputs_at_last_token(self.policy.model, self.heads, ids, lengths_B)
-            outputs_NH[rows] = outputs_BH.double().cpu().numpy()
+            outputs_NH[rows] = outputs_BH.cpu().double().numpy()
         return outputs_NH
 
 

@@ -169,7 +169,7 @@ class Fit(Generic[Row]):
             if values.dim() == 0:
                 self._part[f"share {name}"] += values.item()
             else:
-                self._part[f"sum {name}"] += float(values.detach().double().sum())
+                self._part[f"sum {name}"] += float(values.detach().cpu().double().sum())
                 self._part[f"number {name}"] += values.numel()
 
     def step(self) -> None:

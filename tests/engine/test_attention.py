@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from typing import Any
 
 import numpy as np
@@ -144,4 +146,32 @@ def test_a_plain_llama_has_no_window() -> None:
         build_model(tiny_config(len(tokenizer), hidden_size=64, layers=2, heads=4), 0).eval(), tokenizer, "t"
     )
     policy.model.config.sliding_window = WINDOW
+    assert play(policy) < 1e-5
+
+
+def longrope(**more: Any) -> Policy:
+    """A Phi-3 whose rotary factors change beyond 32 tokens."""
+    factors = {"short_factor": [1.0] * 4, "long_factor": [2.0, 3.0, 4.0, 5.0]}
+    rope = {"rope_type": "longrope", "rope_theta": 10000.0, "original_max_position_embeddings": 32, **factors}
+    return miniature("Phi3", original_max_position_embeddings=32, rope_parameters=rope, pad_token_id=0, **more)
+
+
+def test_longrope_has_one_set_of_factors() -> None:
+    """Episodes that cross the original length, batched with short ones, equal a full forward, in copies too."""
+    policy = longrope()
+    short = Policy(longrope().model, policy.tokenizer, "short", max_context=32)
+    ids = torch.arange(10)[None]
+    with torch.no_grad():
+        before, other = (each.model(ids).logits for each in (policy, short))
+        policy.model(torch.arange(60)[None])
+        assert torch.equal(policy.model(ids).logits, before) and not torch.allclose(before, other)
+        copies = copy.deepcopy(policy), pickle.loads(pickle.dumps(policy))  # noqa: S301 - its own bytes
+        assert all(torch.equal(each.model(ids).logits, before) for each in copies)
+    assert play(policy) < 1e-5
+
+
+def test_dynamic_rope_is_constant_within_the_context() -> None:
+    """Its factors grow beyond the model's longest context only, which no episode exceeds."""
+    rope = {"rope_type": "dynamic", "rope_theta": 10000.0, "factor": 2.0}
+    policy = miniature("Llama", rope_parameters=rope, max_position_embeddings=200)
     assert play(policy) < 1e-5

@@ -520,3 +520,14 @@ def test_bytes_of_a_token_are_those_of_the_cache(kind: str) -> None:
     engine.generate([[1, 2, 3]] * 3, SamplingParams(max_new_tokens=2))
     per_token = kv_bytes_per_token(policy.model.config, policy.model.dtype)
     assert engine._cache.nbytes == count_tokens(engine._cache.sizes) * per_token > 0
+
+
+def test_nothing_on_the_device_is_float64() -> None:
+    """Apple's GPUs have no float64; draws are made in it on the CPU and sent as float32."""
+    batch = HFEngine(tiny_policy(ends=0.1), slots=2).batch(SamplingParams(max_new_tokens=20))
+    for i, prompt in enumerate(Conversations(batch._engine.policy, 2).prompts):
+        batch.add(i, prompt[: 9 + i], i)
+    batch._fill_places()
+    assert batch._rows is not None
+    tensors = [value for value in vars(batch._rows).values() if isinstance(value, torch.Tensor)]
+    assert len(tensors) == 5 and not any(tensor.dtype == torch.float64 for tensor in tensors)

@@ -28,7 +28,7 @@ from agentgym_py.errors import (  # torch first, or skip
 )
 from agentgym_py.policy import Policy
 from agentgym_py.policy.adapters import add_adapters, is_quantized
-from agentgym_py.policy.loading import require_model
+from agentgym_py.policy.loading import require_model, set_tf32
 from agentgym_py.policy.tiny import build_model, build_tokenizer, tiny_config
 
 TEXTS = ["search[red shoes size 42] You see a page of 10 results. Thought: I look. Action: click[buy now]"] * 3
@@ -488,3 +488,20 @@ def test_a_policy_shows_what_it_is(tiny_policy: Policy) -> None:
     """Its name, size, format and device."""
     shown = repr(tiny_policy)
     assert shown.startswith(f"<Policy {tiny_policy.name!r}: {tiny_policy.num_parameters:,} parameters, torch.float32, ")
+
+
+def test_attention_is_chosen_by_name() -> None:
+    """One that is missing, or would be downloaded from the hub, is refused in a line."""
+    assert Policy.load("tiny-random", attn_implementation="eager").model.config._attn_implementation == "eager"
+    for name, reason in [("flashy", "not supported"), ("kernels-community/flash-attn", "hub are not loaded")]:
+        with pytest.raises(ConfigError, match=f"attn_implementation '{name}' cannot be used.*{reason}"):
+            Policy.load("tiny-random", attn_implementation=name)
+
+
+def test_tf32_is_for_gpus_unless_exact() -> None:
+    """The setting changes GPUs' float32 products only."""
+    before = torch.get_float32_matmul_precision()
+    set_tf32(exact=False)
+    assert torch.backends.cuda.matmul.allow_tf32 and torch.backends.mkldnn.matmul.fp32_precision != "tf32"
+    set_tf32(exact=True)
+    assert not torch.backends.cuda.matmul.allow_tf32 and torch.get_float32_matmul_precision() == before

@@ -165,7 +165,8 @@ class Ranking(OfflineSettings):
         logps_R = fit.row_logprobs(samples)
         refs_R = logps_R.new_tensor([ref for row in part for ref in row.refs])
         returns = [value for row in part for value in row.returns]
-        returns_R = torch.tensor(returns, dtype=torch.float64, device=logps_R.device)
+        ranks = {value: rank for rank, value in enumerate(sorted(set(returns)))}  # not every device has float64
+        returns_R = torch.tensor([ranks[value] for value in returns], device=logps_R.device)
         tasks_R = torch.tensor([n for n, row in enumerate(part) for _ in row.samples], device=logps_R.device)
         loss, margins_P = ranking_loss(logps_R - refs_R, returns_R, tasks_R, self.beta)
         logged = {"rewards/margins": margins_P, "rewards/accuracies": margins_P > 0}

@@ -209,7 +209,7 @@ def advantage_stats(records: Sequence[Record]) -> dict[str, float]:
 
     def double(name: str) -> Tensor | None:
         values_n = concat_field(records, name)
-        return None if values_n is None else values_n[selected].double()
+        return None if values_n is None else values_n[selected].cpu().double()
 
     returns, values, advantages = double("returns"), double("values"), double("advantages")
     if returns is not None and values is not None:
