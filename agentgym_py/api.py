@@ -150,7 +150,9 @@ def train(
     selected = {name.removeprefix("select."): value for name, value in select_defaults(instance).items()}
     selected |= select or {}
     require_arguments(SelectConfig, selected)
-    selection = build_selector(SelectConfig(**selected))(_trajectories(trajectories))
+    if not (read := _trajectories(trajectories)):
+        raise NothingToTrainOnError("there are no trajectories to train on")
+    selection = build_selector(SelectConfig(**selected))(read)
     if not selection.kept:
         raise NothingToTrainOnError(f"select {selection.line}; select={{...}} chooses others")
     if not isinstance(policy, Policy | str | os.PathLike):
@@ -203,6 +205,8 @@ def compare(**results: Result | str | os.PathLike[str]) -> Comparison:
     def entrant(name: str, result: Result | str | os.PathLike[str]) -> Entrant:
         if isinstance(result, Result):
             return Entrant.from_trajectories(name, result.manifest, result.trajectories)
+        if not isinstance(result, str | os.PathLike):
+            raise ConfigError(f"{name} must be a Result or a folder of agentgym eval --out, not {result!r:.60}")
         return Entrant.load(Path(result))
 
     return compare_entrants([entrant(name, result) for name, result in results.items()])

@@ -178,14 +178,18 @@ def claimed(target: Path) -> Iterator[None]:
     end; one that a killed process left behind is claimed again.
 
     Raises:
-        RunError: another process is making it.
+        RunError: another process is making it, or it cannot be written.
     """
     if sys.platform == "win32":
         yield
         return
     target.parent.mkdir(parents=True, exist_ok=True)
     place = target.absolute().with_name(f".{target.name}.lock")
-    with add_filename(place), place.open("ab") as file:
+    try:
+        lock = place.open("ab")
+    except OSError as error:
+        raise RunError(f"{target} cannot be written: {error.strerror}") from error
+    with add_filename(place), lock as file:
         if not _is_locked(file) or not _is_at(file, place):
             raise RunError(f"{target} is in use: another process is writing it")
         try:

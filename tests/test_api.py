@@ -54,6 +54,8 @@ def test_a_policy_is_trained_measured_and_compared(tiny_policy: ag.Policy, fresh
     with pytest.raises(ConfigError, match="at least two evaluations"):
         ag.compare(before=before)
     other = ag.evaluate("random", "maze", tasks=2)
+    with pytest.raises(ConfigError, match="first must be a Result or a folder of agentgym eval --out, not 1"):
+        ag.compare(first=1, second=2)  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="cannot be compared"):
         ag.compare(before=before, other=other)
 

@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("trl")
 
 from agentgym_py.engine import HFEngine, SamplingParams
-from agentgym_py.errors import PolicyError, TemplateError
+from agentgym_py.errors import TemplateError
 from agentgym_py.policy import Policy
 from agentgym_py.policy.logprobs import agent_logits, agent_logprobs, pad_samples
 from agentgym_py.policy.tokens import Sample
@@ -86,29 +86,15 @@ def test_no_template_writes_todays_date(family: Any, zoo: Any, monkeypatch: pyte
     assert str(datetime.now().year) not in zoo.build_tokenizer(family).decode(opening)
 
 
-def engine_of(policy: Policy) -> HFEngine | None:
-    """An engine, or None where it does not run this family, and says so in a line."""
-    try:
-        return HFEngine(policy, slots=4)
-    except PolicyError as error:
-        assert policy.name in {"gemma2", "gemma3", "phi3.5", "phi4-mini"}
-        assert "HFEngine supports full attention only" in str(error)
-        return None
-
-
 def test_the_engine_the_learner_and_a_forward_agree(family: Any, zoo: Any) -> None:
     """Log-probabilities of two turns: as sampled, as a trainer computes them, and from a plain forward."""
     policy = zoo.miniature(family.name)
-    engine = engine_of(policy)
-    params = SamplingParams(max_new_tokens=8)
+    engine, params = HFEngine(policy, slots=4), SamplingParams(max_new_tokens=8)
     ids, mask, sampled = policy.chat.opening("a\n\nb"), [0] * len(policy.chat.opening("a\n\nb")), list[float]()
     for turn in range(2):
-        if engine is None:
-            reply, logprobs = policy.chat.reply("go"), []
-        else:
-            (out,) = engine.generate([ids], params, [turn])
-            reply, logprobs = list(out.ids), list(out.logprobs)
-        sampled += logprobs
+        (out,) = engine.generate([ids], params, [turn])
+        reply = list(out.ids)
+        sampled += out.logprobs
         after = policy.chat.turn("c")
         ids, mask = ids + reply + after, mask + [1] * len(reply) + [0] * len(after)
     with torch.no_grad():
@@ -117,8 +103,7 @@ def test_the_engine_the_learner_and_a_forward_agree(family: Any, zoo: Any) -> No
     places = [place for place, bit in enumerate(mask) if bit]
     full = torch.stack([logits[place - 1, ids[place]] for place in places])
     torch.testing.assert_close(learner, full, rtol=0, atol=1e-5)
-    if engine is not None:
-        torch.testing.assert_close(torch.tensor(sampled), full, rtol=0, atol=1e-5)
+    torch.testing.assert_close(torch.tensor(sampled), full, rtol=0, atol=1e-5)
 
 
 def test_a_saved_policy_is_the_same(family: Any, zoo: Any, tmp_path: Path) -> None:

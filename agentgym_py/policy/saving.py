@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import stat
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -39,8 +40,8 @@ def save_checkpoint(model: Any, tokenizer: Any, target: Path, weights: Any = Non
     """
 
     def write(folder: Path) -> None:
-        model.save_pretrained(folder, state_dict=weights)
-        if weights is not None:
+        model.save_pretrained(folder, state_dict=dict(weights) if weights else None)  # transformers empties its own
+        if weights:
             config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
             config["dtype"] = str(next(iter(weights.values())).dtype).removeprefix("torch.")
             (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
@@ -89,6 +90,7 @@ def replace_folder(target: Path, write: Callable[[Path], None]) -> None:
             target.parent.mkdir(parents=True, exist_ok=True)
             temporary.mkdir()
             write(temporary)
+            _make_readable(temporary)
             _replace(temporary, target)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
@@ -103,6 +105,16 @@ def _require_replaceable(target: Path) -> None:
         raise PolicyError(
             f"{target} holds other files and no checkpoint: nothing is overwritten; choose another folder"
         )
+
+
+def _make_readable(folder: Path) -> None:
+    """Give weight files the permissions of other new files: safetensors writes them for their owner alone."""
+    probe = folder / ".permissions"
+    probe.touch()
+    mode = stat.S_IMODE(probe.stat().st_mode)
+    probe.unlink()
+    for path in folder.rglob("*.safetensors"):
+        path.chmod(mode)
 
 
 def _replace(new: Path, target: Path) -> None:

@@ -72,6 +72,14 @@ def test_a_chat_format_is_saved_with_the_policy(tmp_path: Path) -> None:
     assert again.chat.end_of_turn == given.chat.end_of_turn
 
 
+def test_others_can_read_a_saved_policy(tiny_policy: Policy, tmp_path: Path) -> None:
+    """Weight files have the permissions that the umask gives to any new file."""
+    tiny_policy.save(tmp_path / "saved")
+    (tmp_path / "other").touch()
+    modes = {path.stat().st_mode & 0o777 for path in (tmp_path / "saved").iterdir()}
+    assert modes == {(tmp_path / "other").stat().st_mode & 0o777}
+
+
 def test_saving_over_a_checkpoint_replaces_it(tmp_path: Path) -> None:
     """Saving twice leaves the second policy and nothing else; a failed save leaves the first."""
     first, second = tiny_policy(0), tiny_policy(1)
