@@ -87,7 +87,7 @@ def test_commands_in_the_docs_can_be_typed(page: str, capsys: pytest.CaptureFixt
             options = [f"--{each}" for each in build_parser(command, words[1:]).options]
         for option in re.findall(r"--[\w.]+", " ".join(words)):
             plain = option
-            ways = {plain, plain.rpartition(".")[0]}  # a mapping's own names are anybody's
+            ways = {plain, plain.rpartition(".")[0]}  # a mapping may have any names
             assert ways & {*options, "--help", "--help_all", "--version"}, f"{line}: {option}"
     assert main(["--help"]) == 0
     capsys.readouterr()

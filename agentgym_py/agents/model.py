@@ -62,9 +62,9 @@ class ModelAgent:
 
     def act(self, episodes: Sequence[Episode]) -> list[AgentReply | None]:
         """Sample a reply for each episode; None gives an episode up that outgrows the context."""
-        replies, answers = dict[int, AgentReply | None](), dict[int, Generation | None]()
+        replies = dict[int, AgentReply | None]()
         replying = [self._replying(episode) for episode in episodes]
-        answers.update(dict.fromkeys(range(len(episodes))))
+        answers: dict[int, Generation | None] = dict.fromkeys(range(len(episodes)))
         while answers:
             requests = dict[int, _Request]()
             for i, answer in answers.items():

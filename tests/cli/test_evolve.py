@@ -985,7 +985,7 @@ def test_settings_of_a_trainer_of_an_earlier_version_are_read(tmp_path: Path, na
     }[name]
     assert common | own == {key: getattr(trainer, key) for key in common | own}
     old = yaml.safe_load(written.read_text())["trainer"]
-    assert {RENAMED[name].get(key, key) for key in old} == {"name", *(field.name for field in fields(trainer))}
+    assert {RENAMED[name].get(key, key) for key in old} <= {"name", *(field.name for field in fields(trainer))}
 
 
 def test_a_run_of_an_earlier_version_is_resumed_and_reported(agentgym: Run, small_model: str) -> None:

@@ -388,7 +388,7 @@ def test_help_says_types_and_defaults(agentgym: Run) -> None:
         "(default: 3)",
         "--merge all|last|initial+last",
         "--allow_empty ",
-        "(default: 0.0007)",
+        "(default: 0.05)",
     ):
         assert said in text
     assert "--allow_empty true" not in text

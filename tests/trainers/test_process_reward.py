@@ -298,7 +298,16 @@ def test_what_is_logged_of_a_step(tiny_policy: Any, played: list[Trajectory], tm
     how = ProcessReward(labels="exact", epochs=2, pair_weight=0.5)
     report = how.train(tiny_policy, played, seed=0, output_dir=tmp_path)
     data = [label_trajectory(each, exact_values(each, 0.9), tiny_policy) for each in played]
-    assert {*report.metrics} == {"loss", "mse", "pairwise", "pairs", "steps", "grad_norm"}
+    assert {*report.metrics} == {
+        "loss",
+        "mse",
+        "pairwise",
+        "pairs",
+        "steps",
+        "grad_norm",
+        "learning_rate",
+        "weights_changed",
+    }
     assert report.metrics["steps"] == sum(len(each.labels) for each in data)
     for row in report.history:
         assert row["loss"] == pytest.approx(row["mse"] + 0.5 * row["pairwise"]) and row["pairs"] == len(
