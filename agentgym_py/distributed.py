@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 _PATIENCE = timedelta(hours=1)
 """Longest wait for the other processes in one phase."""
-_ERROR_WAIT = timedelta(seconds=3)
+_ERROR_WAIT = timedelta(seconds=10)
 """Time that a failing process waits for rank 0 to fail, too."""
 _BACKENDS = {"ACCELERATE_USE_FSDP": "FSDP", "ACCELERATE_USE_DEEPSPEED": "DeepSpeed"}
 _PARTIAL_LOADING = {
