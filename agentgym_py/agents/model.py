@@ -92,7 +92,7 @@ class ModelAgent:
         batch, replying = self._engine.batch(self.params), dict[int, _Replying]()
 
         def next_replies(live: Mapping[int, Episode]) -> list[tuple[int, AgentReply | None]]:
-            answers: dict[int, Generation | None] = dict.fromkeys(live.keys() - replying.keys())
+            answers: dict[int, Generation | None] = dict.fromkeys(number for number in live if number not in replying)
             while True:
                 requests, replies = dict[int, _Request](), dict[int, AgentReply | None]()
                 for number, answer in answers.items():
@@ -172,7 +172,7 @@ def _advance(
     replying: _Replying, answer: Generation | None, number: int, requests: dict[int, _Request],
     replies: dict[int, AgentReply | None],
 ) -> None:  # fmt: skip
-    """Go on to the next request of a reply, or to the reply; `answer` is None at the beginning."""
+    """Advance to the next request of a reply, or to the reply; `answer` is None at the beginning."""
     try:
         requests[number] = replying.send(answer)  # type: ignore[arg-type]  # a generator begins with None
     except StopIteration as stop:

@@ -378,8 +378,8 @@ def require_same_settings(folder: RunFolder, settings: Mapping[str, Any]) -> Non
     stored = folder.config()
     parser, trainer = Parser("agentgym evolve"), stored["trainer"]["name"]
     add_settings(parser, trainer)
-    unset = (name for name, value in settings.items() if value is None)
-    given = {name: settings[name] for name in settings.keys() - {"preset", *RESUMABLE, *unset}}
+    ignored = {"preset", *RESUMABLE}
+    given = {name: value for name, value in settings.items() if value is not None and name not in ignored}
     if (name := given.get("trainer", {}).get("name", trainer)) != trainer:
         raise ConfigError(f"trainer.name is {trainer!r} in the run of {folder.path}, not {name!r}; choose another out")
     before = parser.read_mapping(stored, "")
