@@ -49,19 +49,16 @@ def strings(tree: ast.AST) -> Iterator[str]:
             yield node.value
 
 
-def test_the_import_is_quick_and_loads_nothing_heavy() -> None:
-    """Less than 0.3 s of CPU, the least of some tries as others use the machine too, and neither torch nor a world."""
+def test_the_import_loads_little_beside_gymnasium() -> None:
+    """`import agentgym_py` loads no library that `import gymnasium` does not load, and few of its own modules."""
     code = (
-        "import sys, time; began = time.process_time(); import agentgym_py; print(time.process_time() - began);"
-        "print({'torch', 'transformers', 'agentgym_envs', 'agentgym_trainers'} & set(sys.modules))"
+        "import gymnasium, sys; before = set(sys.modules); import agentgym_py;"
+        "print(*(name for name in set(sys.modules) - before if name.split('.')[0] not in sys.stdlib_module_names))"
     )
-    seconds = [1.0]
-    while min(seconds) >= 0.3 and len(seconds) < 20:
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-        spent, heavy = done.stdout.splitlines()
-        assert heavy == "set()"
-        seconds.append(float(spent))
-    assert min(seconds) < 0.3
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = done.stdout.split()
+    assert {name.split(".")[0] for name in loaded} == {"agentgym_py"}
+    assert len(loaded) <= 25
 
 
 @pytest.mark.parametrize("package", FOLDERS)
