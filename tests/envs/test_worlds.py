@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import product
 from typing import Any
 
 import pytest
@@ -13,7 +14,20 @@ from agentgym_envs.tools.env import ToolsEnv
 from agentgym_py.env import EnvSpec, TextEnv
 from agentgym_py.env.registration import env_plugins
 from agentgym_py.errors import UnknownNameError
+from agentgym_py.rng import seed_of
 
+HELD_OUT = {
+    "shop": 14932141375714580761,
+    "household": 11512489975272344163,
+    "tools": 6845724172014642934,
+    "calculator": 3059021859956942149,
+    "todo": 7178657750844013497,
+    "maze": 18267522281593697621,
+    "textcraft": 6211197073402695839,
+    "wordle": 16249772860793438351,
+    "sql": 6182809081710810375,
+}
+"""Digests of the first observations and the expert's plans of five valid and five test tasks of each difficulty."""
 WORLDS = [each.name for each in env_plugins() if each.target.startswith("agentgym_envs.")]
 
 
@@ -29,6 +43,17 @@ def test_nothing_is_listed_after_the_end(name: str) -> None:
     again = EnvSpec(name).make()
     again.restore(env.snapshot())
     assert again.actions() == []
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_held_out_tasks_never_change(name: str) -> None:
+    """Figures of valid and test tasks stay comparable when the training split changes."""
+    texts: list[str] = []
+    for difficulty in ("easy", "medium", "hard"):
+        env = EnvSpec(name, {"difficulty": difficulty}).make()
+        for split, number in product(("valid", "test"), range(5)):
+            texts += [env.reset(options={"task": number, "split": split})[0], *env.expert()]
+    assert seed_of(*texts) == HELD_OUT[env.name]
 
 
 @pytest.mark.parametrize("name", WORLDS)

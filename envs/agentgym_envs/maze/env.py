@@ -8,12 +8,28 @@ from typing import Any, ClassVar
 from agentgym_envs.maze.house import STEPS, House, draw_house, path, path_to_nearest
 from agentgym_py.env import GeneratedEnv, Outcome, Reply, Task, function_tool, text_parameter
 from agentgym_py.env.generated import Draft
+from agentgym_py.env.wording import expand
 from agentgym_py.rng import Rng
 
 _MAX_LENGTH = 100
 _FORMS = "Write go north (or east, south, west), take METAL key, open METAL gate, or look."
-_REQUESTS = {
-    "train": ("Leave the house by the {m} gate.", "Get out through the {m} gate.", "Find your way out: the {m} gate."),
+REQUESTS = {
+    "train": (
+        "[Please |]leave [the|this] [house|building] [by|through|by way of] [the {m} gate|the gate of {m}].",
+        "[[Get|Walk|Make your way] out[ of the house| of here|]|Escape|Depart] through the {m} gate[ only|].",
+        "[Find your way out|Your way out|Here is the way out|The exit|Your exit]: [the {m} gate|the gate of {m}].",
+        "[You must|You have to|You should|I want you to|Try to|Now] [leave|get out|go out] [by|through] the {m} gate[, "
+        "not by another|, whatever else you see|].",
+        "[Only|Just|Nothing but|No gate but] the {m} gate [leads out|lets you out|will do|is of use].",
+        "[Look for|Find|Search for] the {m} gate[ in this house|] and [open it|leave by it|go through it|unlock it].",
+        "[It is|It's] the {m} gate that [opens the way|has to be opened|you must open|you need].",
+        "[Which gate|Which way out|By which gate]? The {m} one.",
+        "[Take|Use|Choose|Unlock|Open] the {m} gate [to leave|to go out|to get out|and be gone|].",
+        "Of all [the|these] gates, [open|choose|use|unlock] the {m} one.",
+        "[The|Your] key [you need|to find] is [the one of|that of|for] the {m} gate[, where you leave|, your way out].",
+        "[Somebody|A friend] waits [outside|behind|beyond] the {m} gate. [Go there|Meet them|Go and open it].",
+        "{m}: [that is|this is] the gate [to open|for you|you leave by].",
+    ),
     "valid": ("The {m} gate is the one to leave by.",),
     "test": ("Go home, by no other gate than the {m} one.",),
 }
@@ -27,7 +43,7 @@ class MazeEnv(GeneratedEnv[House]):
     Task: leave by the gate of a given metal, with the key of that metal. A house has 3 x 3 (easy), 4 x 4 (medium) or
     5 x 5 (hard) rooms in a grid, joined by a random tree of doors and a few extra doors. It has three or four keys and
     as many gates; one pair is the right one. The agent carries one key: taking another drops the first. Names of rooms,
-    metals and wordings are divided among the splits.
+    metals and wordings are divided among the splits; the train split has hundreds of names, two of five made up.
 
     Actions: `go north` (`east`, `south`, `west`; the direction alone is enough), `take brass key`, `open brass gate`,
     `look`. As tools: `go(direction)`, `take(key)`, `open(gate)`, `look()`.
@@ -52,6 +68,7 @@ class MazeEnv(GeneratedEnv[House]):
     """
 
     name: ClassVar[str] = "maze"
+    version: ClassVar[int] = 1
     max_return: ClassVar[float | None] = 1.0
     limits: ClassVar[Mapping[str, int]] = {"easy": 24, "medium": 40, "hard": 64}
     rules: ClassVar[Mapping[str, str]] = {
@@ -76,7 +93,8 @@ class MazeEnv(GeneratedEnv[House]):
     def draft(self, rng: Rng, split: str) -> Draft[House]:
         """Draw a house."""
         house = draw_house(rng, split, self.difficulty)
-        request = rng.choice(_REQUESTS[split]).format(m=house.metal)
+        request = expand(rng, rng.choice(REQUESTS[split])).format(m=house.metal)
+        request = request[0].upper() + request[1:]
         return Draft(request, house, "gate", len(_plan(house, house.start, "", house.keys)))
 
     def begin(self, task: Task) -> str:
@@ -208,15 +226,34 @@ class MazeEnv(GeneratedEnv[House]):
         """Return the next step to the key, then to the gate; to the nearest unvisited room while that is not found."""
         if self._opened:
             return None
-        house, visited = self.puzzle, self._visited
-        has_key = self._carried == house.metal
-        target = house.gate if has_key else self._keys[house.metal]
+        aim, target = self._aim()
         if self._room == target:
-            return f"open {house.metal} gate" if has_key else f"take {house.metal} key"
-        is_known = target in visited
-        is_goal = (lambda room: room == target) if is_known else (lambda room: room not in visited)
-        steps = path_to_nearest(house.doors, self._room, is_goal, visited.__contains__)
+            return f"{'open' if aim.endswith('gate') else 'take'} {aim}"
+        steps = self._route(target)
         return f"go {steps[0]}" if steps else None
+
+    def expert_thought(self, action: str) -> str:
+        """Return what the fair expert looks for, and the way to it or to the nearest unvisited room."""
+        if action != self.fair_expert():
+            return ""
+        aim, target = self._aim()
+        if self._room == target:
+            return f"The {aim} is here."
+        way = ", ".join(self._route(target))
+        return f"To the {aim}: {way}." if target in self._visited else f"No {aim} yet. Try {way}."
+
+    def _aim(self) -> tuple[str, int]:
+        """What to look for now, and the room where it is."""
+        house = self.puzzle
+        if self._carried == house.metal:
+            return f"{house.metal} gate", house.gate
+        return f"{house.metal} key", self._keys[house.metal]
+
+    def _route(self, target: int) -> list[str]:
+        """Directions through visited rooms to the target if it was seen, else to the nearest unvisited room."""
+        visited = self._visited
+        is_goal = (lambda room: room == target) if target in visited else (lambda room: room not in visited)
+        return path_to_nearest(self.puzzle.doors, self._room, is_goal, visited.__contains__) or []
 
 
 def _plan(house: House, room: int, carried: str, keys: Mapping[str, int]) -> list[str]:

@@ -6,15 +6,28 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from agentgym_py.env.wording import sample_names
 from agentgym_py.rng import Rng
 
 STEPS = {"north": (0, -1), "east": (1, 0), "south": (0, 1), "west": (-1, 0)}
 SIZES = {"easy": 3, "medium": 4, "hard": 5}
 KEYS = {"easy": 3, "medium": 4, "hard": 4}
 _EXTRA_DOORS = {"easy": 2, "medium": 3, "hard": 4}
-_ROOMS: Mapping[str, str] = {
+_MADE_UP = 0.4
+"""Share of made-up names in training houses, so that names must be read."""
+ROOMS: Mapping[str, str] = {
     "train": "attic bakery bathroom bedroom cabin cellar chapel closet corridor den dining_room dressing_room gallery "
-    "garage hall kitchen larder laundry library lobby lounge music_room nursery office pantry parlour",
+    "garage hall kitchen larder laundry library lobby lounge music_room nursery office pantry parlour alcove annex "
+    "back_room barn bar billiard_room blue_room boathouse book_room box_room breakfast_room bunk_room buttery cafe "
+    "card_room carport chamber chart_room clock_room coach_house common_room control_room courtyard court crawlspace "
+    "day_room deck dovecote east_hall entrance family_room fire_room fitting_room garden_room glass_room "
+    "great_hall green_room guest_room gun_room gym hayloft hobby_room hut inner_hall junk_room kennel lamp_room "
+    "lecture_room linen_room living_room locker_room log_store long_room lower_hall mailroom meeting_room mud_room "
+    "north_hall nook old_study organ_room outhouse paint_room passage patio plant_room pool_room post_room pump_room "
+    "quiet_room reading_room red_room root_cellar sauna saloon sewing_room shed shop_floor showroom sick_room silo "
+    "sitting_room snug south_hall spare_room stable staff_room staircase still_room stockroom store studio study "
+    "suite summer_room sunroom tack_room tea_room tool_room toilet tower treasury trophy_room tunnel upper_hall "
+    "veranda waiting_room ward wardrobe washroom west_hall wine_cellar winter_room wood_store workshop yard",
     "valid": "armoury ballroom cloakroom conservatory crypt dairy darkroom dormitory engine_room forge foyer "
     "greenhouse guardroom herb_room infirmary landing map_room mill observatory playroom porch refectory robing_room "
     "salon scullery",
@@ -22,8 +35,14 @@ _ROOMS: Mapping[str, str] = {
     "game_room grotto harness_room ice_house keep loft mews muniment_room oratory oven_room rotunda sacristy smithy "
     "solar vault",
 }
-_METALS: Mapping[str, str] = {
-    "train": "brass copper iron silver tin gold",
+METALS: Mapping[str, str] = {
+    "train": "brass copper iron silver tin gold aluminium cobalt titanium tungsten mercury magnesium amber ivory jade "
+    "marble granite slate oak pine cedar birch elm ash maple walnut glass crystal clay bone coral pearl ruby emerald "
+    "sapphire opal topaz onyx garnet quartz flint chalk amethyst ebony willow cherry basalt beech bamboo brick "
+    "cast_iron concrete copal diamond elder enamel felt ferrite fir gilt hazel hickory horn indium iridium jasper "
+    "jet larch leather lime limestone mahogany mica moonstone nacre neon obsidian palm paper plaster poplar porcelain "
+    "pyrite radium resin rock rosewood rubber salt sandstone satin shell silk silicon spruce stone straw sulphur "
+    "tantalum teak terracotta thorn tourmaline turquoise vanadium velvet wax wicker wood wool yew zircon",
     "valid": "bronze steel lead nickel",
     "test": "zinc pewter chrome platinum",
 }
@@ -54,16 +73,26 @@ class House:
 def draw_house(rng: Rng, split: str, difficulty: str) -> House:
     """Draw a house in which the start, the right key and its gate lie apart."""
     size, count = SIZES[difficulty], KEYS[difficulty]
-    names = tuple(name.replace("_", " ") for name in rng.sample(_ROOMS[split].split(), size * size))
+    names = tuple(_sample(rng, ROOMS, split, size * size))
     doors = _doors(rng, size, _EXTRA_DOORS[difficulty])
     while True:
         places = rng.sample(range(size * size), 1 + 2 * count)
-        metals = rng.sample(_METALS[split].split(), count)
+        metals = _sample(rng, METALS, split, count)
         start, metal = places[0], metals[0]
         keys, gates = dict(zip(metals, places[1:], strict=False)), dict(zip(places[1 + count :], metals, strict=True))
         house = House(names, doors, start, keys, gates, metal)
         if min(len(path(house, start, keys[metal])), len(path(house, keys[metal], house.gate))) >= size - 1:
             return house
+
+
+def _sample(rng: Rng, words: Mapping[str, str], split: str, count: int) -> list[str]:
+    """Draw different words of a split; in training houses some are made up."""
+    if split == "train":
+        held_out = f"{words['valid']} {words['test']}".split()
+        names = sample_names(rng, words[split].split(), count, _MADE_UP, avoid=held_out)
+    else:
+        names = rng.sample(words[split].split(), count)
+    return [name.replace("_", " ") for name in names]
 
 
 def _doors(rng: Rng, size: int, extra: int) -> tuple[Mapping[str, int], ...]:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentgym_envs.maze import house as houses
-from agentgym_envs.maze.env import MazeEnv
+from agentgym_envs.maze.env import REQUESTS, MazeEnv
 from agentgym_py.env import SPLITS
 from agentgym_py.errors import SnapshotError
 from agentgym_py.rng import Rng
@@ -117,7 +117,7 @@ def test_houses_hang_together(difficulty: str) -> None:
 
 def test_splits_share_no_word() -> None:
     """Neither rooms nor metals."""
-    for words in (houses._ROOMS, houses._METALS):
+    for words in (houses.ROOMS, houses.METALS):
         sets = [set(words[split].split()) for split in SPLITS]
         assert not sets[0] & sets[1] and not sets[0] & sets[2] and not sets[1] & sets[2]
 
@@ -225,3 +225,20 @@ def test_any_text_is_a_step(text: str) -> None:
     env.reset(options={"task": 1})
     for verb in ("", "go ", "take ", "open "):
         assert isinstance(env.step(verb + text)[0], str)
+
+
+def test_training_texts_are_rich() -> None:
+    """Training tasks differ in wordings and names, many of which are made up; none is a held-out one."""
+    env = MazeEnv(difficulty="easy")
+    tasks = [env.task(number, "train") for number in range(200)]
+    drafts = [(task.instruction.lower(), env.puzzle_of(task)) for task in tasks]
+    wordings = {instruction.replace(house.metal, "M") for instruction, house in drafts}
+    held_out = {text.format(m="M").lower() for split in ("valid", "test") for text in REQUESTS[split]}
+    assert len(wordings) > 100
+    assert not held_out & {wording.lower() for wording in wordings}
+    rooms = {name for _, house in drafts for name in house.rooms}
+    metals = {metal for _, house in drafts for metal in house.keys}
+    for names, words in ((rooms, houses.ROOMS), (metals, houses.METALS)):
+        whole = {split: {name.replace("_", " ") for name in words[split].split()} for split in SPLITS}
+        assert len(names - whole["train"]) > 100
+        assert not names & (whole["valid"] | whole["test"])

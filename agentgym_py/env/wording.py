@@ -1,0 +1,82 @@
+"""Wordings from a grammar, and made-up names.
+
+A training split with few words teaches an agent to remember them; held-out splits then show that it cannot read. So
+training tasks draw their texts from grammars with many expansions, and some of their names are made up.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Collection, Sequence
+from functools import cache
+
+from agentgym_py.rng import Rng
+
+Pattern = tuple["str | tuple[Pattern, ...]", ...]
+"""Text parts and choices; a choice is a tuple of patterns."""
+_TOKENS = re.compile(r"[\[\]|]|[^\[\]|]+")
+_CONSONANTS, _VOWELS = "bcdfghklmnprstvwz", "aeiou"
+_ENDINGS = ("", "", "n", "r", "s", "t", "l", "ck")
+
+
+def expand(rng: Rng, text: str) -> str:
+    """Draw an expansion of a grammar: `[Leave|Get out of] the house[ now|].` has four.
+
+    Brackets hold alternatives, which may be empty or hold brackets themselves; each is drawn with equal probability.
+    """
+    return _expand(rng, _parse(text))
+
+
+def count_expansions(text: str) -> int:
+    """Return the number of ways to expand a grammar; equal texts count as often as they occur."""
+    return _count(_parse(text))
+
+
+def made_up_name(rng: Rng, avoid: Collection[str] = ()) -> str:
+    """Draw a pronounceable lower-case word of 4 to 8 letters that is not in `avoid`."""
+    while True:
+        syllables = [rng.choice(_CONSONANTS) + rng.choice(_VOWELS) for _ in range(rng.choice((2, 2, 3)))]
+        name = "".join(syllables) + rng.choice(_ENDINGS)
+        if name not in avoid:
+            return name
+
+
+def sample_names(rng: Rng, names: Sequence[str], count: int, made_up: float, avoid: Collection[str] = ()) -> list[str]:
+    """Draw `count` different names: each is made up with probability `made_up`, else one of `names`."""
+    known = rng.sample(names, min(count, len(names)))
+    drawn: list[str] = []
+    while len(drawn) < count:
+        if known and rng.uniform() >= made_up:
+            drawn.append(known.pop())
+        else:
+            drawn.append(made_up_name(rng, {*avoid, *names, *drawn}))
+    return drawn
+
+
+def _expand(rng: Rng, pattern: Pattern) -> str:
+    return "".join(part if isinstance(part, str) else _expand(rng, rng.choice(part)) for part in pattern)
+
+
+def _count(pattern: Pattern) -> int:
+    return math.prod(sum(map(_count, part)) for part in pattern if not isinstance(part, str))
+
+
+@cache
+def _parse(text: str) -> Pattern:
+    levels: list[list[list[str | tuple[Pattern, ...]]]] = [[[]]]  # open choices; each is a list of alternatives
+    for part in _TOKENS.findall(text):
+        if part == "[":
+            levels.append([[]])
+        elif part == "|" and len(levels) > 1:
+            levels[-1].append([])
+        elif part == "]" and len(levels) > 1:
+            choice = tuple(map(tuple, levels.pop()))
+            levels[-1][-1].append(choice)
+        elif part in ("|", "]"):
+            raise ValueError(f"{part!r} outside brackets: {text!r}")
+        else:
+            levels[-1][-1].append(part)
+    if len(levels) > 1:
+        raise ValueError(f"a bracket is not closed: {text!r}")
+    return tuple(levels[0][0])
