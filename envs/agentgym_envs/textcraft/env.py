@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,7 @@ from agentgym_envs.textcraft.recipes import Book, Folder, Recipe, closure, depth
 from agentgym_envs.textcraft.trees import DEPTHS, draw_recipes
 from agentgym_py.env import GeneratedEnv, Outcome, Reply, Task, function_tool, text_parameter
 from agentgym_py.env.generated import Draft
+from agentgym_py.env.wording import expand
 from agentgym_py.errors import CatalogueError, SnapshotError
 from agentgym_py.rng import Rng, seed_of
 
@@ -25,8 +27,20 @@ _MAX_PLAN = {"easy": 6, "medium": 14, "hard": 24}
 _MAX_COMMAND_LENGTH = 1_000
 _SPLIT_OF = ("train",) * 7 + ("valid",) + ("test",) * 2
 _FOLDER_DISTRACTORS = 6
-_REQUESTS = {
-    "train": ("Craft 1 {thing}.", "Make 1 {thing}.", "1 {thing} is wanted."),
+REQUESTS = {
+    "train": (
+        "[Craft|Make|Build|Assemble|Fashion|Put together|Forge|Prepare|Construct] 1 {thing}[ now| please|].",
+        "1 {thing} is [wanted|needed|asked for|to be made|what we need|missing].",
+        "[You need|We need|I need|Somebody needs|You want|I want] 1 {thing}.",
+        "[Bring|Give|Hand|Get] [me|us] 1 {thing}[ that you made| of your own making|].",
+        "[Stop|You may stop|You have finished|The work is over] [when|as soon as|once] [you hold|you own|there is] 1 "
+        "{thing}.",
+        "[In the end|At last|Finally] [you hold|you own|there must be] 1 {thing}.",
+        "[Your task|Your order|The order|The job|The target] is 1 {thing}.",
+        "[How about|What about|Could you make] 1 {thing}?",
+        "Nothing but 1 {thing}[ is wanted| counts|].",
+        "1 {thing}[, please|, no more|].",
+    ),
     "valid": ("Produce 1 {thing}.",),
     "test": ("You are done when you have crafted 1 {thing}.",),
 }
@@ -50,7 +64,8 @@ class TextCraftEnv(GeneratedEnv[Puzzle]):
     After TextCraft (Prasad et al., ADaPT, 2023).
 
     Task: craft one of a thing, such as a lantern. Its recipes form a tree, 1 or 2 deep (easy), 3 or 4 (medium), 5 or 6
-    (hard), among five to eight recipes that do not help. Things and wordings are divided among the splits. With
+    (hard), among five to eight recipes that do not help. Things and wordings are divided among the splits; the train
+    split has hundreds of both, and two of five things have made-up names. With
     `recipes=DIR` the recipes come from a folder of Minecraft's recipe files (a data pack's `recipes`); the things to
     craft are then divided by their names, and none needs more steps than the limit. A tag in a recipe means its first
     thing, by `tags/item` or `tags/items` in the folder or beside it. A tag without a file is a raw thing of its own:
@@ -81,7 +96,7 @@ class TextCraftEnv(GeneratedEnv[Puzzle]):
 
     name: ClassVar[str] = "textcraft"
     max_return: ClassVar[float | None] = 1.0
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     limits: ClassVar[Mapping[str, int]] = {"easy": 10, "medium": 30, "hard": 50}
     rules: ClassVar[Mapping[str, str]] = {
         "full": (
@@ -137,7 +152,7 @@ class TextCraftEnv(GeneratedEnv[Puzzle]):
         actions = ["inventory", *(f"get {count} {item}" for item in raw for count in range(1, _LISTED_COUNTS + 1))]
         actions += [recipe.command for recipe in recipes]
         puzzle = Puzzle(target, book, tuple(raw), tuple(actions))
-        request = rng.choice(_REQUESTS[split]).format(thing=target)
+        request = expand(rng, rng.choice(REQUESTS[split])).format(thing=target)
         return Draft(request, puzzle, f"depth {depth(book, target)}", len(plan))
 
     def _draw_from_folder(self, folder: Folder, rng: Rng, split: str) -> tuple[str, list[Recipe]]:
@@ -256,6 +271,32 @@ class TextCraftEnv(GeneratedEnv[Puzzle]):
     def expert(self) -> list[str]:
         """Return a shortest plan."""
         return [] if self._done else shortest_plan(self.puzzle.book, self.puzzle.target, self._inventory)
+
+    def expert_thought(self, action: str) -> str:
+        """Return what is left of the plan, the first time with the recipes behind it."""
+        plan = self.expert()
+        if action not in plan:
+            return ""
+        steps = [_short(step) for step in plan[plan.index(action) :]]
+        left = f"Left: {', '.join(steps)}."
+        return left if self._inventory else f"{'; '.join(self._derivation())}. {left}"
+
+    def _derivation(self) -> list[str]:
+        """What each crafted thing takes, from the goal down, as often as its recipe is used."""
+        plan = Counter(shortest_plan(self.puzzle.book, self.puzzle.target, {}))
+        order = reversed(closure(self.puzzle.book, self.puzzle.target))
+        uses = [(recipe, plan[recipe.command]) for item in order if (recipe := self.puzzle.book.get(item))]
+        return [
+            f"{times * recipe.count} {recipe.item}: "
+            + ", ".join(f"{times * count} {need}" for need, count in recipe.needs)
+            for recipe, times in uses
+        ]
+
+
+def _short(command: str) -> str:
+    """A step of the plan in a thought: `2 clay` for `get 2 clay`, `bolt` for a recipe of bolts."""
+    verb, count, *rest = command.split()
+    return f"{count} {' '.join(rest)}" if verb == "get" else " ".join(rest).partition(" using ")[0]
 
 
 def _command(reply: Reply) -> str:

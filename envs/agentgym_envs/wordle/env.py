@@ -17,12 +17,14 @@ from agentgym_envs.wordle.solver import (
     allowed_words,
     best_guess,
     broken_hint,
+    known_letters,
     marks,
     word_set,
     words,
 )
 from agentgym_py.env import GeneratedEnv, Outcome, Reply, Task, function_tool, text_parameter
 from agentgym_py.env.generated import Draft
+from agentgym_py.env.wording import expand
 from agentgym_py.rng import Rng, seed_of
 
 _WORD = re.compile(r"[a-z]{5}", re.IGNORECASE)
@@ -32,8 +34,17 @@ _SPLIT_OF = ("train",) * 7 + ("valid",) + ("test",) * 2
 _REVEALED_LETTERS = 2
 _WORDS_IN_TEXTS = frozenset(("false", "found", "guess", "train", "twice", "valid", "write"))
 """Words of the list that this world's texts and `info` contain anyway."""
-_REQUESTS = {
-    "train": ("Find the hidden word.", "A word is hidden. Find it.", "Guess the word that is hidden."),
+REQUESTS = {
+    "train": (
+        "[Find|Guess|Work out|Discover|Name|Tell me] the [hidden|unknown|missing] word.",
+        "A word is [hidden|concealed|covered|behind this]. [Find|Guess|Name|What is] it[.| now.| by guessing.]",
+        "[Guess|Find] the word that [is hidden|I think of|nobody sees|you cannot see].",
+        "[I think|They think|The host thinks] of a word. [Guess it.|Try to guess it.|What may it be?]",
+        "[Here is a riddle:|A riddle for you:|Try this:] [a word|one word|a word of five letters] [to guess|to find].",
+        "[What|Say what] is the word [here|behind the letters|I have in mind][?|, if you can?]",
+        "Five letters [are hidden|make a word]. [Which word|What] do they [make|spell]?",
+        "[You have to|You must|Can you|Try to] [guess|find|tell] the word[.| in six tries.| in few tries.]",
+    ),
     "valid": ("Which word is hidden here?",),
     "test": ("There is a secret word. Which is it?",),
 }
@@ -59,7 +70,7 @@ class WordleEnv(GeneratedEnv[tuple[str, str]]):
     End: finding the word or using six tries terminates; `max_steps` (10, in hard 6) truncates.
 
     The expert knows the word, so its plan of one step is a shortest one. The fair expert is an entropy solver: it knows
-    only the marks and the list of words, and makes the guess with the most information on average.
+    only the marks and the list of words. Of the words that fit all marks it guesses the most informative one.
 
     Args:
         difficulty: `easy`, `medium` or `hard`.
@@ -71,6 +82,7 @@ class WordleEnv(GeneratedEnv[tuple[str, str]]):
     """
 
     name: ClassVar[str] = "wordle"
+    version: ClassVar[int] = 1
     max_return: ClassVar[float | None] = 1.0
     limits: ClassVar[Mapping[str, int]] = {"easy": 10, "medium": 10, "hard": 6}
     random_baselines: ClassVar[Mapping[str, float]] = {"hard": 0.6}
@@ -94,7 +106,7 @@ class WordleEnv(GeneratedEnv[tuple[str, str]]):
         hidden = rng.choice(_hidden_words(split))
         places = sorted(rng.sample(range(LETTERS), _REVEALED_LETTERS))
         pattern = "".join(letter if place in places else "." for place, letter in enumerate(hidden))
-        request = rng.choice(_REQUESTS[split])
+        request = expand(rng, rng.choice(REQUESTS[split]))
         if self.difficulty != "easy":
             return Draft(request, (hidden, "." * LETTERS), "word", 1)
         return Draft(f"{request} It looks like this: {' '.join(pattern)}", (hidden, pattern), "word", 1)
@@ -181,10 +193,20 @@ class WordleEnv(GeneratedEnv[tuple[str, str]]):
         return [] if self._done else [f"guess[{self.puzzle[0]}]"]
 
     def fair_expert(self) -> str | None:
-        """Return the most informative guess given the marks."""
-        if self._done:
-            return None
-        return f"guess[{best_guess(self.puzzle[1], self._hints, self.difficulty == 'hard')}]"
+        """Return the most informative guess that fits the marks."""
+        return None if self._done else f"guess[{best_guess(self.puzzle[1], self._hints)}]"
+
+    def expert_thought(self, action: str) -> str:
+        """Return what the marks say: the letters at their places, letters to place, and letters to avoid."""
+        if action != self.fair_expert():
+            return ""
+        places, present, absent = known_letters(self.puzzle[1], self._hints)
+        parts = [
+            " ".join(places),
+            f"with {' '.join(present)}" * bool(present),
+            f"not {' '.join(absent)}" * bool(absent),
+        ]
+        return f"{', '.join(filter(None, parts))}: {' '.join(action[6:-1])}."
 
 
 def _word_of(reply: Reply) -> str | None:

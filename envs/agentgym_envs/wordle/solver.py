@@ -80,27 +80,34 @@ def may_be_hidden(word: str, pattern: str, hints: Hints) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def best_guess(pattern: str, hints: Hints, hard: bool) -> str:
-    """Return the most informative guess: its marks have the largest entropy over the words that may be hidden.
+def best_guess(pattern: str, hints: Hints) -> str:
+    """Return the most informative word that may be hidden: its marks have the largest entropy over all such words.
 
-    Ties go to words that may be hidden, then to the first. With one try or at most two candidates left, guess a
-    candidate.
+    Ties go to the first. Other words would tell more (about 0.1 tries), but a guess that fits all hints can be learnt.
     """
     candidates = [number for number, word in enumerate(words()) if may_be_hidden(word, pattern, hints)]
-    if len(candidates) <= 2 or len(hints) == TRIES - 1:
-        return words()[candidates[0]]
-    guesses: Sequence[int] = allowed_words(hints) if hard else range(len(words()))
-    return words()[_most_informative(guesses, candidates)]
+    return words()[candidates[0] if len(candidates) <= 2 else _most_informative(candidates)]
 
 
-def _most_informative(guesses: Sequence[int], candidates: Sequence[int]) -> int:
+def known_letters(pattern: str, hints: Hints) -> tuple[str, str, str]:
+    """Return the word with dots for unknown letters, the letters that belong elsewhere, and the absent ones, sorted."""
+    places = list(pattern)
+    present, absent = set[str](), set[str]()
+    for guess, signs in hints:
+        for place, (letter, mark) in enumerate(zip(guess, signs, strict=True)):
+            if mark == RIGHT:
+                places[place] = letter
+            (absent if mark == ABSENT else present).add(letter)
+    return "".join(places), "".join(sorted(present - set(places))), "".join(sorted(absent - present - set(places)))
+
+
+def _most_informative(candidates: Sequence[int]) -> int:
     import numpy as np
 
-    rows, columns = np.asarray(guesses), np.asarray(candidates)
-    codes = patterns()[np.ix_(rows, columns)] + _CODES * np.arange(len(rows))[:, None]
+    rows = np.asarray(candidates)
+    codes = patterns()[np.ix_(rows, rows)] + _CODES * np.arange(len(rows))[:, None]
     sizes = np.bincount(codes.ravel(), minlength=_CODES * len(rows)).reshape(len(rows), _CODES)
-    remaining = _bits(len(words()))[sizes].sum(axis=1) * 2 + ~np.isin(rows, columns)
-    return int(rows[remaining.argmin()])
+    return int(rows[_bits(len(words()))[sizes].sum(axis=1).argmin()])
 
 
 @cache

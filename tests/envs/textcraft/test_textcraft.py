@@ -13,7 +13,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from agentgym_envs.textcraft import trees
-from agentgym_envs.textcraft.env import Puzzle, TextCraftEnv
+from agentgym_envs.textcraft.env import REQUESTS, Puzzle, TextCraftEnv
 from agentgym_envs.textcraft.recipes import Book, Recipe, closure, depth, read_folder, shortest_plan, without_circles
 from agentgym_py.env import SPLITS
 from agentgym_py.errors import CatalogueError, ConfigError, SnapshotError
@@ -192,12 +192,12 @@ def test_splits_ask_in_other_words() -> None:
 
 def test_splits_share_no_thing() -> None:
     """Neither raw nor made, and there are enough for every tree."""
-    for words in (trees._RAW, trees._CRAFTED):
+    for words in (trees.RAW, trees.CRAFTED):
         sets = [set(words[split].split()) for split in SPLITS]
         assert not sets[0] & sets[1] and not sets[0] & sets[2] and not sets[1] & sets[2]
     for split in SPLITS:
-        assert len(trees._CRAFTED[split].split()) >= 24 and not set(trees._CRAFTED[split].split()) & set(
-            trees._RAW[split].split()
+        assert len(trees.CRAFTED[split].split()) >= 24 and not set(trees.CRAFTED[split].split()) & set(
+            trees.RAW[split].split()
         )
 
 
@@ -440,3 +440,33 @@ def test_a_wrong_setting_is_named() -> None:
         TextCraftEnv(recipe="x")  # type: ignore[call-arg]
     with pytest.raises(ConfigError, match="easy"):
         TextCraftEnv(difficulty="esay")
+
+
+def test_training_texts_are_rich() -> None:
+    """Training tasks differ in wordings and names, many of which are made up; none is a held-out one."""
+    env = TextCraftEnv(difficulty="easy")
+    drafts = [(task.instruction.lower(), env.puzzle_of(task)) for task in (env.task(n, "train") for n in range(200))]
+    wordings = {instruction.replace(f"1 {puzzle.target}", "1 THING") for instruction, puzzle in drafts}
+    held_out = {text.format(thing="THING").lower() for split in ("valid", "test") for text in REQUESTS[split]}
+    assert len(wordings) > 60
+    assert not held_out & {wording.lower() for wording in wordings}
+    names = {name for _, puzzle in drafts for name in (*puzzle.book, *puzzle.raw)}
+    listed = {split: {*trees.RAW[split].split(), *trees.CRAFTED[split].split()} for split in SPLITS}
+    assert len(names & listed["train"]) > 200 and len(names - listed["train"]) > 200
+    assert not names & (listed["valid"] | listed["test"])
+
+
+def test_thoughts_name_what_is_left() -> None:
+    """The recipes behind the plan at first, then the rest of the plan; nothing before another action."""
+    env = TextCraftEnv(difficulty="medium")
+    for number in range(30):
+        env.reset(options={"task": number, "split": "valid"})
+        first = env.expert_thought(env.expert()[0])
+        assert f"1 {env.puzzle.target}: " in first or f" {env.puzzle.target}: " in first
+        while not env.stop_reason:
+            plan = env.expert()
+            thought = env.expert_thought(plan[0])
+            assert len(thought.rpartition("Left: ")[2].split(", ")) == len(plan)
+            assert thought.endswith(f"{env.puzzle.target}.")
+            assert env.expert_thought("inventory") == ""
+            env.step(plan[0])

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentgym_envs.wordle import solver
-from agentgym_envs.wordle.env import WordleEnv, _hidden_words
+from agentgym_envs.wordle.env import REQUESTS, WordleEnv, _hidden_words
 from agentgym_envs.wordle.solver import best_guess, broken_hint, marks, may_be_hidden, patterns, words
 from agentgym_py.env import SPLITS
 from agentgym_py.errors import SnapshotError
@@ -64,7 +64,7 @@ def test_the_list_is_clean() -> None:
 
 
 def test_the_guess_is_the_one_of_largest_entropy() -> None:
-    """Compared with a plain loop over all guesses in floats."""
+    """Compared with a plain loop, in floats, over the words that may be hidden."""
     tried = (("slate", marks("slate", "crumb")),)
     may_be = [word for word in words() if may_be_hidden(word, ".....", tried)]
 
@@ -73,7 +73,7 @@ def test_the_guess_is_the_one_of_largest_entropy() -> None:
         return -sum(size / len(may_be) * math.log2(size / len(may_be)) for size in sizes)
 
     assert len(may_be) > 5
-    assert entropy(best_guess(".....", tried, False)) == pytest.approx(max(map(entropy, words())))
+    assert entropy(best_guess(".....", tried)) == pytest.approx(max(map(entropy, may_be)))
 
 
 @pytest.mark.parametrize(("difficulty", "least"), [("easy", 40), ("medium", 40), ("hard", 38)])
@@ -255,3 +255,24 @@ def test_a_guess_of_a_megabyte_is_read_at_once() -> None:
     for text in (f"guess[{' ' * (1 << 20)}x", f"guess[x{' ' * (1 << 20)}] x"):
         assert not env.step(text)[-1]["valid_action"]
     assert env.step("guess[  teams ]")[-1]["valid_action"]
+
+
+def test_thoughts_say_what_the_marks_mean() -> None:
+    """The known places, letters to place, letters to avoid, and the guess by its letters."""
+    env = WordleEnv(difficulty="hard")
+    env.reset(
+        options={"task": next(n for n in range(5000) if env.task(n) and env.puzzle_of(env.task(n))[0] == "geese")}
+    )
+    assert env.expert_thought("guess[geese]") == ""  # not what the fair expert guesses first
+    for guess in ("tears", "dense"):
+        env.step(f"guess[{guess}]")
+    assert env.fair_expert() == "guess[geese]"
+    assert env.expert_thought("guess[geese]") == ". e . s e, not a d n r t: g e e s e."
+
+
+def test_training_texts_are_rich() -> None:
+    """Training requests come from a grammar; none is a held-out one."""
+    env = WordleEnv(difficulty="medium")
+    requests = {env.task(number, "train").instruction for number in range(300)}
+    assert len(requests) > 50
+    assert not requests & {*REQUESTS["valid"], *REQUESTS["test"]}
