@@ -1,13 +1,13 @@
 """Train the base of `tiny`: a small Llama that has read the worlds' language, a stand-in for a base LLM.
 
-    python datasets/make_tiny_base.py [--out datasets/agentgym_data/tiny] [--seed 0] [--base FOLDER]
+    python datasets/make_tiny_base.py --state runs/base [--out datasets/agentgym_data/tiny] [--base FOLDER]
 
-Training starts with drills (repeated random tokens) until the model copies from its context. Next are the short
-documents of `tiny_documents.py`, whose many questions teach it to read, then documents of all kinds, about as long as
-episodes. Longer drills are mixed in. The loss covers only the answers. Training takes two hours on two cores and ends
-with an exam on unseen questions; the card beside the weights has the results. With `--base` another base is trained
-further (use another seed, because the documents depend on it). Under `torchrun --nproc_per_node 2` two processes share
-each batch.
+Training starts with drills (repeated random tokens) until the model copies from its context. Next are short documents
+of `tiny_documents.py`, whose many questions teach it to read, then documents about as long as episodes. Longer drills
+are mixed in. The loss covers only the answers. Training takes several hours on two cores and ends with an exam on
+unseen questions; the card beside the weights has the results. It keeps its state in `--state`, and the same command
+resumes it. With `--base` another base is trained further. Under `torchrun --nproc_per_node 2` two processes share each
+batch.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ import os
 import re
 import time
 from collections import defaultdict
-from collections.abc import Generator, Iterator, Sequence
-from itertools import count
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 import torch.distributed as dist
-from tiny_attempts import make_envs, room_questions
-from tiny_documents import documents, short_documents
-from tiny_shop import Turns, exercise, load_library
+from tiny_documents import Documents
+from tiny_household import room_questions
+from tiny_shop import Turns, exercise
+from tiny_worlds import DIFFICULTIES, WORLDS, attempt, reset
 
 from agentgym_py.engine import HFEngine, SamplingParams
+from agentgym_py.files import write_atomic
 from agentgym_py.policy import Policy
 from agentgym_py.policy.tiny import build_model, build_tokenizer, tiny_config
 from agentgym_py.policy.tokens import IGNORED
-from agentgym_py.rng import Rng
+from agentgym_py.rng import Rng, seed_of
 
 Batch = tuple[torch.Tensor, torch.Tensor]
 """Ids and labels, each (B, S)."""
-Batches = Generator[Batch, float, None]
-"""A generator of batches that is sent the smoothed loss after each."""
 _RANK, _PROCESSES = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
 _VOCAB = 1536
 _SHORT, _LONG = (16, 400), (4, 1344)
@@ -47,6 +47,22 @@ _DRILLS = 0.1
 """The share of drills among the batches after the first stage."""
 _COPY_LOSS, _MAX_DRILLS = 0.4, 3000
 """The loss of drills at which a model copies, and the maximum number of batches until then."""
+_SAVE_STEPS = 500
+_EXAM = 1 << 40
+"""Seed of the exam, which no batch has."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A part of the training: documents of one kind."""
+
+    name: str
+    draw: Callable[[Rng], Turns]
+    shape: tuple[int, int]
+    """Rows of a batch and tokens of a row."""
+    steps: int
+    last: float
+    """Learning rate at the end; it starts from 2e-3."""
 
 
 def encode_turns(turns: Turns, policy: Policy) -> tuple[list[int], list[int]]:
@@ -70,79 +86,110 @@ def repeats(generator: torch.Generator, vocab: int, rows: int, width: int, short
     return ids, ids.masked_fill(place <= length, IGNORED)
 
 
-def drills(seed: int, vocab: int, most: int) -> Batches:
-    """Yield rows of 64 that repeat a random segment of 8 to 32 tokens, until the model copies, at most `most` batches.
+def drill(policy: Policy, seed: int) -> float:
+    """Train on rows of 64 that repeat a random segment of 8 to 32 tokens until the model copies; return the loss.
 
     Copying emerges suddenly: with a vocabulary of 1,024 or 1,536 between batches 500 and 700 (the loss falls from 6 to
     0.5), with a larger vocabulary later, and it does not transfer to new tokens. So the vocabulary of `tiny` is small.
     """
     generator = torch.Generator().manual_seed(seed)
-    for _ in range(most):
-        if (yield repeats(generator, vocab, 32, 64, 8, 32)) < _COPY_LOSS:
-            return
+    trainer, vocab = Training(policy, _MAX_DRILLS, 3e-3, 3e-3), len(policy.tokenizer)
+    for _ in range(_MAX_DRILLS):
+        ids, labels = repeats(generator, vocab, 32, 64, 8, 32)
+        if trainer.step(ids[_RANK::_PROCESSES], labels[_RANK::_PROCESSES]) < _COPY_LOSS:
+            break
+    return trainer.smoothed
 
 
-def rows_of(stream: Iterator[Turns], policy: Policy, shape: tuple[int, int], tokens: int) -> Batches:
-    """Yield batches of rows that each start with a new document; the last document of a row is cut."""
-    rows, width = shape
-
-    def row() -> tuple[list[int], list[int]]:
-        ids: list[int] = []
-        labels: list[int] = []
-        while len(ids) < width:
-            document = encode_turns(next(stream), policy)
-            ids += document[0]
-            labels += document[1]
-        return ids[:width], labels[:width]
-
-    for _ in range(tokens // (rows * width)):
-        ids, labels = zip(*(row() for _ in range(rows)), strict=True)
-        yield torch.tensor(ids), torch.tensor(labels)
+def stage_batch(stage: Stage, step: int, policy: Policy, seed: int) -> Batch:
+    """Draw this process's rows of a batch, which depend on its number alone; one in ten batches is a drill."""
+    rows, width = stage.shape
+    own = range(_RANK, rows, _PROCESSES)
+    if Rng(seed, stage.name, step).uniform() < _DRILLS:
+        generator = torch.Generator().manual_seed(seed_of(seed, stage.name, step) >> 1)
+        ids, labels = repeats(generator, len(policy.tokenizer), rows, width, 12, width // 2)
+        return ids[own], labels[own]
+    encoded = [_row(stage, Rng(seed, stage.name, step, row), policy) for row in own]
+    return torch.tensor([ids for ids, _ in encoded]), torch.tensor([labels for _, labels in encoded])
 
 
-def with_drills(batches: Batches, shape: tuple[int, int], vocab: int, seed: int) -> Batches:
-    """Mix in batches of drills that repeat up to half a row."""
-    generator = torch.Generator().manual_seed(seed)
-    for batch in batches:
-        yield batch
-        while torch.rand((), generator=generator) < _DRILLS:
-            yield repeats(generator, vocab, *shape, 12, shape[1] // 2)
+def _row(stage: Stage, rng: Rng, policy: Policy) -> tuple[list[int], list[int]]:
+    """A row begins with a new document; its last one is cut."""
+    width = stage.shape[1]
+    ids: list[int] = []
+    labels: list[int] = []
+    while len(ids) < width:
+        document = encode_turns(stage.draw(rng), policy)
+        ids += document[0]
+        labels += document[1]
+    return ids[:width], labels[:width]
 
 
 def _cosine(done: float) -> float:
     return 0.5 * (1 + math.cos(math.pi * min(1.0, done)))
 
 
-def train(policy: Policy, batches: Batches, steps: int, peak: float, last: float) -> float:
-    """Train with AdamW and a cosine schedule from `peak` to `last`; return the smoothed loss."""
-    model = policy.model.train()
-    optimizer = torch.optim.AdamW(model.parameters(), lr=peak, betas=(0.9, 0.95), weight_decay=0.01, fused=True)
-    schedule = torch.optim.lr_scheduler.LambdaLR(
-        optimizer, lambda i: min(1.0, (i + 1) / 100) * (last + (peak - last) * _cosine(i / steps)) / peak
-    )
-    smoothed, began, tokens, batch = 10.0, time.monotonic(), 0, next(batches, None)
-    for step in count(1):
-        if batch is None:
-            break
-        ids, labels = (part[_RANK::_PROCESSES] for part in batch)
-        labelled = (batch[1][:, 1:] != IGNORED).sum()
-        loss = _loss(model, ids, labels) / labelled
+class Training:
+    """AdamW with a cosine schedule from `peak` to `last` over `steps`."""
+
+    def __init__(self, policy: Policy, steps: int, peak: float, last: float) -> None:
+        self.model: Any = policy.model.train()
+        parameters = self.model.parameters()
+        self.optimizer = torch.optim.AdamW(parameters, lr=peak, betas=(0.9, 0.95), weight_decay=0.01, fused=True)
+        self.schedule = torch.optim.lr_scheduler.LambdaLR(
+            self.optimizer, lambda i: min(1.0, (i + 1) / 100) * (last + (peak - last) * _cosine(i / steps)) / peak
+        )
+        self.smoothed, self.done = 10.0, 0
+
+    def step(self, ids: torch.Tensor, labels: torch.Tensor) -> float:
+        """Take a step on the rows of all processes; return the smoothed loss."""
+        loss = _loss(self.model, ids, labels)
         loss.backward()
-        total = loss.detach()
-        _all_reduce([total, *(p.grad for p in model.parameters())])
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-        schedule.step()
-        optimizer.zero_grad()
-        smoothed, tokens = 0.95 * smoothed + 0.05 * total.item(), tokens + batch[0].numel()
-        if step % 100 == 0 and _RANK == 0:
-            print(f"step {step}  loss {smoothed:.3f}  {tokens / (time.monotonic() - began):.0f} tokens/s", flush=True)
-        try:
-            batch = batches.send(smoothed)
-        except StopIteration:
-            batch = None
-    model.eval()
-    return smoothed
+        total, labelled = loss.detach(), (labels[:, 1:] != IGNORED).sum().float()
+        gradients = [parameter.grad for parameter in self.model.parameters()]
+        _all_reduce([total, labelled, *gradients])
+        for gradient in gradients:
+            gradient /= labelled
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
+        self.optimizer.step()
+        self.schedule.step()
+        self.optimizer.zero_grad()
+        self.smoothed = 0.95 * self.smoothed + 0.05 * (total / labelled).item()
+        self.done += 1
+        return self.smoothed
+
+    def save(self, path: Path, stage: str) -> None:
+        """Write all that a resumed training needs."""
+        state = {"stage": stage, "done": self.done, "smoothed": self.smoothed, "model": self.model.state_dict()}
+        state |= {"optimizer": self.optimizer.state_dict(), "schedule": self.schedule.state_dict()}
+        temporary = path.with_suffix(".part")
+        torch.save(state, temporary)
+        temporary.replace(path)
+
+    def load(self, state: dict[str, Any]) -> None:
+        """Continue from a saved state."""
+        self.model.load_state_dict(state["model"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.schedule.load_state_dict(state["schedule"])
+        self.smoothed, self.done = state["smoothed"], state["done"]
+
+
+def train(policy: Policy, stage: Stage, seed: int, path: Path, state: dict[str, Any]) -> None:
+    """Train on a stage, from `state` if it is of this stage, and save to `path` on the way."""
+    training = Training(policy, stage.steps, 2e-3, stage.last)
+    if state.get("stage") == stage.name:
+        training.load(state)
+    began, before = time.monotonic(), training.done
+    while training.done < stage.steps:
+        training.step(*stage_batch(stage, training.done, policy, seed))
+        if _RANK == 0 and (training.done % _SAVE_STEPS == 0 or training.done == stage.steps):
+            training.save(path, stage.name)
+            speed = (training.done - before) * math.prod(stage.shape) / (time.monotonic() - began)
+            print(
+                f"{stage.name} {training.done} of {stage.steps}  loss {training.smoothed:.3f}  {speed:.0f} tokens/s",
+                flush=True,
+            )
+    policy.model.eval()
 
 
 def _loss(model: Any, ids: torch.Tensor, labels: torch.Tensor) -> Any:
@@ -167,7 +214,7 @@ def exam(policy: Policy, exercises: int = 400) -> dict[str, tuple[int, int]]:
         ids: list[int] = []
         for number, (user, answer) in enumerate(turns):
             ids = ids + policy.chat.turn(user) if number else policy.chat.opening(user)
-            if kind := _kind(user, answer):
+            if kind := _kind(source, user, answer):
                 kinds.append(f"{source}: {kind}")
                 prompts.append(ids)
                 answers.append(answer)
@@ -182,16 +229,22 @@ def exam(policy: Policy, exercises: int = 400) -> dict[str, tuple[int, int]]:
 
 
 def exam_documents(exercises: int) -> Iterator[tuple[str, Turns]]:
-    """Yield documents with questions: shop exercises, half of them after results, and half as many rooms."""
-    library, rng, envs = load_library(), Rng("exam", 1), make_envs()
+    """Yield documents with questions: of the shop (half of them after results), of rooms, and easy attempts."""
+    documents, rng = Documents(), Rng("exam", _EXAM)
+    library = documents.library
     for number in range(exercises):
         yield ("shop, after results", exercise(rng, library, 8)) if number % 2 else ("shop", exercise(rng, library))
         if number % 2:
-            yield "household", room_questions(rng, envs)
+            yield "household", room_questions(rng, documents.homes)
+        name = list(WORLDS)[number % len(WORLDS)]
+        env = documents.worlds[name, DIFFICULTIES[0]]
+        yield name, attempt(rng, env, reset(rng, env), thinks=True, rules=0.0)
 
 
-def _kind(user: str, answer: str) -> str:
+def _kind(source: str, user: str, answer: str) -> str:
     """Return the kind of question of a turn; empty if it is none."""
+    if source in WORLDS:
+        return "the expert's reply" if answer else ""
     question = user.split("\n")[-1]
     if re.match(r"Thought: .+\? (Yes|No|Chosen|Not yet)\. Now ", answer):
         return "options of a page"
@@ -204,18 +257,17 @@ def _kind(user: str, answer: str) -> str:
 CARD = """# The base of `tiny`
 
 A Llama of {parameters} weights ({config}), and a byte-level BPE tokenizer of {vocab} tokens.
-A stand-in for the base LLM of the papers: `agentgym evolve` starts from it, and it can neither shop nor keep house
-before training.
+A stand-in for the base LLM of the papers: `agentgym evolve` starts from it.
 
 - **Training**: drills until it copied, then tokens of short documents and of long ones, with drills in a tenth of the
-  batches, by these commands, in order (… is the result of the command before):
+  batches, by these commands, in order (… is a folder, or the result of the command before):
 
 {commands}
 
-- **Data**: only text that this project generates (`datasets/tiny_shop.py`, `datasets/tiny_attempts.py`). It consists of
-  repeated random tokens; random walks through training tasks of the shop, and questions with answers about made-up
-  requests and pages; attempts at training tasks of the household, and questions about tasks and pages; attempts at
-  training tasks of todo, calculator and tools. The loss covers only the assistant's turns.
+- **Data**: only text that this project generates, from training tasks (`datasets/tiny_documents.py`): repeated random
+  tokens; random walks through the shop, and questions with answers about made-up requests and pages; attempts in the
+  household, and questions about tasks and pages; attempts in seven other worlds, and questions about recipes, sums and
+  words. The loss covers only the assistant's turns.
 - **Shop.** In walks and on made-up pages the customer first thinks which requested options a product's page has (in the
   form of Agent_v0's teacher, `ShopEnv.expert_thought`) and then clicks at random. There are three hints. Half of the
   searches in walks, and all in exercises, are for the request with all or some of its options; in four of five medium
@@ -224,17 +276,20 @@ before training.
   page, as episodes do.
 - **Household.** Attempts follow the fair expert, with random detours. Three of four pursue another task's goal than the
   given one; they state it at once and give the teacher's reasons (`HouseholdEnv.expert_thought`). One of four pursues
-  the given goal and gives no reasons. So the data shows how to act for a stated goal, seldom that it should be the
-  given one, and never a reply of Agent_v0's teacher to the task at hand. In two of five attempts, and in half of the
-  questions, things and receptacles have made-up names.
-- **Todo, calculator, tools.** Attempts follow the expert, with detours and without reasons: solutions of training
-  tasks, two of five with other names.
+  the given goal and gives no reasons. In two of five attempts, and in half of the questions, things and receptacles
+  have made-up names.
+- **Maze, TextCraft.** Half of the attempts give the teacher's reasons, and three of four of those pursue another goal
+  than the given one. The other half follow the expert without reasons.
+- **Calculator, SQL, todo, tools, Wordle.** Attempts follow the fair expert, with detours; half of them give the
+  teacher's reasons. These are solutions of training tasks. Wordle's whole list of words is spelt, as it is known to
+  every player; hints are given only of words that training tasks hide.
 - **Not in the data**: tasks of the valid or test split and, except in lines of results, products that a held-out task
   asks for.
 - **Licence**: the project's own, MIT. **Digest** of the weights: `{digest}`.
 
 Exam: greedy answers to {asked} unseen questions, which count only if they match literally. Answers about a
-product's page are compared without the click, which is random.
+product's page are compared without the click, which is random. In the seven other worlds the question is an easy
+training task up to some step, and the answer is the expert's thought and action.
 
 | question | right |
 |---|---|
@@ -246,43 +301,59 @@ def main() -> None:
     """Train tokenizer and model, run the exam, write everything and the card."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "agentgym_data" / "tiny")
-    parser.add_argument("--short", type=int, default=28_000_000, help="tokens of short documents")
-    parser.add_argument("--tokens", type=int, default=30_000_000, help="tokens of documents")
+    parser.add_argument("--state", type=Path, required=True, help="a folder for the state of the training")
+    parser.add_argument("--short", type=int, default=30_000_000, help="tokens of short documents")
+    parser.add_argument("--tokens", type=int, default=60_000_000, help="tokens of long documents")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--base", type=Path, help="a base to train further; by default a new one")
     args = parser.parse_args()
     torch.set_num_threads(1)  # as fast as two threads, and reproducible
     if _PROCESSES > 1:
         dist.init_process_group("gloo")
-    earlier = _commands(args.base / "CARD.md") if args.base else []
-    policy = Policy.load(args.base) if args.base else new_policy(args.seed)
-    for source, tokens, shape, last in (
-        (short_documents, args.short, _SHORT, 2e-4),
-        (documents, args.tokens, _LONG, 1e-4),
-    ):
-        if tokens:
-            steps = int(tokens // math.prod(shape) / (1 - _DRILLS))
-            batches = rows_of(source(args.seed), policy, shape, tokens)
-            batches = with_drills(batches, shape, len(policy.tokenizer), args.seed + 5)
-            train(policy, batches, steps, 2e-3, last)
-            if _RANK == 0:
-                policy.save(args.out)
+    documents = Documents()
+    stages = [
+        Stage("short", documents.short, _SHORT, args.short // math.prod(_SHORT), 2e-4),
+        Stage("long", documents.long, _LONG, args.tokens // math.prod(_LONG), 1e-4),
+    ]
+    path = args.state / "state.pt"
+    policy = begin(args.state / "start", documents, args.base, args.seed)
+    state = torch.load(path, weights_only=True) if path.is_file() else {}
+    names = [stage.name for stage in stages]
+    for stage in stages[names.index(state["stage"]) if state else 0 :]:
+        train(policy, stage, args.seed, path, state)
     if _RANK > 0:
         return
+    policy.save(args.out)
     command = (
         f"      {'python' if _PROCESSES == 1 else f'torchrun --nproc_per_node {_PROCESSES}'} datasets/make_tiny_base.py"
     )
-    command += f" --short {args.short} --tokens {args.tokens} --seed {args.seed}" + " --base …" * bool(args.base)
+    command += f" --state … --short {args.short} --tokens {args.tokens} --seed {args.seed}" + " --base …" * bool(
+        args.base
+    )
+    earlier = _commands(args.base / "CARD.md") if args.base else []
     write_card(policy, args.out, [*earlier, command])
 
 
-def new_policy(seed: int) -> Policy:
+def begin(folder: Path, documents: Documents, base: Path | None, seed: int) -> Policy:
+    """Return the policy that training starts from; a new one copies from its context and is kept in `folder`."""
+    if base:
+        return Policy.load(base)
+    if not (folder / "done").is_file():
+        policy = new_policy(documents, seed)
+        if _RANK == 0:
+            policy.save(folder)
+            write_atomic(folder / "done", "")
+        if _PROCESSES > 1:
+            dist.barrier()
+    return Policy.load(folder)
+
+
+def new_policy(documents: Documents, seed: int) -> Policy:
     """Make a tokenizer and a model that copies from its context."""
-    torch.manual_seed(seed)
-    sample = documents(seed + 1)
-    tokenizer = build_tokenizer((text for _ in range(3000) for turn in next(sample) for text in turn), _VOCAB)
+    texts = (text for number in range(3000) for turn in documents.long(Rng(seed, "words", number)) for text in turn)
+    tokenizer = build_tokenizer(texts, _VOCAB)
     policy = Policy(build_model(tiny_config(len(tokenizer), kv_heads=2), seed), tokenizer, "tiny")
-    loss = train(policy, drills(seed, len(tokenizer), _MAX_DRILLS), _MAX_DRILLS, 3e-3, 3e-3)
+    loss = drill(policy, seed)
     if loss > _COPY_LOSS:
         raise SystemExit(
             f"The model does not copy after {_MAX_DRILLS} batches of drills (loss {loss:.2f}): use another --seed"

@@ -1,29 +1,47 @@
-"""The training text of the base of `tiny`: of the shop (`tiny_shop.py`) and of other worlds (`tiny_attempts.py`).
+"""The training text of the base of `tiny`: of the shop, of the household, and of seven other worlds.
 
-It contains no task of the valid or test split.
+A document depends on its generator alone, so that training can be resumed at any batch. Nothing is of a task of the
+valid or test split.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from tiny_household import household_attempt, make_homes, room_questions
+from tiny_shop import Turns, exercise, load_library, make_shops, walk
+from tiny_worlds import make_envs, short_worlds, world_attempt
 
-from tiny_attempts import attempts, short_rooms
-from tiny_shop import Turns, shop_documents, short_exercises
-
-
-def documents(seed: int) -> Iterator[Turns]:
-    """Yield documents about as long as episodes, for ever; one of three is of the shop."""
-    shop, rest = shop_documents(seed), attempts(seed)
-    while True:
-        yield next(shop)
-        yield next(rest)
-        yield next(rest)
+from agentgym_py.rng import Rng
 
 
-def short_documents(seed: int) -> Iterator[Turns]:
-    """Yield questions with answers, for ever; two of three documents are of the shop."""
-    shop, rooms = short_exercises(seed), short_rooms(seed)
-    while True:
-        yield next(shop)
-        yield next(shop)
-        yield next(rooms)
+class Documents:
+    """Draws documents; a document is pairs of a user turn and the assistant's turn after it."""
+
+    def __init__(self) -> None:
+        self.library, self.shops, self.homes, self.worlds = load_library(), make_shops(), make_homes(), make_envs()
+
+    def short(self, rng: Rng) -> Turns:
+        """Draw questions with answers: 40 % of the shop, 25 % of a household, 35 % of other worlds."""
+        kind = rng.below(100)
+        if kind < 40:
+            return exercise(rng, self.library)
+        if kind < 65:
+            return room_questions(rng, self.homes, pages=3, rules=0.1)
+        return short_worlds(rng, self.worlds)
+
+    def long(self, rng: Rng) -> Turns:
+        """Draw a document about as long as an episode: 30 % of the shop, 30 % of a household, 40 % of other worlds."""
+        kind = rng.below(100)
+        if kind < 30:
+            return self._shop(rng)
+        if kind < 50:
+            return household_attempt(rng, self.homes)
+        if kind < 60:
+            return room_questions(rng, self.homes)
+        return world_attempt(rng, self.worlds)
+
+    def _shop(self, rng: Rng) -> Turns:
+        """Draw a walk or a long exercise, or seldom a short one."""
+        kind = rng.below(5)
+        if kind < 2:
+            return walk(rng, self.library, self.shops)
+        return exercise(rng, self.library, 2 + rng.below(7) if kind < 4 else 0)

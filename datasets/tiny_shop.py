@@ -15,7 +15,7 @@ leave a product.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from agentgym_envs.shop.catalogue import Product, load_catalogue
@@ -61,6 +61,11 @@ def load_library() -> Library:
         options=tuple((name, tuple(offered)) for name, offered in sorted(values.items()) if len(offered) > 1),
         words=tuple(sorted({word for p in products for text in (p.title, *p.bullets) for word in _words(text)})),
     )
+
+
+def make_shops() -> dict[Difficulty, ShopEnv]:
+    """Make the shops of the walks."""
+    return {difficulty: ShopEnv(difficulty=difficulty, max_steps=50) for difficulty in DIFFICULTIES}
 
 
 def _words(text: str) -> list[str]:
@@ -219,25 +224,3 @@ def _group(rng: Rng, library: Library) -> tuple[str, list[str]]:
         name, values = rng.choice(library.options)
         return name, rng.sample(values, min(len(values), 2 + rng.below(5)))
     return rng.choice(library.words), _random_phrases(rng, library, 2 + rng.below(5))
-
-
-# ---- documents ------------------------------------------------------------------------------------------------------
-
-
-def shop_documents(seed: int) -> Iterator[Turns]:
-    """Yield documents for ever: two walks, two long exercises, a short one."""
-    library, rng = load_library(), Rng("tiny base", seed)
-    envs = {d: ShopEnv(difficulty=d, max_steps=50) for d in DIFFICULTIES}
-    while True:
-        for _ in range(2):
-            yield walk(rng, library, envs)
-        for _ in range(2):
-            yield exercise(rng, library, 2 + rng.below(7))
-        yield exercise(rng, library)
-
-
-def short_exercises(seed: int) -> Iterator[Turns]:
-    """Yield exercises for ever."""
-    library, rng = load_library(), Rng("short exercises", seed)
-    while True:
-        yield exercise(rng, library)

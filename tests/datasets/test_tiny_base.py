@@ -8,9 +8,9 @@ import sys
 from collections import Counter
 from collections.abc import Iterable
 from functools import cache
-from itertools import islice
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -34,13 +34,27 @@ def script(name: str) -> ModuleType:
     return module
 
 
-def attempts() -> ModuleType:
+def household() -> ModuleType:
+    worlds()
+    return script("tiny_household")
+
+
+def worlds() -> ModuleType:
     script("tiny_shop")
-    return script("tiny_attempts")
+    return script("tiny_worlds")
 
 
-def documents(number: int) -> list[Turns]:
-    return list(islice(script("tiny_shop").shop_documents(3), number))
+def maker() -> ModuleType:
+    household()
+    script("tiny_documents")
+    return script("make_tiny_base")
+
+
+@cache
+def walks() -> list[Turns]:
+    shop, rng = script("tiny_shop"), Rng("walks", 3)
+    library, envs = shop.load_library(), shop.make_shops()
+    return [shop.walk(rng, library, envs) for _ in range(112)]
 
 
 def words_of(*texts: object) -> set[str]:
@@ -60,19 +74,18 @@ def test_nothing_of_a_held_out_task_is_read() -> None:
     secret = words_of(*held_out) - words_of(*module.load_library().products)
     assert len(secret) > 10
     opened = shown(held_out) - shown(module.load_library().products)
-    for number, document in enumerate(documents(280)):
-        if number % 5 < 2:  # a walk
-            pages = [said.split("\n")[0] for said, _ in document if not said.startswith("Page")]
-            assert not any(page.partition(" ")[2] in opened for page in pages)
-        else:
-            assert not secret & words_of(document)
+    for document in walks():
+        pages = [said.split("\n")[0] for said, _ in document if not said.startswith("Page")]
+        assert not any(page.partition(" ")[2] in opened for page in pages)
+    library, rng = module.load_library(), Rng("exercises", 3)
+    for number in range(168):
+        assert not secret & words_of(module.exercise(rng, library, number % 3 * 3))
 
 
 def test_walks_are_chance() -> None:
     """Walks are searches and clicks in the one form, seldom buy, and search for the request in half of the cases."""
-    walks = [document for number, document in enumerate(documents(280)) if number % 5 < 2]
-    replies = [turn for walk in walks for turn in walk if turn[1] and not turn[0].endswith("?")]
-    searches = [parse_reply(walk[0][1]).action[7:-1] in walk[0][0] for walk in walks]
+    replies = [turn for walk in walks() for turn in walk if turn[1] and not turn[0].endswith("?")]
+    searches = [parse_reply(walk[0][1]).action[7:-1] in walk[0][0] for walk in walks()]
     assert 0.4 < sum(searches) / len(searches) < 0.75  # a kind of thing at random is seldom the one wanted
     actions = [parse_reply(answer).action for _, answer in replies]
     assert len(actions) > 200 and all(re.fullmatch(r"(search|click)\[.+\]", action) for action in actions)
@@ -118,8 +131,8 @@ def test_the_answers_of_exercises_are_right() -> None:
 
 def test_people_at_home_pursue_their_own_goals() -> None:
     """Three of four say what they are after, which is not what they were told; the others give no reason."""
-    module, rng = attempts(), Rng("test", 2)
-    envs, say, told = module.make_envs(), 0, 0
+    module, rng = household(), Rng("test", 2)
+    envs, say, told = module.make_homes(), 0, 0
     for _ in range(160):
         turns = module.household_attempt(rng, envs)
         assert turns[-1][1] == "" and all(reply for _, reply in turns[:-1])
@@ -136,8 +149,8 @@ def test_people_at_home_pursue_their_own_goals() -> None:
 
 def test_questions_about_rooms_are_answered_from_their_pages() -> None:
     """What is there is named as the page names it, whatever it is called; what is not is `none`."""
-    module, rng = attempts(), Rng("test", 3)
-    envs, asked = module.make_envs(), Counter[str]()
+    module, rng = household(), Rng("test", 3)
+    envs, asked = module.make_homes(), Counter[str]()
     for _ in range(150):
         page, task, visited = "", "", set[str]()
         for said, answer in module.room_questions(rng, envs):
@@ -161,21 +174,69 @@ def test_questions_about_rooms_are_answered_from_their_pages() -> None:
     assert all(asked[kind] > 20 for kind in ("there", "none", "yes", "no")), asked
 
 
-def test_attempts_are_at_training_tasks() -> None:
+def test_every_document_is_of_training_tasks() -> None:
     """Whatever is reset for a document belongs to split train."""
-    module, rng = attempts(), Rng("test", 4)
+    household()
+    documents = script("tiny_documents").Documents()
+    for number in range(150):
+        assert documents.short(Rng("short", number))
+        assert documents.long(Rng("long", number))
+    envs = [*documents.homes.homes.values(), *documents.homes.pursued.values(), *documents.worlds.values()]
+    tasks = [env.current_task for env in envs]
+    assert {task.split for task in tasks if task} == {"train"} and sum(task is not None for task in tasks) > 20
+
+
+def test_a_document_depends_on_its_generator_alone() -> None:
+    """So a resumed training reads the batches of one that was never stopped."""
+    household()
+    documents = script("tiny_documents").Documents()
+    before = [documents.long(Rng("document", number)) for number in range(40)]
+    assert [documents.long(Rng("document", number)) for number in reversed(range(40))] == before[::-1]
+
+
+def test_another_goal_stands_in_the_request_alone() -> None:
+    """In the maze and in TextCraft a request can name another thing; the rest of the page stays."""
+    module = worlds()
     envs = module.make_envs()
-    all_envs = [env for group in (envs.homes, envs.pursued, *envs.other) for env in group.values()]
-    for _ in range(60):
-        for make in (module.household_attempt, module.room_questions, module.other_attempt):
-            assert make(rng, envs)
-    for env in all_envs:
-        assert env.current_task.split == "train"
+    for number in range(30):
+        rng = Rng("aims", number)
+        for name, attribute in (("maze", "metal"), ("textcraft", "target")):
+            env = envs[name, "easy"]
+            first = module.reset(rng, env)
+            request, goal = env.current_task.instruction, getattr(env.puzzle, attribute)
+            before, after = first.split(request)
+            text = module._with_another_goal(rng, env, first)
+            assert text.startswith(before) and text.endswith(after)
+            other = text[len(before) : len(text) - len(after)].lower()
+            assert other != request.lower() and not re.search(rf"\b{goal}\b", other)
+    env = envs["sql", "easy"]
+    assert module._with_another_goal(rng, env, module.reset(rng, env)).startswith(env.current_task.instruction)
+
+
+def test_answers_of_the_other_worlds_are_right() -> None:
+    """Recipes are read off the page, sums are right, and words have the letters that the hints ask for."""
+    module = worlds()
+    envs = module.make_envs()
+    for number in range(20):
+        page = ""
+        for question, answer in module.recipe_questions(Rng("recipes", number), envs):
+            page = page or question
+            item = re.search(r"What does (.+) take\?", question)
+            line = item and re.search(rf"craft \d+ {item[1]} using (.+)", page)
+            assert answer == (line[1] if line else "raw")
+        for question, answer in module.sum_questions(Rng("sums", number), envs):
+            a, sign, b = re.match(r"(\d+) (\+|times) (\d+)\?", question).groups()  # type: ignore[union-attr]
+            assert int(answer) == (int(a) + int(b) if sign == "+" else int(a) * int(b))
+        for question, answer in module.word_questions(Rng("words", number), envs):
+            hints = re.match(r"Which word\? ([a-z. ]{9})(?:, with ([a-z ]+))?(?:, not ([a-z ]+))?$", question)
+            assert hints
+            assert all(known in (".", letter) for known, letter in zip(hints[1].split(), answer.split(), strict=True))
+            assert set((hints[2] or "").split()) <= set(answer) and not set((hints[3] or "").split()) & set(answer)
 
 
 def test_made_up_names_stand_for_the_old_ones_everywhere() -> None:
     """A document under other names is the same document."""
-    module = attempts()
+    module = household()
     turns = [("You see a Mug 1, and a mug 2.", "take mug 1 from desk 1"), ("mugs, desk 1", "")]
     (said, reply), (more, _) = module._with_new_names(Rng(5), turns, {"mug", "desk"})
     mug, desk = re.fullmatch(r"take (\w+) 1 from (\w+) 1", reply).groups()  # type: ignore[union-attr]
@@ -195,14 +256,40 @@ def test_the_card_speaks_of_the_base_that_ships() -> None:
 def test_drills_repeat() -> None:
     """A row repeats its beginning; labels stand on the repetition only."""
     torch = pytest.importorskip("torch")
-    attempts()
-    script("tiny_documents")
-    ids, labels = script("make_tiny_base").repeats(torch.Generator().manual_seed(0), 100, 6, 64, 8, 32)
+    ids, labels = maker().repeats(torch.Generator().manual_seed(0), 100, 6, 64, 8, 32)
     for row, label in zip(ids.tolist(), labels.tolist(), strict=True):
         start = next(i for i, value in enumerate(label) if value != -100)
         period = start - 1
         assert 8 <= period <= 32 and label[start:] == row[start:]
         assert all(row[i] == row[i - period] for i in range(period, 64))
+
+
+def test_a_stopped_training_resumes_bit_identically(tmp_path: Path) -> None:
+    """Steps 0 to 3 in one go leave the weights of steps 0 and 1, a stop, and steps 2 and 3."""
+    torch = pytest.importorskip("torch")
+    from agentgym_py.policy import Policy
+
+    module = maker()
+
+    def draw(rng: Rng) -> Turns:
+        return [("page", " ".join(rng.sample(["red", "blue", "green", "tin"], 3))) for _ in range(4)]
+
+    stage = module.Stage("short", draw, (2, 32), 4, 1e-4)
+
+    def weights(policy: Policy) -> Any:
+        return torch.cat([parameter.detach().flatten() for parameter in policy.model.parameters()])
+
+    whole = Policy.load("tiny")
+    module.train(whole, stage, 0, tmp_path / "whole.pt", {})
+    stopped = Policy.load("tiny")
+    training = module.Training(stopped, 4, 2e-3, 1e-4)
+    for step in range(2):
+        training.step(*module.stage_batch(stage, step, stopped, 0))
+    training.save(tmp_path / "state.pt", "short")
+    resumed = Policy.load("tiny")
+    module.train(resumed, stage, 0, tmp_path / "state.pt", torch.load(tmp_path / "state.pt", weights_only=True))
+    assert torch.equal(weights(resumed), weights(whole))
+    assert not torch.equal(weights(whole), weights(Policy.load("tiny")))
 
 
 _STEPS = """
@@ -214,8 +301,10 @@ from agentgym_py.policy.policy import Policy
 dist.init_process_group("gloo")
 policy = Policy.load("tiny")
 generator = torch.Generator().manual_seed(0)
-batches = [base.repeats(generator, len(policy.tokenizer), 4, 48, 8, 32) for _ in range(3)]
-base.train(policy, (each for each in batches), 3, 1e-3, 1e-4)
+training = base.Training(policy, 3, 1e-3, 1e-4)
+for _ in range(3):
+    ids, labels = base.repeats(generator, len(policy.tokenizer), 4, 48, 8, 32)
+    training.step(*(part[int(os.environ["RANK"]) :: int(os.environ["WORLD_SIZE"])] for part in (ids, labels)))
 if os.environ["RANK"] == "0":
     torch.save(policy.model.state_dict(), sys.argv[1])
 """

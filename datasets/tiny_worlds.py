@@ -1,0 +1,189 @@
+"""The part of seven worlds in the training text of `tiny`: attempts at training tasks, and short questions.
+
+Calculator, maze, SQL, TextCraft, todo, tools and Wordle. In an attempt an agent acts as the world's fair expert does,
+with random detours, with the expert's thoughts or without reasons. In the maze and in TextCraft three of four attempts
+with thoughts pursue another goal than the one that the text gives, so that they teach how to act for a stated goal.
+Training tasks have many wordings and made-up names of their own, so nothing is renamed here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tiny_shop import ANNOUNCED, Turns
+
+from agentgym_envs.calculator.env import CalculatorEnv
+from agentgym_envs.maze.env import MazeEnv
+from agentgym_envs.sql.env import SQLEnv
+from agentgym_envs.textcraft.env import TextCraftEnv
+from agentgym_envs.todo.env import TodoEnv
+from agentgym_envs.tools.env import ToolsEnv
+from agentgym_envs.wordle.env import WordleEnv
+from agentgym_envs.wordle.solver import known_letters, marks, words
+from agentgym_py.agents.expert import format_expert_reply
+from agentgym_py.env import TextEnv
+from agentgym_py.env.actions import format_reply
+from agentgym_py.rng import Rng
+
+DIFFICULTIES = ("easy", "easy", "easy", "medium", "hard")
+"""Most attempts are at easy tasks, which a model of this size can learn."""
+MAX_STEPS = 30
+_RULES = 0.4
+"""Share of attempts that begin with the brief rules."""
+
+
+@dataclass(frozen=True)
+class World:
+    """A world and its share of the attempts."""
+
+    make: Callable[..., TextEnv]
+    weight: int
+
+
+WORLDS: Mapping[str, World] = {
+    "calculator": World(CalculatorEnv, 3),
+    "maze": World(MazeEnv, 3),
+    "sql": World(SQLEnv, 4),
+    "textcraft": World(TextCraftEnv, 3),
+    "todo": World(TodoEnv, 3),
+    "tools": World(ToolsEnv, 3),
+    "wordle": World(WordleEnv, 3),
+}
+Envs = Mapping[tuple[str, str], TextEnv]
+"""Environments by world and difficulty."""
+
+
+def make_envs() -> dict[tuple[str, str], TextEnv]:
+    """Make every environment; a document resets the one that it needs."""
+    return {
+        (name, difficulty): world.make(difficulty=difficulty)
+        for name, world in WORLDS.items()
+        for difficulty in dict.fromkeys(DIFFICULTIES)
+    }
+
+
+# ---- attempts -------------------------------------------------------------------------------------------------------
+
+
+def world_attempt(rng: Rng, envs: Envs) -> Turns:
+    """Draw an attempt at a training task of any of the worlds."""
+    name = rng.choice([name for name, world in WORLDS.items() for _ in range(world.weight)])
+    env = envs[name, rng.choice(DIFFICULTIES)]
+    first = reset(rng, env)
+    thinks = rng.below(2) > 0
+    if thinks and rng.below(4):
+        first = _with_another_goal(rng, env, first)
+    return attempt(rng, env, first, thinks=thinks, rules=_RULES)
+
+
+def attempt(rng: Rng, env: Any, first: str, *, thinks: bool, rules: float) -> Turns:
+    """Act as the fair expert does, with random detours in some attempts; `rules` is the share with the brief rules."""
+    turns: Turns = []
+    actions: list[str] = []
+    observation = f"{env.rules['brief']}\n\n{first}" if rng.uniform() < rules else first
+    detours = rng.choice((0, 0, 0.1, 0.25))
+    while len(turns) < MAX_STEPS and not env.stop_reason:
+        action = _detour(rng, env, actions) if actions and rng.uniform() < detours else None
+        if action:
+            reply = format_reply(action, rng.choice(ANNOUNCED).format(action))
+        else:
+            action = env.fair_expert() or next(iter(env.expert()), None)
+            if action is None:
+                break
+            reply = format_expert_reply(env, action, env.expert_thought(action) if thinks else "")
+        turns.append((observation, reply))
+        actions.append(action)
+        observation = env.step(reply)[0]
+    return [*turns, (observation, "")]
+
+
+def reset(rng: Rng, env: Any) -> str:
+    """Begin a random training task; return the first observation."""
+    observation: str = env.reset(options={"task": rng.below(1 << 31), "split": "train"})[0]
+    return observation
+
+
+def _detour(rng: Rng, env: Any, actions: list[str]) -> str | None:
+    """Draw a random action, one with a wrong number, or the last one again."""
+    possible = [action for action in env.actions() or () if not action.startswith("help")]
+    kind = rng.below(4)
+    if kind == 0:
+        return actions[-1]
+    if not possible:
+        return None
+    action = rng.choice(possible)
+    numbered = re.fullmatch(r"(.*?)(\d+)", action)
+    return f"{numbered[1]}{int(numbered[2]) + 1 + rng.below(5)}" if kind == 1 and numbered else action
+
+
+def _with_another_goal(rng: Rng, env: TextEnv, first: str) -> str:
+    """Name another metal or thing in the request; other worlds' requests stay."""
+    if isinstance(env, MazeEnv):
+        goal, others = env.puzzle.metal, [metal for metal in env.puzzle.keys if metal != env.puzzle.metal]
+    elif isinstance(env, TextCraftEnv):
+        goal, others = env.puzzle.target, [item for item in env.puzzle.book if item != env.puzzle.target]
+    else:
+        return first
+    task = env.current_task
+    assert task is not None
+    other = re.sub(rf"\b{re.escape(goal)}\b", rng.choice(others), task.instruction, flags=re.IGNORECASE)
+    return first.replace(task.instruction, other)
+
+
+# ---- short questions ------------------------------------------------------------------------------------------------
+
+
+def word_questions(rng: Rng, envs: Envs) -> Turns:
+    """Draw the hidden words of training tasks, and ask for each by hints, letter by letter."""
+    env: Any = envs["wordle", "easy"]
+    turns: Turns = []
+    for _ in range(4):
+        reset(rng, env)
+        hidden, pattern = env.puzzle
+        hints = tuple((guess, marks(guess, hidden)) for guess in rng.sample(words(), rng.below(3)))
+        known, present, absent = known_letters(pattern, hints)
+        parts = [" ".join(known), f"with {' '.join(present)}" * bool(present), f"not {' '.join(absent)}" * bool(absent)]
+        turns.append((f"Which word? {', '.join(filter(None, parts))}", " ".join(hidden)))
+    return turns
+
+
+def spelling(rng: Rng, envs: Envs) -> Turns:
+    """Spell words of Wordle's whole list, as a reader of English knows them."""
+    del envs
+    return [(f"Spell {word}.", " ".join(word)) for word in rng.sample(words(), 8)]
+
+
+def recipe_questions(rng: Rng, envs: Envs) -> Turns:
+    """Draw recipes, and ask what some things take and which are raw."""
+    env: Any = envs["textcraft", rng.choice(("easy", "medium"))]
+    page = reset(rng, env).partition("\nGoal:")[0]
+    turns: Turns = []
+    for item in rng.sample([*env.puzzle.book, *env.puzzle.raw], 5):
+        recipe = env.puzzle.book.get(item)
+        takes = ", ".join(f"{count} {need}" for need, count in recipe.needs) if recipe else "raw"
+        turns.append((f"{page}\nWhat does {item} take?".lstrip(), takes))
+        page = ""
+    return turns
+
+
+def sum_questions(rng: Rng, envs: Envs) -> Turns:
+    """Draw sums and products of small numbers."""
+    del envs
+    turns: Turns = []
+    for _ in range(6):
+        a, b, times = 1 + rng.below(20), 1 + rng.below(20), 2 + rng.below(4)
+        turns.append((f"{a} + {b}?", str(a + b)) if rng.below(2) else (f"{times} times {a}?", str(times * a)))
+    return turns
+
+
+def short_worlds(rng: Rng, envs: Envs) -> Turns:
+    """Draw short questions, or an easy attempt of few steps."""
+    make = rng.choice((word_questions, spelling, recipe_questions, sum_questions, None, None, None, None))
+    if make:
+        return make(rng, envs)
+    name = rng.choice(("calculator", "sql", "sql", "wordle"))
+    env = envs[name, "easy"]
+    return attempt(rng, env, reset(rng, env), thinks=rng.below(2) > 0, rules=0.1)
