@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -101,7 +102,9 @@ def collect(
     _require_counts(attempts=attempts, max_new_tokens=max_new_tokens)
     jobs = jobs_for(_specs(env), split, _task_numbers(tasks), attempts)
     player = _agent(agent, temperature, max_new_tokens)
-    return Collector(player, _play_config(play)).collect_batch(jobs, progress)
+    trajectories = Collector(player, _play_config(play)).collect_batch(jobs, progress)
+    _warn_of_cuts(trajectories)
+    return trajectories
 
 
 def train(
@@ -187,6 +190,7 @@ def evaluate(
     play, player, specs = _play_config(play), _agent(agent, temperature, max_new_tokens), _specs(env)
     manifest = make_manifest(player, specs, split, range(tasks), attempts, play.prompt, play.seed)
     evaluation, episodes = measure(player, specs, split, range(tasks), attempts=attempts, play=play, progress=progress)
+    _warn_of_cuts(episodes)
     return Result(player.name, evaluation, episodes, manifest)
 
 
@@ -297,6 +301,13 @@ def _specs(env: Envs) -> list[EnvSpec]:
     if not envs or not all(isinstance(spec, str | EnvSpec) for spec in envs):
         raise ConfigError(f"env must be a name, an EnvSpec or a list of these, not {env!r:.60}")
     return [EnvSpec(spec) if isinstance(spec, str) else spec for spec in envs]
+
+
+def _warn_of_cuts(trajectories: Sequence[Trajectory]) -> None:
+    from agentgym_py.evaluation.text import cut_warning
+
+    if text := cut_warning(trajectories):
+        warnings.warn(text, stacklevel=3)
 
 
 def _agent(player: Player, temperature: float, max_new_tokens: int) -> Agent:

@@ -37,16 +37,19 @@ COMMON = [
     "--explore_tasks", "6", "--attempts", "2", "--valid_tasks", "2", "--test_tasks", "1", "--temperature", "1",
     "--max_new_tokens", "2", "--slots", "8",
 ]  # fmt: skip
+UNMASKED = ["--trainer.mask_truncated_completions", "false"]
+"""For replies that are as long as they may be."""
 FAILED_TOO = ["--select.success_only", "false", "--select.threshold", "-9", "--trainer.threshold", "-9"]
 RUNS = {
     "filtered_bc": ["--expert_tasks", "3", "--trainer.batch_size", "5", "--trainer.learning_rate", "1e-2", *FAILED_TOO],
     "grpo": ["--expert_tasks", "0", "--trainer.group_size", "4", "--trainer.tasks_per_iteration", "4",
              "--trainer.minibatch_size", "5", "--trainer.kl_coef", "0.1", "--trainer.epochs", "2",
-             "--trainer.learning_rate", "1e-2"],
+             "--trainer.learning_rate", "1e-2", *UNMASKED],
     "ppo": ["--expert_tasks", "0", "--trainer.tasks_per_iteration", "9", "--trainer.minibatch_size", "5",
-            "--trainer.lora_rank", "2", "--trainer.learning_rate", "1e-2", "--trainer.critic_warmup", "0"],
+            "--trainer.lora_rank", "2", "--trainer.learning_rate", "1e-2", "--trainer.critic_warmup", "0", *UNMASKED],
+    # some weights have no gradient while the critic warms up
     "ppo_warm": ["--expert_tasks", "0", "--trainer.tasks_per_iteration", "9", "--trainer.minibatch_size", "5",
-                 "--trainer.learning_rate", "1e-2", "--trainer.critic_warmup", "1"],  # some weights have no gradient
+                 "--trainer.learning_rate", "1e-2", "--trainer.critic_warmup", "1", *UNMASKED],
     "weighted_bc": ["--expert_tasks", "0", "--trainer.gradient_accumulation", "2", "--trainer.batch_size", "3"],
 }  # fmt: skip
 """Settings with which some process has now and then nothing to do."""

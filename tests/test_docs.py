@@ -22,7 +22,7 @@ from agentgym_py.env.registration import env_plugins
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
-NAMES = ("cli", "collecting", "evaluation", "pipeline", "serving", "viewer")
+NAMES = ("cli", "collecting", "evaluation", "pipeline", "serving", "thinking", "viewer")
 """Pages with commands to type."""
 TRAINERS = sorted((ROOT / "docs" / "trainers").glob("*.md"))
 """Pages of trainers, some with commands to type."""

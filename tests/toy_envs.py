@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import gymnasium
 import torch
@@ -13,7 +14,8 @@ from torch import Tensor
 
 from agentgym_py.collection import Job, PlayConfig
 from agentgym_py.collection.rollouts import Rollouts
-from agentgym_py.engine import HFEngine, SamplingParams
+from agentgym_py.engine import Generation, HFEngine, SamplingParams
+from agentgym_py.engine.hf import HFBatch
 from agentgym_py.env import EnvSpec, Outcome, Reply, Task, TextEnv
 from agentgym_py.errors import NothingToTrainOnError, UnknownNameError
 from agentgym_py.policy import Policy
@@ -126,13 +128,31 @@ def word_policy(seed: int = 0, layers: int = 1, spread: float = 0.02, hidden_siz
     return policy
 
 
+class ToyEngine(HFEngine):
+    """An engine whose replies all count as complete, because here the longest reply is a whole action."""
+
+    finish_reason: Literal["stop", "length"] = "stop"
+    """What every reply ends by."""
+
+    def batch(self, params: SamplingParams) -> HFBatch:
+        """Return a batch that reports this reason."""
+        return _ToyBatch(self, params)
+
+
+class _ToyBatch(HFBatch):
+    def take_ended(self) -> list[tuple[Hashable, Generation]]:
+        reason = self._engine.finish_reason  # type: ignore[attr-defined]
+        return [(key, replace(reply, finish_reason=reason)) for key, reply in super().take_ended()]
+
+
 def rollouts(
     policy: Policy, spec: EnvSpec, budget: int, *, tasks: int = 1000, tokens: int = 1, seed: int = 0, **params: Any
 ) -> Rollouts:
     """Make rollouts on the first tasks of an env, with replies of at most `tokens` tokens."""
     jobs = [Job(spec, n) for n in range(tasks)]
     sampling = SamplingParams(**{"temperature": 1.0, "max_new_tokens": tokens} | params)
-    return Rollouts(policy, HFEngine(policy, slots=64), sampling, jobs, budget, play_config=PlayConfig(seed=seed))
+    engine = ToyEngine(policy, slots=64)
+    return Rollouts(policy, engine, sampling, jobs, budget, play_config=PlayConfig(seed=seed))
 
 
 def improved(

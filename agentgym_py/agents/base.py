@@ -38,6 +38,8 @@ class AgentReply:
     text: str
     tokens: Tokens | None = None
     usage: Usage | None = None
+    summary: Tokens | None = None
+    """Tokens of a summary that the model wrote before it replied."""
     error: str | None = None
     """An infrastructure failure in place of a reply: the episode ends and is no evidence."""
 

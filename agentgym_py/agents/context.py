@@ -8,6 +8,7 @@ sequences are exact, and each reply is trained in the one in which it was sample
 from __future__ import annotations
 
 from itertools import chain
+from typing import NamedTuple
 
 from agentgym_py.agents.base import Episode
 from agentgym_py.policy.chat_format import ChatFormat
@@ -20,7 +21,15 @@ SUMMARY_REQUEST = (
 )
 
 
-def new_sequence(episode: Episode, chat: ChatFormat, limit: int, *, last: str, summary: str = "") -> list[int]:
+class NewSequence(NamedTuple):
+    """The prompt that begins a new sequence."""
+
+    ids: list[int]
+    turns_dropped: int
+    """Number of the episode's turns that it leaves out."""
+
+
+def new_sequence(episode: Episode, chat: ChatFormat, limit: int, *, last: str, summary: str = "") -> NewSequence | None:
     """Encode an episode without its earliest turns, up to where the next reply begins.
 
     Args:
@@ -32,23 +41,23 @@ def new_sequence(episode: Episode, chat: ChatFormat, limit: int, *, last: str, s
         summary: Stands in place of the turns that are left out; by default, their number does.
 
     Returns:
-        As many of the latest turns as fit; empty if not even `last` fits.
+        As many of the latest turns as fit; None if not even `last` fits.
     """
     steps = episode.steps
     observations = [*(step.observation for step in steps[1:]), last]
-    replies = [turn.reply for turn in encode_turns(episode.rules, steps, chat)]
+    replies = [turn.reply for turn in encode_turns(episode.rules, steps, chat) if not turn.is_summary]
     later = [
         [*reply, *forced_end(reply, chat), *chat.turn(observation)]
         for reply, observation in zip(replies[1:], observations[1:], strict=True)
     ]
     first = opening_text(episode.rules, steps[0].observation)
-    ids: list[int] = []
+    ids, left_out = list[int](), 0
     for left_out, observation in enumerate(observations, 1):
         note = f"Summary of the earlier turns: {summary}" if summary else f"[earlier turns left out: {left_out}]"
         ids = chat.opening(f"{first}\n\n{note}\n\n{observation}") + list(chain(*later[left_out - 1 :]))
         if len(ids) <= limit // 2:
             break
-    return ids if len(ids) <= limit else []
+    return NewSequence(ids, left_out) if len(ids) <= limit else None
 
 
 def forced_end(reply: list[int], chat: ChatFormat) -> list[int]:

@@ -32,7 +32,15 @@ class _Prompt(NamedTuple):
     ids: list[int]
     context: list[int]
     """What is recorded with the reply: the tokens since the last one, or the whole prompt of a new sequence."""
-    starts_sequence: bool = False
+    turns_dropped: int = 0
+    """Number of turns that the prompt of a new sequence leaves out."""
+
+    def record(self, out: Generation) -> Tokens:
+        """Return the tokens of the reply to this prompt."""
+        return Tokens(
+            tuple(self.context), tuple(out.ids), tuple(out.logprobs), (1,) * len(out.ids),
+            starts_sequence=self.turns_dropped > 0, turns_dropped=self.turns_dropped, cut=out.finish_reason == "length",
+        )  # fmt: skip
 
 
 _Replying: TypeAlias = Generator[_Request, "Generation", AgentReply | None]
@@ -111,16 +119,20 @@ class ModelAgent:
 
     def _replying(self, episode: Episode) -> _Replying:
         """Yield the requests of one reply; returns None if no reply fits into the context."""
-        summary = ""
+        summary = None
         if request := self._summary_prompt(episode):
-            out = yield _Request(request, seed_of(episode.seed, "summary", len(episode.steps)))
+            out = yield _Request(request.ids, seed_of(episode.seed, "summary", len(episode.steps)))
             if out.error is not None:
                 return AgentReply("", error=out.error)
-            summary = self._policy.decode(out.ids).strip()
-        if (prompt := self._prompt(episode, summary)) is None:
+            summary = request.record(out)
+        if (prompt := self._prompt(episode, self._policy.decode(summary.ids).strip() if summary else "")) is None:
             return None
         out = yield _Request(prompt.ids, reply_seed(episode))
-        return self._record(episode, prompt, out)
+        if out.error is not None:
+            return AgentReply("", error=out.error)
+        episode.ids = prompt.ids + list(out.ids)
+        text = self._policy.chat.opened + self._policy.decode(out.ids)
+        return AgentReply(text, prompt.record(out), summary=summary)
 
     def _prompt(self, episode: Episode, summary: str) -> _Prompt | None:
         context = self._context(episode)
@@ -129,34 +141,26 @@ class ModelAgent:
             return _Prompt(ids, context)
         if self._policy.context == "error" or not episode.steps:
             return None
-        chat, last = self._policy.chat, episode.observation
-        ids = new_sequence(episode, chat, self._limit, last=last, summary=summary)
-        return _Prompt(ids, ids, starts_sequence=True) if ids else None
+        return self._new_sequence(episode, episode.observation, summary)
 
-    def _summary_prompt(self, episode: Episode) -> list[int]:
-        """Return the prompt of a summary, if one is due; else empty."""
+    def _new_sequence(self, episode: Episode, last: str, summary: str = "") -> _Prompt | None:
+        new = new_sequence(episode, self._policy.chat, self._limit, last=last, summary=summary)
+        return _Prompt(new.ids, new.ids, new.turns_dropped) if new else None
+
+    def _summary_prompt(self, episode: Episode) -> _Prompt | None:
+        """Return the prompt of a summary, if one is due."""
         full = len(episode.ids) + len(self._context(episode)) > self._limit
         if self._policy.context != "summarise" or not full or not episode.steps:
-            return []
-        chat = self._policy.chat
-        ids = episode.ids + forced_end(episode.ids, chat) + chat.turn(SUMMARY_REQUEST)
-        if len(ids) <= self._limit:
-            return ids
-        return new_sequence(episode, chat, self._limit, last=SUMMARY_REQUEST)
+            return None
+        context = forced_end(episode.ids, self._policy.chat) + self._policy.chat.turn(SUMMARY_REQUEST)
+        if len(ids := episode.ids + context) <= self._limit:
+            return _Prompt(ids, context)
+        return self._new_sequence(episode, SUMMARY_REQUEST)
 
     @property
     def _limit(self) -> int:
         """Largest number of tokens of a prompt behind which a reply fits."""
         return self._policy.max_length - self.params.max_new_tokens
-
-    def _record(self, episode: Episode, prompt: _Prompt, out: Generation) -> AgentReply:
-        if out.error is not None:
-            return AgentReply("", error=out.error)
-        ids = tuple(out.ids)
-        episode.ids = prompt.ids + list(ids)
-        context, starts = tuple(prompt.context), prompt.starts_sequence
-        tokens = Tokens(context, ids, tuple(out.logprobs), (1,) * len(ids), starts_sequence=starts)
-        return AgentReply(self._policy.chat.opened + self._policy.decode(ids), tokens)
 
     def _context(self, episode: Episode) -> list[int]:
         """Encode what follows the last reply."""

@@ -139,7 +139,7 @@ class OpenAIAgent:
         cost = None
         if self._prices and sent is not None and received is not None:
             cost = (sent * self._prices[0] + received * self._prices[1]) / 1e6
-        return Usage(sent, received, cost, answer.model)
+        return Usage(sent, received, cost, answer.model, answer.cut)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -113,7 +114,10 @@ def _run(plan: CollectPlan, target: Path) -> int:
     ]
     with executor:
         _write(parts, target, episodes)
-    return _summary(str(target), agent_title(agents[0].name, agents[0].sampling), episodes.json)
+    title = agent_title(agents[0].name, agents[0].sampling)
+    if longest := agents[0].sampling.get("max_new_tokens"):
+        title += f" (replies of at most {longest} tokens)"
+    return _summary(str(target), title, episodes.json)
 
 
 def _temperature(value: Any) -> float:
@@ -159,15 +163,28 @@ def _write(parts: Sequence[tuple[Collector, Sequence[Job]]], target: Path, episo
 def _summary(path: str, agent: str, as_json: bool) -> int:
     """Print a summary; return 1 if every episode ended with an infrastructure failure."""
     from agentgym_py.evaluation import summarise
-    from agentgym_py.evaluation.text import failure_note, format_rate, given_up_note
+    from agentgym_py.evaluation.text import (
+        context_note,
+        cut_note,
+        cut_warning,
+        failure_note,
+        format_rate,
+        given_up_note,
+    )
 
     trajectories = list(store.read(path))
     summary = summarise(trajectories)
     status = int(summary.errors == len(trajectories))
+    if warning := cut_warning(trajectories):
+        warnings.warn(warning, stacklevel=2)
     if as_json:
         print_json({"file": path, "agent": agent, "trajectories": len(trajectories), **summary.as_dict()})
         return status
-    print(f"{path}: {len(trajectories)} trajectories of {agent}, success {format_rate(summary.success)}")
+    cut = f", {note}" if (note := cut_note(summary.cut)) else ""
+    print(f"{path}: {len(trajectories)} trajectories of {agent}, success {format_rate(summary.success)}{cut}")
+    episodes = len(trajectories) - summary.errors
+    if note := context_note(episodes, summary.outgrown, summary.turns_dropped, summary.summary_tokens):
+        print(note)
     if summary.given_up:
         print(f"{given_up_note(summary.given_up)} by the agent", file=sys.stderr)
     if summary.errors:

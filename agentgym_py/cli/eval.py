@@ -178,7 +178,7 @@ def _run(args: Values, repeated: Repetition | None) -> int:
     (agent,), executor = agent_options.make_agents(model, [chosen.temperature])
     from agentgym_py.agents.base import agent_title
     from agentgym_py.evaluation import evaluate
-    from agentgym_py.evaluation.text import decoding_label
+    from agentgym_py.evaluation.text import cut_warning, decoding_label
 
     play, sources = agent_options.play_config(executor), source_digests(settings)
     manifest = make_manifest(agent, envs, chosen.split, tasks, chosen.attempts, play.prompt, play.seed)
@@ -209,6 +209,8 @@ def _run(args: Values, repeated: Repetition | None) -> int:
             agent, envs, chosen.split, tasks, attempts=chosen.attempts, play=play, progress=progress, before=before
         )
         phases.end()
+        if warning := cut_warning(trajectories):
+            warnings.warn(warning, stacklevel=2)
         summary, experts = _result(trajectories, agent)
         result = json_safe(summary | {"env_versions": versions, "options": settings})
         if out:
@@ -290,7 +292,14 @@ def _result(trajectories: Sequence[Trajectory], agent: Agent) -> tuple[dict[str,
 
 def _show(summary: Evaluation, trajectories: Sequence[Trajectory], experts: ExpertsComparison, title: str) -> None:
     from agentgym_py.evaluation.evaluate import summarise_by_env
-    from agentgym_py.evaluation.text import failure_note, format_mean, format_rate, given_up_note
+    from agentgym_py.evaluation.text import (
+        context_note,
+        cut_note,
+        failure_note,
+        format_mean,
+        format_rate,
+        given_up_note,
+    )
     from agentgym_py.report.terminal import print_table
 
     lines = [("all", str(summary.success.n), format_rate(summary.success))]
@@ -310,7 +319,11 @@ def _show(summary: Evaluation, trajectories: Sequence[Trajectory], experts: Expe
     print_table(out, ("compared with the experts", "tasks", "mean [95 %]"), _expert_rows(experts))
     means = f"{summary.steps:.1f} steps per episode, {100 * summary.invalid:.1f} % invalid actions"
     tokens = "" if summary.tokens is None else f", {summary.tokens:.1f} tokens sampled per episode"
-    out.print(f"\nreward {format_mean(summary.reward)}, {means}{tokens}", soft_wrap=True)
+    cut = f", {note}" if (note := cut_note(summary.cut)) else ""
+    out.print(f"\nreward {format_mean(summary.reward)}, {means}{tokens}{cut}", soft_wrap=True)
+    episodes = len(trajectories) - summary.errors
+    if note := context_note(episodes, summary.outgrown, summary.turns_dropped, summary.summary_tokens):
+        out.print(note, soft_wrap=True)
     if summary.spent:
         out.print(str(summary.spent), soft_wrap=True)
     for kind, failure in summary.failures.items():

@@ -463,6 +463,7 @@ def _header(folder: RunFolder, config: EvolveConfig, worlds: int) -> list[str]:
             "Failed episodes are selected, too: --select.success_only false, "
             f"--select.threshold {config.select.threshold:g}."
         )
+    lines.append(f"Replies have at most {config.max_new_tokens} tokens (--max_new_tokens).")
     return lines + _progress(folder, config)
 
 

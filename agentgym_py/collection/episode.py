@@ -170,7 +170,7 @@ def _step(episode: Episode, reply: Reply, pool: EnvPool, watchdog: Watchdog) -> 
     except Exception as error:  # as above
         return _Ended(_describe(error), may_retry=True)
     step = Step(episode.observation, reply.text, read.thought, read.action, read.action_input, turn.reward, turn.valid,
-                turn.parts, reply.tokens, usage=reply.usage)  # fmt: skip
+                turn.parts, reply.tokens, usage=reply.usage, summary=reply.summary)  # fmt: skip
     episode.steps.append(step)
     episode.observation = turn.observation
     return _Ended() if turn.has_ended else episode

@@ -27,12 +27,12 @@ class DatasetStats:
 
 def describe(trajectories: Sequence[Trajectory]) -> DatasetStats:
     """Summarize a dataset; success and reward with their 95 % intervals."""
-    steps = (step for trajectory in trajectories for step in trajectory.steps)
+    records = (record for t in trajectories for step in t.steps for record in step.token_records)
     return DatasetStats(
         trajectories=len(trajectories),
         tasks=len({trajectory.provenance.task_key for trajectory in trajectories}),
         kinds=dict(Counter(trajectory.kind for trajectory in trajectories).most_common()),
         agents=dict(Counter(trajectory.provenance.agent for trajectory in trajectories).most_common()),
         outcome=summarise(trajectories),
-        tokens=sum(sum(step.tokens.mask) for step in steps if step.tokens is not None),
+        tokens=sum(sum(record.mask) for record in records),
     )

@@ -65,6 +65,14 @@ class Evaluation:
     """Episodes left out."""
     given_up: int
     """Episodes that the agent ended, for example because its context was full; they count."""
+    cut: float | None
+    """Share of a model's replies that reached the maximum length before their end; None without a model."""
+    outgrown: int
+    """Episodes that outgrew the context and continued without their earliest turns (`--context`)."""
+    turns_dropped: int
+    """Number of turns that the last prompts of these episodes leave out."""
+    summary_tokens: int
+    """Number of tokens of the summaries that stand in their place; part of `tokens`."""
     tokens: float | None
     """Mean number of tokens that the model sampled per episode; None without a model or if its endpoint does not
     report it."""
@@ -135,6 +143,10 @@ def summarise(trajectories: Sequence[Trajectory]) -> Evaluation:
         by_difficulty=_success_by(evidence, lambda t: t.difficulty),
         errors=len(trajectories) - len(evidence),
         given_up=sum(t.given_up for t in evidence),
+        cut=cut_share(evidence),
+        outgrown=sum(t.outgrew_context for t in evidence),
+        turns_dropped=sum(t.turns_dropped for t in evidence),
+        summary_tokens=sum(t.summary_tokens for t in evidence),
         tokens=_tokens_per_episode(evidence),
         pass_at=_pass_rates(evidence, pass_at),
         pass_all=_pass_rates(evidence, pass_all),
@@ -145,8 +157,14 @@ def summarise(trajectories: Sequence[Trajectory]) -> Evaluation:
     )
 
 
+def cut_share(trajectories: Iterable[Trajectory]) -> float | None:
+    """Return the share of a model's replies that reached the maximum length before their end."""
+    cuts = [step.cut for t in trajectories for step in t.steps if step.tokens or step.usage]
+    return fmean(cuts) if cuts else None
+
+
 def _surprisal(trajectories: Sequence[Trajectory]) -> float | None:
-    records = [step.tokens for t in trajectories for step in t.steps if step.tokens]
+    records = [record for t in trajectories for step in t.steps for record in step.token_records]
     sampled = sum(sum(record.mask) for record in records)
     return -math.fsum(sum(record.logprobs) for record in records) / sampled if sampled else None
 
@@ -157,7 +175,7 @@ def _tokens_per_episode(trajectories: Sequence[Trajectory]) -> float | None:
         return usage.completion_tokens / len(trajectories)
     if not any(t.has_tokens for t in trajectories):
         return None
-    return fmean(sum(sum(step.tokens.mask) for step in t.steps if step.tokens) for t in trajectories)
+    return fmean(sum(sum(record.mask) for step in t.steps for record in step.token_records) for t in trajectories)
 
 
 def _api_usage(trajectories: Sequence[Trajectory]) -> ApiUsage | None:

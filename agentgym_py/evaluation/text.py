@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from agentgym_py.evaluation.evaluate import cut_share
 from agentgym_py.evaluation.stats import MIN_BOOTSTRAP, Estimate
 from agentgym_py.trajectory import Trajectory
+
+_MANY_CUT = 0.2
+"""Share of replies that were cut above which a warning is due."""
 
 
 def format_interval(rate: Estimate) -> str:
@@ -42,6 +46,35 @@ def given_up_note(number: int) -> str:
     return f"{number} episode{'' if number == 1 else 's'} given up" if number else ""
 
 
+def cut_note(share: float | None) -> str:
+    """Return `12 % of replies cut`, or nothing."""
+    return f"{_percent(share)} of replies cut" if share else ""
+
+
+def cut_warning(trajectories: Sequence[Trajectory]) -> str:
+    """Say what to set if many of a model's replies were cut at the maximum length; nothing otherwise."""
+    share = cut_share(t for t in trajectories if t.is_evidence)
+    if share is None or share <= _MANY_CUT:
+        return ""
+    limits = [t.provenance.sampling.get("max_new_tokens") for t in trajectories]
+    limit = max((limit for limit in limits if isinstance(limit, int)), default=0)
+    place, advice = (f" at max_new_tokens {limit}", 2 * limit) if limit else ("", "N")
+    return f"{_percent(share)} of the replies were cut{place}: set a larger one, as --max_new_tokens {advice}"
+
+
+def context_note(episodes: int, outgrown: int, turns_dropped: int, summary_tokens: int = 0) -> str:
+    """Return `12 of 50 episodes outgrew the context; 31 turns dropped`, or nothing."""
+    if not outgrown:
+        return ""
+    note = f"{outgrown} of {episodes} episode{'s' * (episodes > 1)} outgrew the context; "
+    note += f"{turns_dropped} turn{'s' * (turns_dropped != 1)} dropped"
+    return note + (f", summaries of {summary_tokens:,} tokens in their place" if summary_tokens else "")
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %" if share >= 0.01 else "less than 1 %"
+
+
 def failure_note(trajectories: Iterable[Trajectory]) -> str:
     """Return how many episodes infrastructure failures ended, with the most frequent reason; or nothing."""
     reasons = Counter(t.error or "no reason given" for t in trajectories if not t.is_evidence)
@@ -53,8 +86,10 @@ def failure_note(trajectories: Iterable[Trajectory]) -> str:
 
 
 def decoding_label(sampling: Mapping[str, Any]) -> str:
-    """Return `, greedy` or `, sampled at temperature 0.7` for a model, nothing for other agents."""
+    """Return a model's decoding, as `, greedy, replies of at most 64 tokens`; nothing for other agents."""
     temperature = sampling.get("temperature")
     if temperature is None:
         return ""
-    return f", sampled at temperature {temperature:g}" if temperature else ", greedy"
+    decoding = f", sampled at temperature {temperature:g}" if temperature else ", greedy"
+    longest = sampling.get("max_new_tokens")
+    return f"{decoding}, replies of at most {longest} tokens" if longest else decoding

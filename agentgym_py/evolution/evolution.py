@@ -28,6 +28,7 @@ from agentgym_py.env import EnvSpec
 from agentgym_py.errors import ConfigError, DataError, NothingToTrainOnError, PolicyError, RunError, TrainingError
 from agentgym_py.evaluation import evaluate
 from agentgym_py.evaluation.evaluate import summary_dict
+from agentgym_py.evaluation.text import cut_warning
 from agentgym_py.evolution.config import EvolveConfig, require_cloner, require_compatible, require_reachable
 from agentgym_py.evolution.run_folder import RunFolder
 from agentgym_py.evolution.task_sampling import round_jobs, tasks_per_env
@@ -108,6 +109,9 @@ class Evolution:
         variety = entropy_and_repetition(explored) if self.config.temperature else {}
         notes = list(training.get("notes", ())) if training else []
         for text in collapse_notes(self.trainer, variety, notes):
+            log.warning("round %d: %s", number, text)
+            notes.append(text)
+        if text := cut_warning(explored):
             log.warning("round %d: %s", number, text)
             notes.append(text)
         metrics = {

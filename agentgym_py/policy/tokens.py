@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -79,21 +79,46 @@ class Turn(NamedTuple):
     """1 at each token of the reply that is trained on."""
     starts_sequence: bool = False
     """Whether the context is a whole prompt."""
+    is_summary: bool = False
+    """Whether the reply is a summary of the turns before, which the env does not see."""
 
 
 def encode_turns(rules: str, steps: Iterable[Step], chat: ChatFormat) -> Iterator[Turn]:
     """Yield the turns of an episode; concatenated, they are the tokens of `encode_steps`."""
     for number, step in enumerate(steps):
-        if step.tokens is not None:
+        for record in step.token_records:
             mask = [
                 bit * step.trained * (token < chat.vocab_size)  # an id behind the last token is never sampled
-                for token, bit in zip(step.tokens.ids, step.tokens.mask, strict=True)
+                for token, bit in zip(record.ids, record.mask, strict=True)
             ]
-            yield Turn(list(step.tokens.context), list(step.tokens.ids), mask, step.tokens.starts_sequence)
+            is_summary = record is step.summary
+            yield Turn(list(record.context), list(record.ids), mask, record.starts_sequence, is_summary)
+        if step.tokens is not None:
             continue
         context = chat.turn(step.observation) if number else chat.opening(opening_text(rules, step.observation))
         reply = chat.reply(step.reply)
         yield Turn(context, reply, [int(step.trained)] * len(reply))
+
+
+def mask_cut_replies(trajectory: Trajectory) -> Trajectory:
+    """Return the trajectory with no token to train on in replies that were cut at the maximum length."""
+    return replace(trajectory, steps=tuple(map(_mask_cut, trajectory.steps)))
+
+
+def why_nothing_to_learn(trajectory: Trajectory) -> str:
+    """Say why a trajectory is left out that has no token to train on."""
+    cut = any(step.cut for step in trajectory.steps)
+    return "without a reply to learn" + (" that was not cut at max_new_tokens" if cut else "")
+
+
+def _mask_cut(step: Step) -> Step:
+    if not any(record.cut for record in step.token_records):
+        return replace(step, trained=False) if step.cut else step
+    summary, tokens = (
+        replace(record, mask=(0,) * len(record.mask)) if record and record.cut else record
+        for record in (step.summary, step.tokens)
+    )
+    return replace(step, summary=summary, tokens=tokens)
 
 
 def from_other_tokenizer(trajectory: Trajectory, chat: ChatFormat, rows: int = 0) -> bool:
@@ -104,10 +129,11 @@ def from_other_tokenizer(trajectory: Trajectory, chat: ChatFormat, rows: int = 0
     """
     tokenizer = chat.tokenizer
     for step in trajectory.steps:
+        ids = (token for record in step.token_records for token in (*record.context, *record.ids))
+        if max(ids, default=0) >= max(chat.vocab_size, rows):
+            return True
         if step.tokens is None:
             continue
-        if max((*step.tokens.context, *step.tokens.ids), default=0) >= max(chat.vocab_size, rows):
-            return True
         text = tokenizer.decode(list(step.tokens.ids), skip_special_tokens=True)
         if "".join(text.split()) != "".join(step.reply.removeprefix(chat.opened).split()):
             return True

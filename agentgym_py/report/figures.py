@@ -92,9 +92,9 @@ def failing(rounds: Rounds) -> Figure:
 
 
 def behaviour(rounds: Rounds) -> Iterator[Figure]:
-    """Draw lengths, invalid actions, and the entropy of exploration by round."""
+    """Draw lengths, invalid actions, replies that were cut, and the entropy of exploration by round."""
     for name, title, scale in (("steps", "Steps an episode", 1), ("tokens", "Tokens an episode", 1),
-                               ("invalid", "Invalid actions", 100)):  # fmt: skip
+                               ("invalid", "Invalid actions", 100), ("cut", "Replies cut", 100)):  # fmt: skip
         yield from _by_round(rounds, name, title, ("explored", "valid"), scale)
     if not any("entropy" in row for metrics in rounds for row in _history(metrics)):
         yield from _by_round(rounds, "surprisal", "Entropy of exploration, nats a token", ("explored",), 1)

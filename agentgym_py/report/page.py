@@ -18,7 +18,7 @@ from agentgym_py.errors import DataError
 from agentgym_py.evaluation.compare import p_value
 from agentgym_py.evaluation.failures import failure_kind
 from agentgym_py.evaluation.stats import PairedComparison, compare_rates
-from agentgym_py.evaluation.text import format_interval, format_mean, given_up_note, small_sample_note
+from agentgym_py.evaluation.text import cut_note, format_interval, format_mean, given_up_note, small_sample_note
 from agentgym_py.evolution.run_folder import RunFolder, read_estimate
 from agentgym_py.files import write_atomic
 from agentgym_py.registry import install_advice
@@ -57,6 +57,7 @@ def comparison(folder: RunFolder) -> tuple[list[list[str]], str]:
     summaries = result["rounds"].values()
     notes = dict.fromkeys(small_sample_note(read_estimate(summary["success"])) for summary in summaries)
     notes[given_up_note(sum(summary.get("given_up", 0) for summary in summaries))] = None
+    notes[cut_note(max((summary.get("cut") or 0.0 for summary in summaries), default=0.0))] = None
     return rows, "; ".join(filter(None, [*notes, _verdict(folder, result["last"]) if rows else ""]))
 
 

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.text import Text
 
-from agentgym_py.evaluation.text import format_interval, given_up_note, small_sample_note
+from agentgym_py.evaluation.text import context_note, cut_note, format_interval, given_up_note, small_sample_note
 from agentgym_py.evolution.run_folder import read_estimate
 from agentgym_py.trajectory import Trajectory
 
@@ -235,11 +235,23 @@ def selection_line(metrics: Mapping[str, Any]) -> str:
     text += f"; trained on {training['trajectories']} in all" if training else "; not trained"
     if training and (dropped := training.get("dropped")):
         text += f", left out: {', '.join(f'{number} {why}' for why, number in dropped.items())}"
-    if explored := given_up_note(metrics["explored"].get("given_up", 0)):
-        text += f"; exploration: {explored}"
-    notes = [small_sample_note(read_estimate(valid["success"])), given_up_note(valid.get("given_up", 0))]
+    if explored := list(filter(None, play_notes(metrics["explored"]))):
+        text += f"; exploration: {', '.join(explored)}"
+    notes = [small_sample_note(read_estimate(valid["success"])), *play_notes(valid)]
     notes += [f"{env} {format_interval(read_estimate(part['success']))}" for env, part in env_summaries(valid).items()]
     return text + (f"; valid: {', '.join(filter(None, notes))}" if any(notes) else "")
+
+
+def play_notes(summary: Mapping[str, Any]) -> list[str]:
+    """Note what went wrong in the episodes of a summary; empty texts if nothing did or an older version wrote it."""
+    return [
+        given_up_note(summary.get("given_up", 0)),
+        cut_note(summary.get("cut")),
+        context_note(
+            sum(summary.get("rewards", {}).values()), summary.get("outgrown", 0), summary.get("turns_dropped", 0),
+            summary.get("summary_tokens", 0),
+        ),
+    ]  # fmt: skip
 
 
 def env_summaries(summary: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -71,10 +71,10 @@ class StepSample(NamedTuple):
 
 def encode_with_positions(trajectory: Trajectory, policy: Policy) -> StepSample:
     """Encode a trajectory as `tokens.encode` does, and find the token at which each step is scored."""
-    positions, length = list[int](), 0
-    turns = encode_turns(trajectory.rules, trajectory.steps, policy.chat)
-    for step, turn in zip(trajectory.steps, turns, strict=True):
-        positions.append(length + len(turn.context) + end_of_thought(step, turn.reply, policy))
+    positions, length, steps = list[int](), 0, iter(trajectory.steps)
+    for turn in encode_turns(trajectory.rules, trajectory.steps, policy.chat):
+        if not turn.is_summary:
+            positions.append(length + len(turn.context) + end_of_thought(next(steps), turn.reply, policy))
         length += len(turn.context) + len(turn.reply)
     return StepSample(encode(trajectory, policy.chat), positions)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from agentgym_py.errors import NothingToTrainOnError
-from agentgym_py.policy.tokens import Sample, encode, from_other_tokenizer
+from agentgym_py.policy.tokens import Sample, encode, from_other_tokenizer, mask_cut_replies, why_nothing_to_learn
 from agentgym_py.policy.vocabulary import embedding_rows
 from agentgym_py.rng import Rng
 from agentgym_py.training.settings import OfflineSettings, PairSettings
@@ -32,6 +32,13 @@ class TrainingData(NamedTuple):
     """One per trajectory; `prepare_pairs` gives two per pair, the better one first."""
     dropped: Counter[str]
     """Number of trajectories left out, by reason."""
+    masked: float | None = None
+    """Share of the agent tokens that are left out of the loss because their reply was cut; None if that is off."""
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        """What a report says of the data."""
+        return {} if self.masked is None else {"masked": self.masked}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,16 +58,18 @@ def pair_tokens(pair: Pair) -> int:
 
 
 def prepare(
-    policy: Policy, trajectories: Sequence[Trajectory], max_length: int, threshold: float = -math.inf
-) -> TrainingData:
-    """Encode the trajectories that can be trained on.
+    policy: Policy, trajectories: Sequence[Trajectory], max_length: int, threshold: float = -math.inf, *,
+    mask_cut: bool = False,
+) -> TrainingData:  # fmt: skip
+    """Encode the trajectories that can be trained on; `mask_cut` leaves replies that were cut out of the loss.
 
     Left out are those that ended with an infrastructure error, that another tokenizer wrote, with a return below
     `threshold`, without a reply to learn, and longer than `max_length` or the policy's context.
     """
     data, longest = TrainingData([], [], Counter()), min(max_length, policy.max_length)
-    rows = embedding_rows(policy.model)
-    for trajectory in trajectories:
+    rows, sampled = embedding_rows(policy.model), 0
+    for complete in trajectories:
+        trajectory = mask_cut_replies(complete) if mask_cut else complete
         sample = encode(trajectory, policy.chat)
         if not trajectory.is_evidence:
             data.dropped["ended by an infrastructure error"] += 1
@@ -69,20 +78,22 @@ def prepare(
         elif trajectory.reward < threshold:
             data.dropped[f"below the trainer's threshold {threshold:g}"] += 1
         elif not any(sample.mask):
-            data.dropped["without a reply to learn"] += 1
+            data.dropped[why_nothing_to_learn(trajectory)] += 1
         elif sample.longest > longest:
             data.dropped[f"longer than {longest} tokens"] += 1
         else:
             data.trajectories.append(trajectory)
             data.samples.append(sample)
-    return data
+            sampled += sum(encode(complete, policy.chat).mask) if mask_cut else 0
+    trained = sum(sum(sample.mask) for sample in data.samples)
+    return data._replace(masked=1 - trained / sampled if sampled else 0.0) if mask_cut else data
 
 
 def prepare_pairs(
     policy: Policy, trajectories: Sequence[Trajectory], settings: PairSettings, seed: int
 ) -> tuple[TrainingData, int]:
     """Encode the preference pairs of the trajectories; also returns the number of ties."""
-    data = prepare(policy, trajectories, settings.max_length)
+    data = prepare(policy, trajectories, settings.max_length, mask_cut=settings.mask_truncated_completions)
     built = preferences.build_pairs(
         data.trajectories, match=settings.match, level=settings.level, max_pairs=settings.max_pairs, seed=seed
     )
@@ -94,7 +105,7 @@ def prepare_pairs(
             used |= {pair.chosen, pair.rejected}
     dropped = data.dropped + built.dropped
     dropped += Counter({"without a reply to learn after the fork": len(in_pairs - used)})  # + drops zero counts
-    return TrainingData([data.trajectories[i] for i in sorted(used)], samples, dropped), built.ties
+    return TrainingData([data.trajectories[i] for i in sorted(used)], samples, dropped, data.masked), built.ties
 
 
 def no_data_error(trainer: str, dropped: Counter[str]) -> NothingToTrainOnError:

@@ -280,6 +280,7 @@ class Fit(Generic[Row]):
             loss=[row["loss"] for row in self.history],
             metrics={name: value for name, value in last.items() if name not in ("loss", "learning_rate")}
             | self._changed
+            | data.metrics
             | metrics,
             history=self.history,
         )

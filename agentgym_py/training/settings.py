@@ -99,6 +99,8 @@ class OfflineSettings(OptimizerSettings):
     """Share of the steps in which the learning rate rises, below 1."""
     max_length: int = 4096
     """Longer trajectories, in tokens, are left out, never cut."""
+    mask_truncated_completions: bool = False
+    """Leave replies that were cut at `max_new_tokens` out of the loss; the rest of their episode is trained on."""
 
     def __post_init__(self) -> None:
         OptimizerSettings.__post_init__(self)
@@ -129,6 +131,14 @@ class PairSettings(OfflineSettings):
     def __post_init__(self) -> None:
         OfflineSettings.__post_init__(self)
         require_at_least(self, {"max_pairs": 1})
+
+
+def require_no_mask(settings: OfflineSettings) -> None:
+    """Raise ConfigError for `mask_truncated_completions` of a trainer that learns to judge, not to reply."""
+    if settings.mask_truncated_completions:
+        raise ConfigError(
+            "mask_truncated_completions must be false: a reward model is not trained on the replies' tokens"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +178,8 @@ class TrlOfflineSettings(TrlSettings):
     """Batches per optimizer step."""
     max_length: int = 4096
     """Longer trajectories, in tokens, are left out, never cut."""
+    mask_truncated_completions: bool = False
+    """Leave replies that were cut at `max_new_tokens` out of the loss; the rest of their episode is trained on."""
 
     def __post_init__(self) -> None:
         TrlSettings.__post_init__(self)
@@ -192,6 +204,9 @@ class OnPolicySettings(OptimizerSettings, PlanChecks):
     rates: ClassVar[Rates] = Rates(3e-4, 1e-6)
     minibatch_size: int = 16
     """Trajectories per optimizer step."""
+    mask_truncated_completions: bool = True
+    """Leave replies that were cut at `max_new_tokens` out of the loss (DAPO's overlong filtering); their episode's
+    return still counts."""
     max_ratio: float = 10.0
     """Training stops before a step at which the mean ratio to the sampling policy exceeds this, with the weights that
     sampled; 0 turns the guard off."""

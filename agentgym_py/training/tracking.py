@@ -36,6 +36,8 @@ Service = Literal["tensorboard", "trackio", "wandb"]
 FOLDER = "tracking"
 """Folder in the run's folder, for the log state and the files of tensorboard and wandb."""
 _STATE = f"{FOLDER}/state.json"
+_OF_EPISODES = ("steps", "invalid", "tokens", "cut", "turns_dropped", "summary_tokens")
+"""Numbers of a summary of episodes that are logged beside its estimates."""
 _WRITE_SECONDS = 600.0
 """Time that trackio's thread has to write the last rows."""
 
@@ -203,7 +205,7 @@ class _TrackingReporter:
 
 def _summary(prefix: str, summary: Mapping[str, Any]) -> dict[str, float]:
     """Return the finite numbers of a summary of episodes, by name."""
-    values = {name: summary.get(name) for name in ("steps", "invalid", "tokens")}
+    values = {name: summary.get(name) for name in _OF_EPISODES}
     for name in ("success", "reward"):
         estimate = summary[name]
         values |= {name: estimate["value"], f"{name}_low": estimate["low"], f"{name}_high": estimate["high"]}

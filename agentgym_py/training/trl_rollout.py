@@ -22,7 +22,7 @@ from agentgym_py.collection import Collector, Job, PlayConfig
 from agentgym_py.env import EnvSpec
 from agentgym_py.errors import ConfigError
 from agentgym_py.policy import Policy
-from agentgym_py.policy.tokens import encode
+from agentgym_py.policy.tokens import encode, why_nothing_to_learn
 from agentgym_py.trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def _why_no_loss(trajectory: Trajectory, chat: ChatFormat) -> str:
         return "ended by an infrastructure error"
     sample = encode(trajectory, chat)
     if not any(sample.mask):
-        return "without a reply to learn"
+        return why_nothing_to_learn(trajectory)
     return "in several token sequences, of which trl's rows have one each" if len(sample.starts) > 1 else ""
 
 

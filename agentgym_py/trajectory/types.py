@@ -32,6 +32,10 @@ class Tokens:
     """
     starts_sequence: bool = field(default=False, metadata=OMIT_DEFAULT)
     """Whether `context` is a whole prompt, because the earliest turns no longer fitted into the context."""
+    turns_dropped: int = field(default=0, metadata=OMIT_DEFAULT)
+    """Number of the episode's turns that such a prompt leaves out."""
+    cut: bool = field(default=False, metadata=OMIT_DEFAULT)
+    """Whether the reply reached the maximum length before its end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +49,8 @@ class Usage:
     """By the user's prices; None without them."""
     model: str = ""
     """The endpoint's name of the model that answered."""
+    cut: bool = field(default=False, metadata=OMIT_DEFAULT)
+    """Whether the reply reached the maximum length before its end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +74,18 @@ class Step:
     """False if the reply must not be trained on (AgentTraj's `"loss": false`)."""
     usage: Usage | None = None
     """What an endpoint reported for the reply; None for other agents."""
+    summary: Tokens | None = field(default=None, metadata=OMIT_DEFAULT)
+    """Tokens of the summary that the model wrote before this reply, because the episode outgrew its context."""
+
+    @property
+    def cut(self) -> bool:
+        """Whether the reply reached the maximum length before its end; False if unknown."""
+        return bool((self.tokens and self.tokens.cut) or (self.usage and self.usage.cut))
+
+    @property
+    def token_records(self) -> tuple[Tokens, ...]:
+        """What a local model sampled in this turn: the summary, if there is one, and the reply."""
+        return tuple(record for record in (self.summary, self.tokens) if record is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +174,21 @@ class Trajectory:
     def has_tokens(self) -> bool:
         """Whether every reply has its tokens."""
         return bool(self.steps) and all(step.tokens is not None for step in self.steps)
+
+    @property
+    def outgrew_context(self) -> bool:
+        """Whether it continued without its earliest turns."""
+        return any(record.starts_sequence for step in self.steps for record in step.token_records)
+
+    @property
+    def turns_dropped(self) -> int:
+        """Number of turns that its last prompt leaves out."""
+        return max((record.turns_dropped for step in self.steps for record in step.token_records), default=0)
+
+    @property
+    def summary_tokens(self) -> int:
+        """Number of tokens of its summaries."""
+        return sum(len(step.summary.ids) for step in self.steps if step.summary)
 
     def env_spec(self) -> EnvSpec:
         """Return the spec of this episode's environment.

@@ -62,6 +62,11 @@ def records(trajectory: Trajectory) -> list[Tokens]:
     return [step.tokens for step in trajectory.steps if step.tokens is not None]
 
 
+def sampled(trajectory: Trajectory) -> list[Tokens]:
+    """The token record of every reply and summary, in order."""
+    return [record for step in trajectory.steps for record in step.token_records]
+
+
 def test_some_replies_were_cut_and_some_were_not(played: Played) -> None:
     """Without both kinds the tests below would say little; a cut reply has all its tokens, none of them the end."""
     end = played.policy.chat.end_of_turn
@@ -69,6 +74,8 @@ def test_some_replies_were_cut_and_some_were_not(played: Played) -> None:
     cut = [ids for ids in replies if ids[-1] != end]
     assert 5 < len(cut) < len(replies) - 5 and {len(ids) for ids in cut} == {12}
     assert not any(end in ids[:-1] for ids in replies)
+    steps = [step for t in played.trajectories for step in t.steps]
+    assert [step.cut for step in steps] == [step.tokens is not None and step.tokens.ids[-1] != end for step in steps]
 
 
 def test_a_sample_is_what_the_engine_saw_and_said(played: Played) -> None:
@@ -170,19 +177,23 @@ def test_an_episode_outgrows_the_context(tiny_policy: Any, overflow: Any) -> Non
     for trajectory in episodes:
         sample = encode(trajectory, tiny_policy.chat)
         assert len(sample.starts) > 1 and sample.longest <= room
-        assert sum(sample.mask) == sum(len(record.ids) for record in records(trajectory))
+        assert sum(sample.mask) == sum(len(record.ids) for record in sampled(trajectory))
         for place in sample.sequences[1:]:
             text = tiny_policy.tokenizer.decode(sample.input_ids[place])
             note = "Summary of the earlier turns:" if overflow == "summarise" else "[earlier turns left out:"
             assert trajectory.rules in text and trajectory.steps[0].observation in text and note in text
+        dropped = [record.turns_dropped for record in sampled(trajectory) if record.starts_sequence]
+        assert dropped == sorted(dropped) and dropped[0] > 0 and trajectory.turns_dropped == dropped[-1] < 8
+        assert (trajectory.summary_tokens > 0) == (overflow == "summarise")
 
 
-def test_the_replies_of_all_sequences_are_the_models(tiny_policy: Any) -> None:
-    """Each reply's recorded log-probabilities are those of a plain forward pass over its own sequence."""
+@pytest.mark.parametrize("overflow", ["drop_oldest", "summarise"])
+def test_the_replies_of_all_sequences_are_the_models(tiny_policy: Any, overflow: Any) -> None:
+    """The recorded log-probabilities of replies and summaries are those of a plain forward pass over each sequence."""
     room = max(len(encode(t, tiny_policy.chat).input_ids) for t in played_in(tiny_policy, 2048, "error")) * 2 // 3
-    for trajectory in played_in(tiny_policy, room, "drop_oldest"):
+    for trajectory in played_in(tiny_policy, room, overflow):
         sample = encode(trajectory, tiny_policy.chat)
-        recorded = [logp for record in records(trajectory) for logp in record.logprobs]
+        recorded = [logp for record in sampled(trajectory) for logp in record.logprobs]
         computed: list[float] = []
         for place in sample.sequences:
             ids, labels = torch.tensor([sample.input_ids[place]]), torch.tensor([sample.labels[place]])

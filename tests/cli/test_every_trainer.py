@@ -47,6 +47,7 @@ def test_a_round_of_each_trainer(agentgym: Run, words: str, trainer: str) -> Non
         "evolve", "--env", "ToyBandit-v0", "--model", words, "--trainer", trainer, "--out", "run", "--preset", "smoke",
         "--expert_tasks", "0", "--rounds", "1", "--explore_tasks", "4", "--attempts", "4", "--temperature", "1",
         "--max_new_tokens", "1", "--valid_tasks", "2", "--test_tasks", "2", "--threads", "1", *CHANGED.get(trainer, ()),
+        "--trainer.mask_truncated_completions", "false",
     )  # fmt: skip
     assert status == 0, err
     told = json.loads(Path("run/rounds/01/metrics.json").read_text())

@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -16,8 +17,9 @@ from agentgym_py.errors import ConfigError
 from agentgym_py.evaluation import evaluate, summarise
 from agentgym_py.evaluation.evaluate import summarise_by_env, summary_dict
 from agentgym_py.evaluation.stats import Estimate
-from agentgym_py.evaluation.text import format_mean, format_rate
+from agentgym_py.evaluation.text import context_note, cut_warning, format_mean, format_rate
 from agentgym_py.trajectory import Tokens, Trajectory
+from agentgym_py.trajectory.types import Usage
 
 RATE = Estimate(0.5612, 0.462, 0.653, 100)
 
@@ -96,6 +98,43 @@ class Quitter(RandomAgent):
         """None where the episode is that old."""
         said = super().act(episodes)
         return [reply if len(each.steps) < self.steps else None for each, reply in zip(episodes, said, strict=True)]
+
+
+def test_cut_replies_are_counted(episode: Any) -> None:
+    """By what the engine or the endpoint recorded; above 20 % a warning names twice the length."""
+    plain = episode("look", "look", "look", "buy")
+    record, usage = Tokens((1,), (2, 3), (-1.0, -1.0), (1, 1)), Usage(None, None)
+    for whole, cut in (
+        (replace(plain.steps[0], tokens=record), replace(plain.steps[0], tokens=replace(record, cut=True))),
+        (replace(plain.steps[0], usage=usage), replace(plain.steps[0], usage=replace(usage, cut=True))),
+    ):
+        sampling = replace(plain.provenance, sampling={"max_new_tokens": 32})
+        half, fifth = (
+            replace(plain, steps=(cut,) * number + (whole,) * (10 - number), provenance=sampling) for number in (5, 2)
+        )
+        assert (summarise([half]).cut, summarise([fifth]).cut) == (0.5, 0.2)
+        assert "50 % of the replies were cut at max_new_tokens 32" in cut_warning([half])
+        assert cut_warning([half]).endswith("--max_new_tokens 64") and cut_warning([fifth]) == ""
+        assert cut_warning([replace(half, provenance=plain.provenance)]).endswith("--max_new_tokens N")
+    assert summarise([plain]).cut is None and cut_warning([plain]) == ""
+
+
+def test_dropped_turns_and_summaries_are_counted(episode: Any) -> None:
+    """The turns that an episode's last prompt leaves out, and the tokens of its summaries, also among those sampled."""
+    plain = episode("look", "look", "look")
+    reply = Tokens((1,), (2, 3), (-1.0, -1.0), (1, 1))
+    later = [replace(reply, starts_sequence=True, turns_dropped=number) for number in (1, 3)]
+    summary = replace(reply, ids=(4,), logprobs=(-4.0,), mask=(1,))
+    steps = [replace(step, tokens=tokens) for step, tokens in zip(plain.steps, (reply, *later), strict=True)]
+    long = replace(plain, steps=(*steps[:2], replace(steps[2], summary=summary)))
+    short = replace(plain, steps=tuple(replace(step, tokens=reply) for step in plain.steps))
+    found = summarise([long, short, short])
+    assert (found.outgrown, found.turns_dropped, found.summary_tokens) == (1, 3, 1)
+    assert found.tokens == pytest.approx(19 / 3) and found.surprisal == pytest.approx(22 / 19)
+    assert context_note(3, found.outgrown, found.turns_dropped, found.summary_tokens) == (
+        "1 of 3 episodes outgrew the context; 3 turns dropped, summaries of 1 tokens in their place"
+    )
+    assert context_note(3, 0, 0) == ""
 
 
 def test_episodes_that_the_agent_gave_up_are_counted() -> None:

@@ -11,8 +11,16 @@ pytest.importorskip("torch")
 from agentgym_py.agents import ExpertAgent
 from agentgym_py.collection import Collector, jobs_for
 from agentgym_py.env import EnvSpec
-from agentgym_py.policy.tokens import IGNORED, encode, from_other_tokenizer, pack_rows
+from agentgym_py.policy.tokens import (
+    IGNORED,
+    encode,
+    from_other_tokenizer,
+    mask_cut_replies,
+    pack_rows,
+    why_nothing_to_learn,
+)
 from agentgym_py.trajectory import Tokens, Trajectory
+from agentgym_py.trajectory.types import Usage
 
 
 @pytest.fixture(scope="module")
@@ -48,6 +56,28 @@ def test_a_turn_that_is_not_to_be_trained_on_is_masked(tiny_policy: Any, demos: 
     first, second = demos[0].steps[:2]
     steps = (replace(first, trained=False, tokens=record), replace(second, trained=False))
     assert not any(encode(replace(demos[0], steps=steps), tiny_policy.chat).mask)
+
+
+def test_cut_replies_can_be_masked(tiny_policy: Any, demos: list[Trajectory]) -> None:
+    """Reply, summary and the text of an endpoint are masked each by itself, and stay in the sequence as context."""
+    whole = Tokens(context=(5,), ids=(70, 3), logprobs=(-1.0, -1.0), mask=(1, 1))
+    cut, first = replace(whole, cut=True), demos[0].steps[0]
+    usage = Usage(None, None, cut=True)
+    rows = {
+        (1, 1): (replace(first, tokens=whole),),
+        (0, 0): (replace(first, tokens=cut),),
+        (1, 1, 0, 0): (replace(first, tokens=cut, summary=whole),),
+        (0, 0, 1, 1): (replace(first, tokens=whole, summary=cut),),
+        (): (replace(first, usage=usage),),
+    }
+    for trained, steps in rows.items():
+        episode = replace(demos[0], steps=steps)
+        before, after = (encode(t, tiny_policy.chat) for t in (episode, mask_cut_replies(episode)))
+        assert before.input_ids == after.input_ids
+        assert sum(before.mask) > 0 and [bit for bit, old in zip(after.mask, before.mask, strict=True) if old] == (
+            list(trained) or [0] * sum(before.mask)
+        )
+    assert why_nothing_to_learn(replace(demos[0], steps=rows[0, 0])).endswith("that was not cut at max_new_tokens")
 
 
 def test_another_tokenizers_record_is_noticed(tiny_policy: Any, demos: list[Trajectory]) -> None:

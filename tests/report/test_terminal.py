@@ -194,6 +194,15 @@ def test_episodes_that_were_given_up_are_said() -> None:
     assert selection_line(metrics(explored=explored | {"given_up": 0})) == start
 
 
+def test_cut_replies_and_dropped_turns_are_shown() -> None:
+    """Of the exploration and of the validation; summaries of older versions have neither."""
+    explored, valid = metrics()["explored"], metrics()["valid"]
+    long = {"rewards": {0.0: 20, 1.0: 30}, "outgrown": 12, "turns_dropped": 31}
+    text = selection_line(metrics(explored=explored | {"cut": 0.123, **long}, valid=valid | {"cut": 0.001}))
+    assert "; exploration: 12 % of replies cut, 12 of 50 episodes outgrew the context; 31 turns dropped" in text
+    assert text.endswith("; valid: less than 1 % of replies cut")
+
+
 def test_where_no_episode_counted_there_is_a_dash() -> None:
     """Every episode ended by an infrastructure failure: JSON has null for what is not a number."""
     nothing = {"value": None, "low": 0.0, "high": 1.0, "n": 0}

@@ -115,6 +115,22 @@ def test_only_a_sequence_that_is_too_long_leaves_an_episode_out(
     assert len(prepare(small, long_episodes, longest - 1).samples) < len(long_episodes)
 
 
+def test_a_summary_is_part_of_its_turn(small: Policy) -> None:
+    """On-policy trainers learn it with the turn's advantage; without it, a record holds the replies alone."""
+    policy = copy.copy(small)
+    policy.context = "summarise"
+    (episode,) = Collector(model_agent(policy)).collect_batch(jobs_for([MAZE], "train", range(1)))
+    record = encode_record(episode, policy.chat)
+    assert record is not None and episode.summary_tokens > 0
+    sizes = [sum(len(tokens.ids) for tokens in step.token_records) for step in episode.steps]
+    assert record.turns_n.bincount().tolist() == sizes
+    ends = (record.turns_n[record.last_of_turn_n] + 1).tolist()
+    assert ends == list(range(1, len(episode.steps) + 1)), "a turn's reward is paid after its reply"
+    without = replace(episode, steps=tuple(replace(step, summary=None) for step in episode.steps))
+    replies = encode_record(without, policy.chat)
+    assert replies is not None and record.n - replies.n == episode.summary_tokens
+
+
 @pytest.mark.parametrize("name", registry.names("agentgym.trainers"))
 def test_every_trainer_takes_them(
     name: str, small: Policy, long_episodes: list[Trajectory], tmp_path: Path, fresh: Any
@@ -131,6 +147,7 @@ def test_every_trainer_takes_them(
         return
     names = {field.name for field in fields(trainer)}
     few = {"tasks_per_iteration": 2, "group_size": 2, "minibatch_size": 2, "reward": "return", "critic_warmup": 0}
+    few |= {"mask_truncated_completions": False}  # replies of LONGEST tokens are all cut
     trainer = replace(trainer, **{name: value for name, value in few.items() if name in names})
     if isinstance(trainer, OnPolicyTrainer):
         sampling = SamplingParams(temperature=1.0, max_new_tokens=LONGEST)

@@ -68,7 +68,7 @@ class FilteredBC(OfflineSettings):
         """
         from agentgym_py.training.fit import Fit
 
-        data = prepare(policy, trajectories, self.max_length, self.threshold)
+        data = prepare(policy, trajectories, self.max_length, self.threshold, mask_cut=self.mask_truncated_completions)
         if not data.samples:
             raise no_data_error("filtered_bc", data.dropped)
         with Fit("filtered_bc", policy, self, data.samples, seed=seed, output_dir=output_dir, progress=progress) as fit:

@@ -271,7 +271,7 @@ def play_groups(settings: GRPOSettings, rollouts: Rollouts, starts: Starts | Non
 def shaped_return(settings: GRPOSettings, trajectory: Trajectory) -> float:
     """Return what a trajectory is compared by, with its overlong penalty."""
     reward = trajectory.reward if settings.reward == "return" else float(trajectory.success)
-    tokens = sum(sum(step.tokens.mask) for step in trajectory.steps if step.tokens and step.trained)
+    tokens = sum(sum(record.mask) for step in trajectory.steps if step.trained for record in step.token_records)
     return reward + overlong_penalty(tokens, settings.max_tokens, settings.overlong_buffer)
 
 
@@ -287,6 +287,7 @@ def encode_group(
     """Return the group's records with their advantages; none if all returns are identical."""
     import torch
 
+    from agentgym_py.policy.tokens import why_nothing_to_learn
     from agentgym_py.training.rl.advantages import group_advantages
     from agentgym_py.training.rl.batch import encode_record
 
@@ -298,9 +299,9 @@ def encode_group(
     returns_G = torch.tensor([shaped_return(settings, trajectory) for trajectory in evidence], dtype=torch.float64)
     records = []
     for trajectory, advantage in zip(evidence, group_advantages(returns_G, scale), strict=True):
-        record = encode_record(trajectory, policy.chat)
+        record = encode_record(trajectory, policy.chat, mask_cut=settings.mask_truncated_completions)
         if record is None:
-            dropped["without a reply to learn"] += 1
+            dropped[why_nothing_to_learn(trajectory)] += 1
             continue
         record.advantages_n = torch.full((record.n,), float(advantage))
         records.append(record)
@@ -316,7 +317,9 @@ def group_stats(settings: GRPOSettings, groups: Sequence[Sequence[Trajectory]]) 
     return {
         "groups": float(len(groups)), "groups_all_the_same": len(ties) / number,
         "groups_all_failed": outcomes.count({False}) / number, "groups_all_won": outcomes.count({True}) / number,
-        **episode_stats([trajectory for group in groups for trajectory in group]),
+        **episode_stats(
+            [trajectory for group in groups for trajectory in group], settings.mask_truncated_completions
+        ),
     }  # fmt: skip
 
 

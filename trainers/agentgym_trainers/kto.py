@@ -124,7 +124,7 @@ class KTO(OfflineSettings):
         """
         from agentgym_py.training.fit import Fit
 
-        data = prepare(policy, trajectories, self.max_length)
+        data = prepare(policy, trajectories, self.max_length, mask_cut=self.mask_truncated_completions)
         if len(data.samples) == 1:
             data.dropped["without another one to estimate the reference point from"] += 1
         if len(data.samples) < 2:

@@ -190,7 +190,8 @@ def run_ppo(
             tasks = math.ceil(rollouts.remaining / left)  # as many in each iteration, not a rest in the last
             played = [group[0] for group in rollouts.groups(tasks, 1)]
             scored = rollouts.scorer is not None  # a score is of the whole episode: no bootstrap
-            episodes, records = encode_episodes(played, policy, loop.dropped, scored)
+            mask_cut = settings.mask_truncated_completions
+            episodes, records = encode_episodes(played, policy, loop.dropped, scored, mask_cut)
             if not records:
                 continue
             rollouts.release_cache()
@@ -214,7 +215,7 @@ def run_ppo(
             stats = {"kl_coefficient": totals.kl_coef}
             if divergence is not None:
                 stats |= {"kl_ref": divergence, "kl_penalty": totals.kl_coef * divergence}
-            stats |= {**episode_stats(played), **(extra.logged if extra else {})}
+            stats |= {**episode_stats(played, mask_cut), **(extra.logged if extra else {})}
             loop.finish_iteration(records, settings.epochs, learner.logged | stats)
             if loop.finished > settings.critic_warmup + 1:  # the sampling policy had been trained
                 totals.kl_coef = adapt_kl_coef(totals.kl_coef, divergence or 0.0, settings.kl_target)
@@ -234,19 +235,23 @@ def settings_loss(settings: PPOSettings, out: Output, batch: TokenBatch) -> Loss
 
 
 def encode_episodes(
-    episodes: Sequence[Trajectory], policy: Policy, dropped: Counter[str], scored: bool = False
+    episodes: Sequence[Trajectory], policy: Policy, dropped: Counter[str], scored: bool = False, mask_cut: bool = False
 ) -> tuple[list[Trajectory], list[Record]]:
-    """Return the episodes that can be learnt from, and their records; those that are `scored` have no bootstrap."""
+    """Return the episodes that can be learnt from, and their records.
+
+    Those that are `scored` have no bootstrap. `mask_cut` leaves replies that were cut out of the loss.
+    """
+    from agentgym_py.policy.tokens import why_nothing_to_learn
     from agentgym_py.training.rl.batch import encode_record
 
     encoded: list[tuple[Trajectory, Record]] = []
     for episode in episodes:
         if not episode.is_evidence:
             dropped["ended by an infrastructure error"] += 1
-        elif record := encode_record(episode, policy.chat, tail=episode.truncated and not scored):
+        elif record := encode_record(episode, policy.chat, tail=episode.truncated and not scored, mask_cut=mask_cut):
             encoded.append((episode, record))
         else:
-            dropped["without a reply to learn"] += 1
+            dropped[why_nothing_to_learn(episode)] += 1
     return [episode for episode, _ in encoded], [record for _, record in encoded]
 
 
@@ -254,8 +259,11 @@ def token_rewards(episode: Trajectory, record: Record, kl_coef: float) -> Tensor
     """Return the reward at each of the record's n agent tokens: the turn's at its last, less the KL penalty."""
     import torch
 
+    from agentgym_py.training.rl.batch import rewards_by_turn
+
     rewards_n = torch.zeros_like(record.old_logps_n)
-    rewards_n[record.last_of_turn_n] = rewards_n.new_tensor([episode.steps[t].reward for t in record.turns])
+    rewards_T = rewards_by_turn(record, [step.reward for step in episode.steps])
+    rewards_n[record.last_of_turn_n] = rewards_n.new_tensor(rewards_T)
     if record.ref_logps_n is not None:
         rewards_n -= kl_coef * (record.old_logps_n - record.ref_logps_n)
     return rewards_n

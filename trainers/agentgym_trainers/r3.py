@@ -327,11 +327,12 @@ def scatter_step_rewards(record: Record, positions: Sequence[int], paid: Sequenc
     import torch
 
     from agentgym_py.policy.tokens import IGNORED
+    from agentgym_py.training.rl.batch import rewards_by_turn
 
     at_n = (record.labels != IGNORED).nonzero()[:, 0]  # positions of the agent tokens in the record
     rewards_n = torch.zeros_like(record.old_logps_n)
-    for turn in record.turns:
+    for turn, reward in zip(record.turns, rewards_by_turn(record, paid), strict=True):
         tokens = (record.turns_n == turn).nonzero()[:, 0]
         before = tokens[at_n[tokens] <= positions[turn]]
-        rewards_n[(before if len(before) else tokens)[-1]] = paid[turn]
+        rewards_n[(before if len(before) else tokens)[-1]] = reward
     return rewards_n

@@ -125,7 +125,7 @@ class Ranking(OfflineSettings):
         """
         from agentgym_py.training.fit import Fit
 
-        data = prepare(policy, trajectories, self.max_length)
+        data = prepare(policy, trajectories, self.max_length, mask_cut=self.mask_truncated_completions)
         groups, counts = self._groups(data)
         if not groups:
             raise no_data_error("ranking", data.dropped)

@@ -38,7 +38,7 @@ from agentgym_py.rng import seed_of
 from agentgym_py.training import TrainReport
 from agentgym_py.training.data import TrainingData, no_data_error, prepare
 from agentgym_py.training.progress import Progress
-from agentgym_py.training.settings import PairSettings, Rates
+from agentgym_py.training.settings import PairSettings, Rates, require_no_mask
 from agentgym_py.training.trainer import TrainerInfo
 from agentgym_py.trajectory import Trajectory, preferences
 
@@ -88,6 +88,7 @@ class RewardModelling(PairSettings):
 
     def __post_init__(self) -> None:
         PairSettings.__post_init__(self)
+        require_no_mask(self)
         if self.match == "success":
             raise ConfigError("match must be best_worst or all; to learn from success, set heads to {success: 1}")
         if not any(self.heads.values()) or not all(math.isfinite(weight) for weight in self.heads.values()):

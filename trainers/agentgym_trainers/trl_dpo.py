@@ -83,8 +83,11 @@ class TrlDPO(TrlOfflineSettings):
 
         more = {"beta": self.beta, "remove_unused_columns": False}
         args = trl_config(DPOConfig, self, policy, seed, **more, **self.trl_arguments)
-        single = [t for t in trajectories if not any(s.tokens and s.tokens.starts_sequence for s in t.steps)]
-        pairs = PairSettings(match=self.match, level=self.level, max_pairs=self.max_pairs, max_length=self.max_length)
+        single = [t for t in trajectories if not t.outgrew_context]
+        pairs = PairSettings(
+            match=self.match, level=self.level, max_pairs=self.max_pairs, max_length=self.max_length,
+            mask_truncated_completions=self.mask_truncated_completions,
+        )  # fmt: skip
         data, ties = prepare_pairs(policy, single, pairs, seed)
         if several := len(trajectories) - len(single):
             data.dropped["in several token sequences, of which trl's pairs have one each"] += several
@@ -98,8 +101,8 @@ class TrlDPO(TrlOfflineSettings):
                 model=fit.model, ref_model=reference, args=args, processing_class=fit.tokenizer,
                 train_dataset=token_rows(rows), data_collator=pad_pairs,
             ))  # fmt: skip
-        counts = len(data.trajectories), data.dropped, data.samples, self.epochs
-        return fit.report(*counts, pairs=len(rows), ties=ties)
+        metrics = {"pairs": len(rows), "ties": ties, **data.metrics}
+        return fit.report(len(data.trajectories), data.dropped, data.samples, self.epochs, **metrics)
 
 
 def token_rows(rows: list[dict[str, Any]]) -> Any:

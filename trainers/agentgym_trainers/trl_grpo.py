@@ -27,6 +27,7 @@ from agentgym_py.training.trainer import PlanChecks, TrainerInfo
 if TYPE_CHECKING:
     from agentgym_py.collection.rollouts import Rollouts
     from agentgym_py.policy import Policy
+    from agentgym_py.trajectory import Trajectory
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,9 @@ class TrlGRPO(TrlSettings, PlanChecks):
     """Episodes per optimizer step; it divides the episodes of an iteration."""
     epochs: int = 1
     """Passes over the episodes of an iteration."""
+    mask_truncated_completions: bool = True
+    """Leave replies that were cut at `max_new_tokens` out of the loss; their episode's return still counts. (trl's own
+    flag of this name masks a whole episode if its last reply was cut.)"""
 
     def __post_init__(self) -> None:
         TrlSettings.__post_init__(self)
@@ -77,7 +81,7 @@ class TrlGRPO(TrlSettings, PlanChecks):
         from datasets import Dataset
         from trl import GRPOConfig, GRPOTrainer
 
-        from agentgym_py.policy.tokens import encode
+        from agentgym_py.policy.tokens import encode, mask_cut_replies
         from agentgym_py.training.trl_fit import TrlFit, trl_config
         from agentgym_py.training.trl_rollout import dropped_rows, episode_return, is_learnable, trl_rows
 
@@ -89,16 +93,19 @@ class TrlGRPO(TrlSettings, PlanChecks):
         )  # fmt: skip
         jobs = rollouts.jobs(rollouts.budget // self.episodes * self.tasks_per_iteration, self.group_size)
 
+        def for_loss(episodes: Sequence[Trajectory]) -> list[Trajectory]:
+            return [mask_cut_replies(t) for t in episodes] if self.mask_truncated_completions else list(episodes)
+
         def play(prompts: Sequence[str], trainer: Any) -> Mapping[str, list[Any]]:
             """Play an attempt at the task of each prompt, with the current weights."""
             places = [(int(prompt), k % self.group_size) for k, prompt in enumerate(prompts)]  # a group's are in a row
             current = [replace(jobs[i], attempt=jobs[i].attempt + k) for i, k in places]
             policy.model.eval()
             rollouts.sync()
-            episodes = rollouts.play(current)
+            episodes = for_loss(rollouts.play(current))
             policy.model.train()
             if not any(is_learnable(episode, policy.chat) for episode in episodes):
-                raise no_data_error("trl_grpo", dropped_rows(rollouts.episodes, policy.chat))
+                raise no_data_error("trl_grpo", dropped_rows(for_loss(rollouts.episodes), policy.chat))
             return trl_rows(episodes, policy.chat)
 
         def tell(done: int, total: int) -> None:
@@ -111,5 +118,6 @@ class TrlGRPO(TrlSettings, PlanChecks):
                 model=fit.model, reward_funcs=episode_return, rollout_func=play, args=args, train_dataset=prompts,
                 processing_class=fit.tokenizer,
             ))  # fmt: skip
-        samples = [encode(t, policy.chat) for t in rollouts.episodes if is_learnable(t, policy.chat)]
-        return fit.report(len(samples), dropped_rows(rollouts.episodes, policy.chat), samples, self.epochs)
+        episodes = for_loss(rollouts.episodes)
+        samples = [encode(t, policy.chat) for t in episodes if is_learnable(t, policy.chat)]
+        return fit.report(len(samples), dropped_rows(episodes, policy.chat), samples, self.epochs)

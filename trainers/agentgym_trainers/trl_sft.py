@@ -62,7 +62,7 @@ class TrlSFT(TrlOfflineSettings):
         from agentgym_py.training.trl_fit import TrlFit, trl_config
 
         args = trl_config(SFTConfig, self, policy, seed, **self.trl_arguments)
-        data = prepare(policy, trajectories, self.max_length, self.threshold)
+        data = prepare(policy, trajectories, self.max_length, self.threshold, mask_cut=self.mask_truncated_completions)
         if not data.samples:
             raise no_data_error("trl_sft", data.dropped)
         parts = [sample.sequence(k) for sample in data.samples for k in range(len(sample.starts))]
@@ -73,4 +73,4 @@ class TrlSFT(TrlOfflineSettings):
                     model=fit.model, args=args, processing_class=fit.tokenizer, train_dataset=Dataset.from_list(rows)
                 )
             )
-        return fit.report(len(data.samples), data.dropped, data.samples, self.epochs)
+        return fit.report(len(data.samples), data.dropped, data.samples, self.epochs, **data.metrics)

@@ -150,7 +150,7 @@ class WeightedBC(OfflineSettings):
 
     def _prepare(self, policy: Policy, trajectories: Sequence[Trajectory]) -> tuple[TrainingData, list[float]]:
         """Encode the trajectories with weights above 0; also returns the weights."""
-        data = prepare(policy, trajectories, self.max_length)
+        data = prepare(policy, trajectories, self.max_length, mask_cut=self.mask_truncated_completions)
         weights_B = self.weights(data.trajectories) if data.samples else []
         positive = [i for i, weight in enumerate(weights_B) if weight > 0]
         data.dropped["of weight 0"] += len(weights_B) - len(positive)

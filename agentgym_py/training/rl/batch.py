@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from agentgym_py.errors import DataError
-from agentgym_py.policy.tokens import IGNORED, encode
+from agentgym_py.policy.tokens import IGNORED, encode, mask_cut_replies
 from agentgym_py.training.rl.guards import repetition_rate
 from agentgym_py.trajectory import Trajectory
 
@@ -110,12 +110,17 @@ class TokenBatch(NamedTuple):
     valued_N: Tensor | None = None
 
 
-def encode_record(trajectory: Trajectory, chat: ChatFormat, *, tail: bool = False) -> Record | None:
-    """Encode a trajectory; None if it has no sampled token to learn from. `tail` keeps the last observation.
+def encode_record(
+    trajectory: Trajectory, chat: ChatFormat, *, tail: bool = False, mask_cut: bool = False
+) -> Record | None:
+    """Encode a trajectory; None if it has no sampled token to learn from.
+
+    `tail` keeps the last observation. `mask_cut` leaves replies that were cut at the maximum length out of the loss.
 
     Raises:
         DataError: a reply to learn from has no token record, and so no log-probabilities.
     """
+    trajectory = mask_cut_replies(trajectory) if mask_cut else trajectory
     sample = encode(trajectory, chat)
     turns: list[int] = []
     logps: list[float] = []
@@ -124,9 +129,10 @@ def encode_record(trajectory: Trajectory, chat: ChatFormat, *, tail: bool = Fals
             continue
         if step.tokens is None:
             raise DataError(f"{trajectory.id}: step {turn + 1} has no token record")
-        sampled = [logp for logp, bit in zip(step.tokens.logprobs, step.tokens.mask, strict=True) if bit]
-        logps += sampled
-        turns += [turn] * len(sampled)
+        for record in step.token_records:
+            sampled = [logp for logp, bit in zip(record.logprobs, record.mask, strict=True) if bit]
+            logps += sampled
+            turns += [turn] * len(sampled)
     if not turns:
         return None
     ids, labels = torch.tensor(sample.input_ids), torch.tensor(sample.labels)
@@ -135,6 +141,15 @@ def encode_record(trajectory: Trajectory, chat: ChatFormat, *, tail: bool = Fals
         forced = [] if ids[-1] == chat.end_of_turn else [chat.end_of_turn]
         tail_ids = torch.tensor(forced + chat.turn(trajectory.final_observation))
     return Record(ids, labels, torch.tensor(turns), torch.tensor(logps), tail_ids, starts=sample.starts)
+
+
+def rewards_by_turn(record: Record, rewards_T: Sequence[float]) -> list[float]:
+    """Return the reward of each of `record.turns`: its own, and those of the turns without agent tokens after it.
+
+    A reply without agent tokens is part of what happens after the last one that has some.
+    """
+    ends = [*record.turns[1:], len(rewards_T)]
+    return [sum(rewards_T[turn:end]) for turn, end in zip(record.turns, ends, strict=True)]
 
 
 def record_tokens(record: Record) -> int:
@@ -222,10 +237,14 @@ def advantage_stats(records: Sequence[Record]) -> dict[str, float]:
     return stats
 
 
-def episode_stats(trajectories: Sequence[Trajectory]) -> dict[str, float]:
-    """Summarize an iteration's episodes; those that ended with an infrastructure error count only in `episodes`."""
+def episode_stats(trajectories: Sequence[Trajectory], mask_cut: bool = False) -> dict[str, float]:
+    """Summarize an iteration's episodes; those that ended with an infrastructure error count only in `episodes`.
+
+    `mask_cut` says whether replies that were cut are left out of the loss.
+    """
     evidence = [trajectory for trajectory in trajectories if trajectory.is_evidence]
     replies = [step.tokens for t in evidence for step in t.steps if step.tokens and step.trained]
+    records = [record for t in evidence for step in t.steps if step.trained for record in step.token_records]
     if not replies:
         return {"episodes": float(len(trajectories))}
     return {
@@ -233,4 +252,7 @@ def episode_stats(trajectories: Sequence[Trajectory]) -> dict[str, float]:
         "return": fmean(t.reward for t in evidence), "steps": fmean(len(t.steps) for t in evidence),
         "truncated": fmean(t.truncated for t in evidence), "given_up": fmean(t.given_up for t in evidence),
         "reply_tokens": fmean(len(reply.ids) for reply in replies), "repeated": repetition_rate(evidence),
+        "cut": fmean(reply.cut for reply in replies), "turns_dropped": fmean(t.turns_dropped for t in evidence),
+        "summary_tokens": fmean(t.summary_tokens for t in evidence),
+        "masked": mask_cut * sum(len(r.ids) for r in records if r.cut) / sum(len(r.ids) for r in records),
     }  # fmt: skip

@@ -58,8 +58,8 @@ def entropy_and_repetition(trajectories: Sequence[Trajectory]) -> dict[str, floa
     `entropy`, in nats per token at the sampling temperature, is the mean of -log p over the sampled tokens; `repeated`
     is the `repetition_rate`.
     """
-    replies = [step.tokens for t in trajectories for step in t.steps if step.tokens and step.trained]
-    sampled = [logp for reply in replies for logp, bit in zip(reply.logprobs, reply.mask, strict=True) if bit]
+    records = [record for t in trajectories for step in t.steps if step.trained for record in step.token_records]
+    sampled = [logp for record in records for logp, bit in zip(record.logprobs, record.mask, strict=True) if bit]
     return {"entropy": -fmean(sampled), "repeated": repetition_rate(trajectories)} if sampled else {}
 
 

@@ -76,11 +76,16 @@ def _schema() -> pyarrow.Schema:
 
     text, integer, real, flag = pa.string(), pa.int64(), pa.float64(), pa.bool_()
     ids = pa.list_(integer)
-    tokens = pa.struct({"context": ids, "ids": ids, "logprobs": pa.list_(real), "mask": ids, "starts_sequence": flag})
+    tokens = pa.struct({
+        "context": ids, "ids": ids, "logprobs": pa.list_(real), "mask": ids, "starts_sequence": flag,
+        "turns_dropped": integer, "cut": flag,
+    })  # fmt: skip
     strings = ("observation", "reply", "thought", "action", "action_input", "reward_parts")
-    usage = pa.struct({"prompt_tokens": integer, "completion_tokens": integer, "cost": real, "model": text})
+    usage = pa.struct(
+        {"prompt_tokens": integer, "completion_tokens": integer, "cost": real, "model": text, "cut": flag}
+    )
     step = dict.fromkeys(strings, text)
-    step |= {"reward": real, "valid": flag, "trained": flag, "tokens": tokens, "usage": usage}
+    step |= {"reward": real, "valid": flag, "trained": flag, "tokens": tokens, "usage": usage, "summary": tokens}
     origin = dict.fromkeys(("env_id", "task_id", "agent", "policy_digest", "prompt", *_AS_TEXT), text)
     origin |= {"package_version": text, "env_version": integer, "seed": pa.uint64(), "env_seed": pa.uint64()}
     columns = dict.fromkeys(("id", "split", "kind", "difficulty", "instruction", "rules", "final_observation"), text)
@@ -103,6 +108,9 @@ def _from_parquet_row(row: Row) -> Row:
         row["provenance"][key] = json.loads(row["provenance"][key])
     for step in row["steps"]:
         step["reward_parts"] = json.loads(step["reward_parts"])
-        if tokens := step["tokens"]:
-            step["tokens"] = {name: value for name, value in tokens.items() if value is not None}
+        for name in ("tokens", "summary"):
+            if tokens := step.get(name):
+                step[name] = {key: value for key, value in tokens.items() if value is not None}
+        if (usage := step["usage"]) and usage.get("cut") is None:
+            usage.pop("cut", None)
     return row
