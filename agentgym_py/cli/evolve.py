@@ -455,7 +455,9 @@ def _header(folder: RunFolder, config: EvolveConfig, worlds: int) -> list[str]:
 
     rounds = f"then {config.rounds} round{'s' * (config.rounds != 1)}" if config.rounds else "no rounds after it"
     source = f"from {config.expert_tasks * worlds} episodes of the {config.expert} expert"
-    lines = [f"Agent_v0 {source if config.expert_tasks else 'is the untrained model'}, {rounds}; {folder.path}"]
+    agent = source if config.expert_tasks else "is the untrained model"
+    longest = f"replies of at most {config.max_new_tokens} tokens"
+    lines = [f"Agent_v0 {agent}, {rounds}, {longest}; {folder.path}"]
     if is_smoke(folder):
         lines.append(SMOKE)
     elif not config.select.success_only:
@@ -463,7 +465,6 @@ def _header(folder: RunFolder, config: EvolveConfig, worlds: int) -> list[str]:
             "Failed episodes are selected, too: --select.success_only false, "
             f"--select.threshold {config.select.threshold:g}."
         )
-    lines.append(f"Replies have at most {config.max_new_tokens} tokens (--max_new_tokens).")
     return lines + _progress(folder, config)
 
 

@@ -185,7 +185,7 @@ def test_the_header_says_how_far_a_run_is(tmp_path: Path, rounds: int, done: int
         folder.finish_round(number, {})
     if done > rounds + 1:
         folder.write_json("test.json", {})
-    plan = f"Agent_v0 from 12 episodes of the fair expert, {said[0]}; {folder.path}"
+    plan = f"Agent_v0 from 12 episodes of the fair expert, {said[0]}, replies of at most 64 tokens; {folder.path}"
     assert command_module("evolve")._header(folder, EvolveConfig(rounds=rounds), 1) == [plan, *said[1:]]
 
 
@@ -208,9 +208,11 @@ def test_failed_episodes_that_were_asked_for_are_said(tmp_path: Path) -> None:
 def test_the_header_counts_the_episodes_of_all_worlds(tmp_path: Path) -> None:
     """200 tasks of each of two worlds are 400 episodes."""
     header = command_module("evolve")._header(RunFolder.create(tmp_path / "run", {}), EvolveConfig(expert_tasks=200), 2)
-    assert header[0].startswith("Agent_v0 from 400 episodes of the fair expert, then 3 rounds; ")
+    assert header[0].startswith(
+        "Agent_v0 from 400 episodes of the fair expert, then 3 rounds, replies of at most 64 tokens; "
+    )
     header = command_module("evolve")._header(RunFolder.create(tmp_path / "other", {}), EvolveConfig(expert_tasks=0), 2)
-    assert header[0].startswith("Agent_v0 is the untrained model, then 3 rounds; ")
+    assert header[0].startswith("Agent_v0 is the untrained model, then 3 rounds, replies of at most 64 tokens; ")
 
 
 def test_what_is_no_run_is_said(agentgym: Run) -> None:
@@ -299,7 +301,7 @@ def test_ctrl_c_says_how_to_go_on_and_it_goes_on(
     status, out, _ = agentgym("evolve", "--resume", str(folder))
     assert (
         status == 0
-        and "then 1 round; runs" in out
+        and "then 1 round, replies of at most 8 tokens; runs" in out
         and "Resuming after Agent_v0.\n" in out
         and (folder / "test.json").is_file()
     )
