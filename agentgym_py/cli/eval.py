@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -292,14 +293,7 @@ def _result(trajectories: Sequence[Trajectory], agent: Agent) -> tuple[dict[str,
 
 def _show(summary: Evaluation, trajectories: Sequence[Trajectory], experts: ExpertsComparison, title: str) -> None:
     from agentgym_py.evaluation.evaluate import summarise_by_env
-    from agentgym_py.evaluation.text import (
-        context_note,
-        cut_note,
-        failure_note,
-        format_mean,
-        format_rate,
-        given_up_note,
-    )
+    from agentgym_py.evaluation.text import context_note, failure_note, format_rate, given_up_note
     from agentgym_py.report.terminal import print_table
 
     lines = [("all", str(summary.success.n), format_rate(summary.success))]
@@ -315,12 +309,10 @@ def _show(summary: Evaluation, trajectories: Sequence[Trajectory], experts: Expe
     out = console()
     out.print(title, soft_wrap=True)
     print_table(out, ("", "tasks", "success [95 %]"), lines)
-    out.print()
-    print_table(out, ("compared with the experts", "tasks", "mean [95 %]"), _expert_rows(experts))
-    means = f"{summary.steps:.1f} steps per episode, {100 * summary.invalid:.1f} % invalid actions"
-    tokens = "" if summary.tokens is None else f", {summary.tokens:.1f} tokens sampled per episode"
-    cut = f", {note}" if (note := cut_note(summary.cut)) else ""
-    out.print(f"\nreward {format_mean(summary.reward)}, {means}{tokens}{cut}", soft_wrap=True)
+    if expert_rows := _expert_rows(experts):
+        out.print()
+        print_table(out, ("compared with the experts", "tasks", "mean [95 %]"), expert_rows)
+    out.print(f"\n{', '.join(_means(summary))}" if summary.success.n else "", soft_wrap=True)
     episodes = len(trajectories) - summary.errors
     if note := context_note(episodes, summary.outgrown, summary.turns_dropped, summary.summary_tokens):
         out.print(note, soft_wrap=True)
@@ -336,13 +328,27 @@ def _show(summary: Evaluation, trajectories: Sequence[Trajectory], experts: Expe
         out.print(failure_note(trajectories), soft_wrap=True)
 
 
+def _means(summary: Evaluation) -> Iterator[str]:
+    """Yield the means over episodes, without those over nothing."""
+    from agentgym_py.evaluation.text import cut_note, format_mean
+
+    yield f"reward {format_mean(summary.reward)}"
+    yield f"{summary.steps:.1f} steps per episode"
+    if not math.isnan(summary.invalid):
+        yield f"{100 * summary.invalid:.1f} % invalid actions"
+    if summary.tokens is not None:
+        yield f"{summary.tokens:.1f} tokens sampled per episode"
+    if note := cut_note(summary.cut):
+        yield note
+
+
 def _expert_rows(experts: ExpertsComparison) -> list[tuple[str, str, str]]:
-    """Return the rows of the second table, without those that no world has."""
+    """Return the rows of the second table, without those over nothing."""
     from agentgym_py.evaluation.text import format_mean
 
     rows: dict[str, Estimate] = {
         "regret": experts.regret, "success by path length": experts.weighted_success,
-        "step efficiency of successes": experts.efficiency, "tool F1": experts.tool_f1,
-        "plan success": experts.plan_success, "timing of tool calls": experts.timing,
+        "step efficiency of successes": experts.efficiency, "tool F1 (names of called tools)": experts.tool_f1,
+        "called all needed tools": experts.plan_success, "timing of tool calls": experts.timing,
     }  # fmt: skip
     return [(name, str(estimate.n), format_mean(estimate)) for name, estimate in rows.items() if estimate.n]

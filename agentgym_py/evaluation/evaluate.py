@@ -54,9 +54,9 @@ class Evaluation:
     reward: Estimate
     """Mean return with its bootstrap interval, which is nan if there are too few tasks for one."""
     steps: float
-    """Mean number of steps of an episode."""
+    """Mean number of steps of an episode; nan without episodes."""
     invalid: float
-    """Share of invalid actions."""
+    """Share of invalid actions; nan without actions."""
     by_kind: Mapping[str, Estimate]
     """Success rate by task type."""
     by_difficulty: Mapping[str, Estimate]
@@ -137,8 +137,8 @@ def summarise(trajectories: Sequence[Trajectory]) -> Evaluation:
     return Evaluation(
         success=_success(evidence),
         reward=bootstrap_mean([t.reward for t in evidence], clusters=[t.provenance.task_key for t in evidence]),
-        steps=fmean(len(t.steps) for t in evidence) if evidence else 0.0,
-        invalid=fmean(not step.valid for step in steps) if steps else 0.0,
+        steps=fmean(len(t.steps) for t in evidence) if evidence else math.nan,
+        invalid=fmean(not step.valid for step in steps) if steps else math.nan,
         by_kind=_success_by(evidence, lambda t: t.kind),
         by_difficulty=_success_by(evidence, lambda t: t.difficulty),
         errors=len(trajectories) - len(evidence),

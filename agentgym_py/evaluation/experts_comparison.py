@@ -16,7 +16,8 @@ from agentgym_py.evaluation.stats import Estimate, bootstrap_mean, success_rate
 from agentgym_py.trajectory import Trajectory
 
 ANSWER_TOOLS = frozenset({"finish", "answer"})
-"""Tools that give the answer; an env that has one shows when its agent stops calling the others."""
+"""Tools that give the answer. An env that has one is a tool-use env: its agent chooses which other tools to call, and when
+to stop. In other envs every agent calls the same few commands, so the tool metrics would say nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +38,12 @@ class ExpertsComparison:
     efficiency: Estimate
     """Optimal steps / steps taken, of successes."""
     tool_f1: Estimate
-    """F1 of the set of tools that valid actions call, against the set that the fair expert calls."""
+    """F1 of the set of tools that valid actions call, against the set that the fair expert calls; tool-use envs only
+    (`ANSWER_TOOLS`)."""
     plan_success: Estimate
-    """Share of episodes in which valid actions call every tool that the fair expert needs."""
+    """Share of episodes in which valid actions call every tool that the fair expert needs; tool-use envs only."""
     timing: Estimate
-    """Share of steps that call a tool when the fair expert would, or answer when it would.
-
-    No data for envs without a tool that answers (`ANSWER_TOOLS`).
-    """
+    """Share of steps that call a tool when the fair expert would, or answer when it would; tool-use envs only."""
 
     def as_dict(self) -> dict[str, Any]:
         """Return the comparison as JSON values."""
@@ -77,7 +76,10 @@ def compare_with_experts(trajectories: Iterable[Trajectory]) -> ExpertsCompariso
             try:
                 if task not in plans:
                     plans[task] = _plan(env, trajectory, fair=False), _plan(env, trajectory, fair=True)
-                values = [*_metrics(trajectory, *plans[task]), *_timing(env, trajectory)]
+                exact, fair = plans[task]
+                values = list(_metrics(trajectory, exact))
+                if _has_answer_tool(env):
+                    values += [*_tool_metrics(trajectory, fair), *_timing(env, trajectory)]
             except AgentGymError:
                 raise
             except Exception:  # an env may raise anything
@@ -115,15 +117,22 @@ def _tool(action: str) -> str:
     return word[0] if word else ""
 
 
-def _metrics(trajectory: Trajectory, exact: _Plan, fair: _Plan) -> Iterator[tuple[str, float]]:
+def _has_answer_tool(env: TextEnv) -> bool:
+    return not ANSWER_TOOLS.isdisjoint(tool["function"]["name"] for tool in env.tools() or ())
+
+
+def _metrics(trajectory: Trajectory, exact: _Plan) -> Iterator[tuple[str, float]]:
     optimal, steps = trajectory.optimal_steps or exact.steps, len(trajectory.steps)
     path = optimal / max(optimal, steps) if optimal else 1.0
-    tools = {_tool(step.action) for step in trajectory.steps if step.valid}
-    total = len(tools) + len(fair.tools)
     yield "regret", exact.reward - trajectory.reward
     yield "weighted_success", trajectory.success * path
     if trajectory.success:
         yield "efficiency", path
+
+
+def _tool_metrics(trajectory: Trajectory, fair: _Plan) -> Iterator[tuple[str, float]]:
+    tools = {_tool(step.action) for step in trajectory.steps if step.valid}
+    total = len(tools) + len(fair.tools)
     yield "tool_f1", 2 * len(tools & fair.tools) / total if total else 1.0
     yield "plan_success", float(fair.tools <= tools)
 
@@ -131,8 +140,6 @@ def _metrics(trajectory: Trajectory, exact: _Plan, fair: _Plan) -> Iterator[tupl
 def _timing(env: TextEnv, trajectory: Trajectory) -> Iterator[tuple[str, float]]:
     """Yield for each step whether it calls a tool, or answers, as the fair expert would in its state."""
     _reset(env, trajectory)
-    if not ANSWER_TOOLS & {tool["function"]["name"] for tool in env.tools() or ()}:
-        return
     for step in trajectory.steps:
         expert_action = _next_action(env, fair=True)
         if expert_action is None:

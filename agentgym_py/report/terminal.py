@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -278,8 +279,8 @@ def columns(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def number_text(value: float | None, digits: int, scale: float = 1) -> str:
-    """A number with this many digits after the point, or a dash for None."""
-    return "–" if value is None else f"{scale * value:.{digits}f}"
+    """A number with this many digits after the point, or a dash for None or nan."""
+    return "–" if value is None or math.isnan(value) else f"{scale * value:.{digits}f}"
 
 
 def loss_text(loss: float) -> str:
