@@ -133,7 +133,8 @@ def train(
         settings: The trainer's settings, if `trainer` is a name.
 
     Returns:
-        The policy and a report. Save the policy with `policy.save(folder)`.
+        The policy and a report. Save the policy with `policy.save(folder)`. Its name, for tables and manifests, is
+        `output_dir`, or else that of its base with the trainer's: `tiny+filtered_bc`.
 
     Raises:
         ConfigError: The trainer does not take a setting, needs an `output_dir`, or is on-policy: `evolve` runs it.
@@ -163,6 +164,9 @@ def train(
     loaded = policy if isinstance(policy, Policy) else Policy.load(str(policy))
     with TemporaryDirectory(prefix="agentgym") if output_dir is None else nullcontext(output_dir) as folder:
         report = instance.train(loaded, selection.kept, seed=seed, output_dir=Path(folder), progress=progress)
+    if info_of(instance).output == "policy":
+        name = trainer if isinstance(trainer, str) else type(trainer).__name__
+        loaded.name = f"{loaded.name}+{name}" if output_dir is None else os.fspath(output_dir)
     return loaded, validate_report(report, instance, loaded)
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 
 class AgentGymError(Exception):
@@ -108,6 +110,27 @@ class TrainingError(AgentGymError, RuntimeError):
 
 class NothingToTrainOnError(AgentGymError, RuntimeError):
     """A round selected no trajectory, so training would do nothing."""
+
+
+_command_line: ContextVar[bool] = ContextVar("command_line", default=False)
+
+
+@contextmanager
+def naming_options() -> Iterator[None]:
+    """Let messages within name settings as options: for the command line."""
+    before = _command_line.set(True)
+    try:
+        yield
+    finally:
+        _command_line.reset(before)
+
+
+def setting(name: str, value: object = None) -> str:
+    """Return a setting as its user writes it: `--rounds 2` on the command line, `rounds=2` in Python."""
+    if _command_line.get():
+        name = f"--{name.removesuffix('.name')}"
+        return name if value is None else f"{name} {str(value).lower() if isinstance(value, bool) else value}"
+    return name if value is None else f"{name}={value}"
 
 
 NEAR = 0.65

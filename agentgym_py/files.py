@@ -221,7 +221,11 @@ def new_folder(path: str | Path) -> Path:
     target = Path(path)
     names = [path.name for path in target.iterdir()] if target.is_dir() else []
     if target.exists() and (not target.is_dir() or (names and not _only_begun(names))):
-        hint = f"a run; continue it with --resume {path}" if (target / "run.yaml").is_file() else "other files"
+        hint = (
+            f"a run; to resume it: agentgym evolve --resume {path}"
+            if (target / "run.yaml").is_file()
+            else "other files"
+        )
         raise RunError(f"{path} already holds {hint}")
     return target
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 import threading
 import weakref
@@ -27,10 +28,13 @@ if TYPE_CHECKING:
     import httpx2
 
 T = TypeVar("T")
+log = logging.getLogger(__name__)
 
 KEY = "OPENAI_API_KEY"
 _FIRST_WAIT, _LONGEST_WAIT = 1.0, 120.0
 """Seconds before the first retry (doubled each time), and the longest wait that a server may ask for."""
+_CONNECT_SECONDS = 3.0
+"""Longest wait for a connection."""
 _MAX_FAILURES = 5
 """Number of consecutive unanswered requests after which the server counts as broken."""
 _GATEWAY_ERRORS = (502, 503, 504)
@@ -58,7 +62,8 @@ class HttpClient:
 
     A request is retried if the server is busy (408, 409, 429, 5xx), does not answer in time, cannot be reached or gives
     an unusable answer. The wait is what `Retry-After` says, or 1, 2, 4, … seconds less up to half at random. Five
-    unanswered requests in a row raise EndpointError; a wrong key or address raises it at once.
+    unanswered requests in a row raise EndpointError; a wrong key or address raises it at once, as does a refused
+    connection to a server that has not answered yet. The first retry before the first answer is logged.
 
     Args:
         where: Name of the server in errors.
@@ -74,12 +79,7 @@ class HttpClient:
     def __init__(self, where: str, *, concurrency: int, timeout: float, retries: int, advice: str) -> None:
         if find_spec("httpx2") is None:
             raise ConfigError(f"endpoints need httpx2, of the extra `api`: {install_advice('api')}")
-        if concurrency < 1:
-            raise ConfigError(f"concurrency must be at least 1, got {concurrency}")
-        if timeout <= 0:
-            raise ConfigError(f"timeout must be above 0, got {timeout}")
-        if retries < 0:
-            raise ConfigError(f"retries must be at least 0, got {retries}")
+        require_limits(concurrency, timeout, retries)
         self.where = where
         self.answered = False
         """Whether any request was answered yet."""
@@ -89,6 +89,8 @@ class HttpClient:
         self._advice = advice
         self._client: httpx2.AsyncClient | None = None
         self._failures = 0
+        self._logged = False
+        """Whether a retry was logged."""
 
     async def ask(
         self, url: str, body: Mapping[str, Any], read: Callable[[Any], T | None], what: str, seed: int = 0
@@ -119,6 +121,9 @@ class HttpClient:
                 raise RequestFailedError(f"{result.why}; it asks to wait {result.wait:.0f} s")
             if attempts > self._retries:
                 raise RequestFailedError(f"{result.why} (attempts: {attempts})")
+            if not (self.answered or self._logged):
+                self._logged = True
+                log.warning("%s gave no answer: %s; retrying up to %d times", self.where, result.why, self._retries)
             jitter = Rng("wait", seed, attempts).uniform()
             doubled = _FIRST_WAIT * 2 ** min(attempts - 1, 6)
             await asyncio.sleep(result.wait * (1 + jitter / 10) if result.wait else doubled * (1 - jitter / 2))
@@ -134,7 +139,12 @@ class HttpClient:
             return _Busy(f"no answer within {self._timeout:g} s")
         except httpx2.RequestError as error:
             self.breaks += 1
-            return _Busy(_without_key(f"{type(error).__name__}: {error}".rstrip(": ")))
+            why = _without_key(f"{type(error).__name__}: {error}".rstrip(": "))
+            if isinstance(error, httpx2.ConnectError) and not self.answered:
+                raise EndpointError(
+                    f"{self.where} gave no answer: {why}. Start the server or correct the address"
+                ) from None
+            return _Busy(why)
         data = read_json(response.content)
         message = _without_key(_error_message(data, response.text))
         if busy := self._check_status(response, data, message):
@@ -151,8 +161,9 @@ class HttpClient:
                 raise EndpointError(f"the key in {KEY} holds characters that are not printable ASCII")
             headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {key}"} if key else {})
             self._client = httpx2.AsyncClient(
-                headers=headers, timeout=None, limits=httpx2.Limits(max_connections=None)
-            )  # `asyncio.timeout` bounds the whole answer, the semaphore the connections
+                headers=headers, timeout=httpx2.Timeout(None, connect=_CONNECT_SECONDS),
+                limits=httpx2.Limits(max_connections=None),
+            )  # fmt: skip  # `asyncio.timeout` bounds the whole answer, the semaphore the connections
             weakref.finalize(self, _close, self._client).atexit = False
         return self._client
 
@@ -178,6 +189,16 @@ class HttpClient:
         if status >= 300:
             raise PromptTooLongError if _is_prompt_too_long(_code(data), message) else RequestRefusedError(why)
         return None
+
+
+def require_limits(concurrency: int = 1, timeout: float = 1.0, retries: int = 0) -> None:
+    """Raise ConfigError if a limit of an `HttpClient` is out of range."""
+    if concurrency < 1:
+        raise ConfigError(f"concurrency must be at least 1, got {concurrency}")
+    if not timeout > 0:
+        raise ConfigError(f"timeout must be above 0, got {timeout}")
+    if retries < 0:
+        raise ConfigError(f"retries must be at least 0, got {retries}")
 
 
 def _close(client: httpx2.AsyncClient) -> None:

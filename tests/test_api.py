@@ -44,9 +44,11 @@ def test_a_policy_is_trained_measured_and_compared(tiny_policy: ag.Policy, fresh
     demos = ag.collect("shop", tasks=4)
     policy, report = ag.train("filtered_bc", fresh(tiny_policy), demos, epochs=1.0, batch_size=2)  # type: ignore[operator]
     assert report.trajectories == 4 and policy.digest() != tiny_policy.digest()
+    assert policy.name == "copy+filtered_bc"
     shop = ag.EnvSpec("shop", {"max_steps": 2})
     before, after = (ag.evaluate(each, shop, tasks=3, max_new_tokens=4) for each in (tiny_policy, policy))
     assert before.evaluation.success.n == 3 and len(after.trajectories) == 3
+    assert after.name == after.manifest["agent"]["name"] == policy.name
     assert str(before) == f"{before.name}: success 0.0 % [0, 56] (only 3 tasks), 3 episodes"
     compared = ag.compare(before=before, after=after)
     assert "| before |" in str(compared)
@@ -78,7 +80,8 @@ def test_training_selects_what_the_command_selects(tiny_policy: ag.Policy, fresh
     demos = ag.collect("shop", tasks=2)
     demos[0] = replace(demos[0], success=False, reward=0.75)
     settings: dict[str, Any] = {"epochs": 1.0, "batch_size": 2}
-    assert ag.train("filtered_bc", fresh(tiny_policy), demos, **settings)[1].trajectories == 1
+    trained, report = ag.train("filtered_bc", fresh(tiny_policy), demos, output_dir=tmp_path / "bc", **settings)
+    assert report.trajectories == 1 and trained.name == str(tmp_path / "bc")
     chosen = {"success_only": False, "threshold": 0.5}
     assert ag.train("filtered_bc", fresh(tiny_policy), demos, select=chosen, **settings)[1].trajectories == 2
     with pytest.raises(NothingToTrainOnError, match="select="):
@@ -106,6 +109,26 @@ WRONG: list[tuple[str, Callable[[], object]]] = [
     ("policy must be a name", lambda: ag.train("filtered_bc", None, ag.collect("maze", tasks=1))),  # type: ignore[arg-type]
     ("trajectories must be a list", lambda: ag.train("dpo", "tiny", ag.collect("maze", tasks=1)[0])),  # type: ignore[arg-type]
 ]
+
+
+EVOLVE: list[dict[str, Any]] = [
+    {"rounds": -1}, {"rounds": "many"}, {"rouns": 1}, {"max_context": -400}, {"max_context": 8}, {"threads": 0},
+    {"trainer": {"name": "filtered_bc", "epochs": -1}}, {"select": {"top_ratio": 7}}, {"preset": "smok"},
+    {"env_kwargs": {"max_steps": 0}}, {"engine": "server"}, {"server_kind": "sglang"}, {"base_url": "http://localhost"},
+    {"kv_cache_gib": -1}, {"env_kwargs": {"games": 3}}, {"track": "paper"}, {"reward_model": "nowhere"},
+    {"env": "GUESS"}, {"model": "nowhere"}, {"resume": "nowhere", "rounds": 2},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("options", EVOLVE, ids=str)
+def test_errors_of_evolve_name_parameters(options: dict[str, Any], tmp_path: Path) -> None:
+    """Not options of the command line; where the environment is missing, neither."""
+    with pytest.raises(AgentGymError) as caught:
+        ag.evolve(options.pop("env", "maze"), out=tmp_path / "run", **options)
+    assert "--" not in str(caught.value).replace("--help-all", "")
+    with pytest.raises(UnknownNameError) as unknown:
+        ag.make("no such world")
+    assert "--" not in str(unknown.value)
 
 
 @pytest.mark.parametrize(("message", "call"), WRONG, ids=[message for message, _ in WRONG])

@@ -10,12 +10,13 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from agentgym_py import distributed
 from agentgym_py.cli.interrupts import INTERRUPTED, KILLED, Killed, interrupts_honoured, remember_interrupt
-from agentgym_py.errors import AgentGymError, RunError
+from agentgym_py.errors import AgentGymError, RunError, naming_options
 from agentgym_py.version import __version__
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     2 means a user error, which one line on stderr names; 130 means Ctrl-C; 141 means that stdout was closed. A bug
     keeps its traceback.
     """
-    with _short_warnings():
+    with _short_warnings(), naming_options():
         try:
             with interrupts_honoured(), distributed.rank_zero_output():
                 status = _main(sys.argv[1:] if argv is None else argv)
@@ -72,7 +73,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def run_command(argv: Sequence[str]) -> None:
-    """Run a command as `main` does, but raise its errors.
+    """Run a command as `main` does, but raise its errors, which name settings as in Python.
 
     Raises:
         AgentGymError: a user error.
@@ -92,7 +93,15 @@ def build_parser(name: str, argv: Sequence[str]) -> Parser:
 
     parser = Parser(f"agentgym {name}", COMMANDS[name], argv)
     command_module(name).options(parser)
+    for part in (parser, *parser.commands.values()):
+        part.other_commands = partial(_commands_with, command=name)
     return parser
+
+
+def _commands_with(option: str, command: str) -> list[str]:
+    """Return the commands other than `command` that have an option."""
+    others = (name for name in COMMANDS if name != command)
+    return [name for name in others if build_parser(name, ()).find_option(option)]
 
 
 def _root_parser() -> Parser:

@@ -20,7 +20,7 @@ from agentgym_py.collection.ray import RayWorkers
 from agentgym_py.engine.sampling import SamplingParams
 from agentgym_py.env import Prompt
 from agentgym_py.env.base import require_seed
-from agentgym_py.errors import ConfigError, UnknownNameError, did_you_mean
+from agentgym_py.errors import ConfigError, UnknownNameError, did_you_mean, setting
 from agentgym_py.registry import is_source
 
 if TYPE_CHECKING:
@@ -69,9 +69,15 @@ class ModelOptions:
     or a new one."""
 
     def __post_init__(self) -> None:
-        for name in ("threads", "ray"):
+        for name in ("max_context", "threads", "ray"):
             if getattr(self, name) is not None and getattr(self, name) < 1:
                 raise ConfigError(f"{name} must be at least 1, got {getattr(self, name)}")
+
+    def require_room(self, max_new_tokens: int) -> None:
+        """Raise UsageError if a reply alone fills `max_context`."""
+        if self.max_context is not None and self.max_context <= max_new_tokens:
+            needs = f"{setting('max_context', self.max_context)} must be above {setting('max_new_tokens')}"
+            raise UsageError(f"{needs}, which is {max_new_tokens}")
 
     def load(self, seed: int, folder: str | None = None) -> Policy:
         """Load the model, or the checkpoint in `folder`; `seed` determines the weights of `tiny-random`."""
@@ -119,7 +125,7 @@ class AgentOptions(EngineOptions):
     def __post_init__(self) -> None:
         EngineOptions.__post_init__(self)
         require_seed(self.seed)
-        self._params(0)  # raises for wrong settings before a model is loaded
+        self.sampling_params(0)  # raises for wrong settings before a model is loaded
         self.play_config(None)
         if self.expert and self.agent != "expert":
             raise UsageError(f"--expert {self.expert} needs --agent expert")
@@ -161,12 +167,13 @@ class AgentOptions(EngineOptions):
         except TypeError as error:
             raise UsageError(f"the agent {self.agent} cannot be made: {error}") from error
 
-    def _params(self, temperature: float) -> SamplingParams:
+    def sampling_params(self, temperature: float) -> SamplingParams:
+        """Return how a model's replies are sampled."""
         longest = 64 if self.max_new_tokens is None else self.max_new_tokens
         return SamplingParams(temperature=temperature, max_new_tokens=longest)
 
     def _models(self, model: ModelOptions, temperatures: Sequence[float]) -> tuple[list[Agent], Executor]:
-        params = [self._params(temperature) for temperature in temperatures]
+        params = [self.sampling_params(temperature) for temperature in temperatures]
         prepare_torch(model.model, model.threads)
         from agentgym_py.agents import ModelAgent
 
@@ -197,6 +204,8 @@ def read_agent(args: Values, default: str | None) -> tuple[AgentOptions, ModelOp
         raise UsageError("--agent person cannot be used with --ray or --step_timeout")
     if agent.engine == "server" and agent.agent != "model":
         raise UsageError("--engine server needs a --model: --model NAME --engine server --base_url ADDRESS")
+    if agent.agent == "model":
+        model.require_room(agent.sampling_params(0).max_new_tokens)
     agent.require_no_step_timeout(agent.step_timeout)
     if agent.base_url and not uses_endpoint and agent.engine != "server":
         raise UsageError("--base_url needs an endpoint: --agent openai --base_url ADDRESS --model NAME")

@@ -9,14 +9,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from agentgym_py import distributed
-from agentgym_py.checks import require_arguments
+from agentgym_py.checks import parameters_of, require_arguments
 from agentgym_py.cli.parser import UsageError, with_option_names
 from agentgym_py.cli.runtime import executor_for
 from agentgym_py.cli.values import as_plain, parse_scalar
 from agentgym_py.collection import Executor
 from agentgym_py.collection.processes import Workers
 from agentgym_py.engine import ServerKind, SyncWeights
-from agentgym_py.errors import ConfigError
+from agentgym_py.errors import ConfigError, setting
+from agentgym_py.http_client import require_limits
 
 if TYPE_CHECKING:
     from agentgym_py.engine import Engine, ServerEngine
@@ -46,14 +47,17 @@ class EngineOptions:
 
     def __post_init__(self) -> None:
         if self.engine == "server" and not self.base_url:
-            raise UsageError("--engine server needs --base_url ADDRESS")
+            raise UsageError(f"{setting('engine', 'server')} needs {setting('base_url', 'ADDRESS')}")
         changed = self.engine_kwargs or self.server_kind != "vllm" or self.sync_weights != "auto"
         if self.engine == "hf" and changed:
-            raise UsageError("--server_kind, --sync_weights and --engine_kwargs need --engine server")
+            names = f"{setting('server_kind')}, {setting('sync_weights')} and {setting('engine_kwargs')}"
+            raise UsageError(f"{names} need {setting('engine', 'server')}")
         if self.kv_cache_gib is not None and not 0 < self.kv_cache_gib < math.inf:
-            raise UsageError(f"--kv_cache_gib must be above 0, got {self.kv_cache_gib:g}")
+            raise ConfigError(f"kv_cache_gib must be above 0, got {self.kv_cache_gib:g}")
         if self.engine == "server" and self.kv_cache_gib is not None:
-            raise UsageError("--kv_cache_gib needs --engine hf: a model server has a setting of its own")
+            needs = f"{setting('kv_cache_gib')} needs {setting('engine', 'hf')}"
+            raise UsageError(f"{needs}: a model server has a setting of its own")
+        self._server_settings()  # raises for a wrong one before a model is loaded
 
     def make_engine(self, policy: Policy, slots: int) -> Engine:
         """Return a new engine."""
@@ -61,15 +65,25 @@ class EngineOptions:
 
         if self.engine == "hf":
             return HFEngine(policy, slots=slots, kv_cache_gib=self.kv_cache_gib)
-        settings = {key: parse_scalar(value) for key, value in as_plain(self.engine_kwargs).items()}
-        settings = {"sync_weights": self.sync_weights} | settings
+        settings = self._server_settings()
         try:
             require_arguments(ServerEngine, settings)
             return ServerEngine(policy, str(self.base_url), self.server_kind, **settings)
         except ConfigError as error:
             raise with_option_names(error, settings, "engine_kwargs.") from error
         except TypeError as error:
-            raise UsageError(f"--engine_kwargs: {error}") from error
+            raise UsageError(f"{setting('engine_kwargs')}: {error}") from error
+
+    def _server_settings(self) -> dict[str, Any]:
+        """Return the arguments of a model server's engine; its class is not imported, because it imports torch."""
+        settings = {key: parse_scalar(value) for key, value in as_plain(self.engine_kwargs).items()}
+        limits = {key: settings[key] for key in parameters_of(require_limits) if key in settings}
+        try:
+            require_arguments(require_limits, limits)
+            require_limits(**limits)
+        except ConfigError as error:
+            raise with_option_names(error, settings, "engine_kwargs.") from error
+        return {"sync_weights": self.sync_weights} | settings
 
     def engine_factory(self, base: Policy, slots: int) -> Callable[[Policy], Engine]:
         """Return a function that gives an engine for each policy of a run; a server must load `base` first.
@@ -81,9 +95,8 @@ class EngineOptions:
             return partial(self.make_engine, slots=slots)
         server = cast("ServerEngine", self.make_engine(base, slots))
         if server.load_obstacle:
-            raise UsageError(
-                f"--engine server: the server cannot load new weights after a round: {server.load_obstacle}"
-            )
+            option = setting("engine", "server")
+            raise UsageError(f"{option}: the server cannot load new weights after a round: {server.load_obstacle}")
         return server.for_policy
 
     def executor_for(self, policy: Policy, actors: int | None) -> Executor:
@@ -91,13 +104,14 @@ class EngineOptions:
         if self.engine == "hf" or distributed.world_size() > 1:
             return executor_for(policy, actors)
         if actors:
-            raise UsageError("--ray cannot be used with --engine server: remove one of them")
+            raise UsageError(f"{setting('ray')} cannot be used with {setting('engine', 'server')}: remove one of them")
         return Workers(1)
 
     def require_no_step_timeout(self, step_timeout: float | None) -> None:
         """Raise UsageError for a `step_timeout` with a model server, because its worlds run in this process."""
         if self.engine == "server" and step_timeout is not None:
             raise UsageError(
-                "--step_timeout needs --engine hf, because worlds run in this process with --engine server; "
+                f"{setting('step_timeout')} needs {setting('engine', 'hf')}, because worlds run in this process with "
+                "a model server; "
                 "agentgym serve --longest SECONDS limits their time, see docs/serving.md"
             )

@@ -19,7 +19,7 @@ from agentgym_py.cli.parser import Parser, UsageError, Values, with_option_names
 from agentgym_py.cli.values import as_list, as_plain, parse_scalar
 from agentgym_py.env import EnvSpec, registration
 from agentgym_py.env.tracebacks import env_line
-from agentgym_py.errors import AgentGymError, ConfigError, UnknownNameError
+from agentgym_py.errors import AgentGymError, ConfigError, UnknownNameError, setting
 from agentgym_py.registry import is_source
 
 TITLE = "The environment"
@@ -73,18 +73,18 @@ def env_specs(args: Values | Mapping[str, Any]) -> list[EnvSpec]:
     """Return the specs of the chosen worlds; each world is made once to check its arguments."""
     names = [registration.env_id(name) if is_source(name) else name for name in as_list(args["env"])]
     if not names:
-        raise UsageError("--env needs the name of a world")
+        raise UsageError(f"{setting('env')} needs the name of a world")
     kwargs = absolute_paths(as_plain(args["env_kwargs"]), {key for name in names for key in path_arguments(name)})
     specs = [_require_makeable(EnvSpec(name, _env_kwargs(name, names, kwargs))) for name in names]
     keys = [spec.key for spec in specs]
     for number, spec in enumerate(specs):
         if spec.key in keys[:number]:
-            raise UsageError(f"--env has {spec.name} twice with the same arguments; remove one of them")
+            raise UsageError(f"{setting('env')} has {spec.name} twice with the same arguments; remove one of them")
     return specs
 
 
 def require_tasks(envs: Sequence[EnvSpec], needs: Mapping[str, tuple[str, int]]) -> None:
-    """Raise UsageError if a world has too few tasks; `needs` holds, by split, the option and the number of tasks."""
+    """Raise UsageError if a world has too few tasks; `needs` holds, by split, the setting and the number of tasks."""
     errors = [
         f"{option} asks for {number} {split} tasks, {spec.name} has {spec.count(split, number)}"
         for split, (option, number) in needs.items()
@@ -118,7 +118,8 @@ def _env_kwargs(name: str, names: Sequence[str], args: Mapping[str, Any]) -> dic
     common = {key: value for key, value in args.items() if key not in names}
     specific = args.get(name, {})
     if not isinstance(specific, Mapping):
-        raise UsageError(f"--env_kwargs.{name}: expected a mapping of that world's arguments, got {specific!r}")
+        option = setting(f"env_kwargs.{name}")
+        raise UsageError(f"{option}: expected a mapping of that world's arguments, got {specific!r}")
     parameters = env_arguments(name)
     return {
         key: parse_scalar(value, parameters[key].annotation if key in parameters else Any)

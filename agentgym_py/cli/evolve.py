@@ -45,7 +45,7 @@ from agentgym_py.cli.values import flatten_options
 from agentgym_py.collection import Executor
 from agentgym_py.collection.processes import Workers
 from agentgym_py.env import registration
-from agentgym_py.errors import ConfigError, EndpointError, NothingToTrainOnError, RunError
+from agentgym_py.errors import ConfigError, EndpointError, NothingToTrainOnError, RunError, setting
 from agentgym_py.evolution import Evolution, EvolveConfig
 from agentgym_py.evolution.config import (
     require_cloner,
@@ -170,7 +170,8 @@ def run(args: Values) -> int:
         print_interrupted(_resume_advice(opened))
         return interrupt_status(stop)
     except NothingToTrainOnError as error:
-        raise NothingToTrainOnError(f"{error}{resume_hint('start again with another --out')}") from error
+        hint = resume_hint(f"start again with another {setting('out')}")
+        raise NothingToTrainOnError(f"{error}{hint}") from error
     except EndpointError as error:
         raise EndpointError(f"{error}{resume_hint(_resume_advice(opened))}") from error
     if args["json"]:
@@ -267,7 +268,8 @@ def read_plan(settings: Values, args: Values) -> RunPlan:
     model = read_options(ModelOptions, settings, threads=args["threads"], ray=args["ray"])
     engine = read_options(EngineOptions, settings, base_url=args["base_url"] or settings["base_url"])
     if engine.base_url and engine.engine != "server":
-        raise UsageError("--base_url needs a model server: --engine server --base_url ADDRESS")
+        server = f"{setting('engine', 'server')} {setting('base_url', 'ADDRESS')}"
+        raise UsageError(f"{setting('base_url')} needs a model server: {server}")
     config, trainer = evolve_config(settings), read_trainer(settings)
     require_policy_trainer(trainer)
     envs = env_specs(settings)
@@ -278,6 +280,7 @@ def read_plan(settings: Values, args: Values) -> RunPlan:
         require_cloner(config, trainer, cloner)
     except ConfigError as error:
         raise with_option_names(error, settings, "") from error
+    model.require_room(config.max_new_tokens)
     engine.require_no_step_timeout(config.step_timeout)
     if settings is args:
         _require_all_tasks(config, envs)
@@ -329,19 +332,39 @@ def _require_same_inputs(folder: RunFolder, envs: Sequence[EnvSpec], base: Polic
 
 
 def _make_folder(settings: Mapping[str, Any]) -> Path:
-    """Make the first free folder of this run's name, so that no other process takes it."""
+    """Make the first free folder of this run's name, so that no other process takes it; name an interrupted run."""
     envs = "+".join(registration.short_name(registration.env_id(name)) if is_source(name) else name
                     for name in settings["env"])  # fmt: skip
     name = settings["trainer"]["name"]
     trainer = trainer_class(name).__name__.lower() if is_source(name) else name
     first = Path("runs") / f"{envs}-{trainer}-s{settings['seed']}"
     first.parent.mkdir(parents=True, exist_ok=True)
+    interrupted: list[Path] = []
     for number in count(1):
         path = first if number == 1 else first.with_name(f"{first.name}-{number}")
         with suppress(FileExistsError):
             path.mkdir()
             break
+        if _is_interrupted(RunFolder(path)):
+            interrupted.append(path)
+    if interrupted:
+        warnings.warn(
+            f"{interrupted[-1]} holds an interrupted run, and this command starts a new one in {path}; to resume the "
+            f"interrupted run: agentgym evolve --resume {interrupted[-1]}",
+            stacklevel=2,
+        )
     return path
+
+
+def _is_interrupted(folder: RunFolder) -> bool:
+    """Return whether a folder holds an unfinished run that no process works on."""
+    if folder.finished or not (folder.path / "run.yaml").is_file():
+        return False
+    try:
+        with folder.locked():
+            return True
+    except RunError:
+        return False
 
 
 def _threads(folder: RunFolder | None, threads: int | None) -> int | None:
@@ -392,7 +415,8 @@ def require_same_settings(folder: RunFolder, settings: Mapping[str, Any]) -> Non
 
 def _preset(name: str, parser: Parser) -> dict[str, Any]:
     if name not in PRESETS:
-        raise UsageError(f"--preset: no preset {name!r}; choose from {', '.join(PRESETS)}{suggestion(name, PRESETS)}")
+        choices = f"choose from {', '.join(PRESETS)}{suggestion(name, PRESETS)}"
+        raise UsageError(f"{setting('preset')}: no preset {name!r}; {choices}")
     return {key: value for key, value in PRESETS[name].items() if key in parser.options}
 
 
@@ -437,33 +461,32 @@ def _headline(settings: Values, config: EvolveConfig) -> str:
 
 
 def _tasks_of(config: EvolveConfig, share: int) -> dict[str, tuple[str, int]]:
-    """Return the options and the number of tasks that a run needs of a world, by split; `share` is that of a round."""
-    option = "--expert_tasks"
+    """Return the settings and the number of tasks that a run needs of a world, by split; `share` is that of a round."""
+    option = setting("expert_tasks")
     if config.rounds:
-        option += f" {config.expert_tasks} + --rounds {config.rounds} * --explore_tasks {share}"
-        option += ", by --explore_weights," if share != config.explore_tasks else ""
+        option = f"{setting('expert_tasks', config.expert_tasks)} + {setting('rounds', config.rounds)}"
+        option += f" * {setting('explore_tasks', share)}"
+        option += f", by {setting('explore_weights')}," if share != config.explore_tasks else ""
     return {
         "train": (option, config.expert_tasks + config.rounds * share),
-        "valid": ("--valid_tasks", config.valid_tasks),
-        "test": ("--test_tasks", config.test_tasks),
+        "valid": (setting("valid_tasks"), config.valid_tasks),
+        "test": (setting("test_tasks"), config.test_tasks),
     }
 
 
 def _header(folder: RunFolder, config: EvolveConfig, worlds: int) -> list[str]:
     """Describe the plan of a run, unusual settings and its progress."""
-    from agentgym_py.report.page import SMOKE, is_smoke
+    from agentgym_py.report.page import is_smoke
 
     rounds = f"then {config.rounds} round{'s' * (config.rounds != 1)}" if config.rounds else "no rounds after it"
     source = f"from {config.expert_tasks * worlds} episodes of the {config.expert} expert"
     agent = source if config.expert_tasks else "is the untrained model"
     longest = f"replies of at most {config.max_new_tokens} tokens"
     lines = [f"Agent_v0 {agent}, {rounds}, {longest}; {folder.path}"]
-    if is_smoke(folder):
-        lines.append(SMOKE)
-    elif not config.select.success_only:
+    if not is_smoke(folder) and not config.select.success_only:  # the result of a smoke run has its own note
         lines.append(
-            "Failed episodes are selected, too: --select.success_only false, "
-            f"--select.threshold {config.select.threshold:g}."
+            f"Failed episodes are selected, too: {setting('select.success_only', False)}, "
+            f"{setting('select.threshold', f'{config.select.threshold:g}')}."
         )
     return lines + _progress(folder, config)
 

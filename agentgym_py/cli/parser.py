@@ -23,7 +23,7 @@ from agentgym_py import registry
 from agentgym_py.checks import is_basic
 from agentgym_py.cli.values import as_list, convert, is_mapping_type, load_yaml, nest_options
 from agentgym_py.env import registration
-from agentgym_py.errors import AgentGymError, ConfigError, nearest
+from agentgym_py.errors import AgentGymError, ConfigError, nearest, setting
 from agentgym_py.files import RENAMED
 
 C = TypeVar("C")
@@ -89,7 +89,7 @@ class Option:
         try:
             return as_list(value, self.item) if self.item else convert(value, self.hint)
         except (TypeError, ValueError) as error:
-            raise UsageError(f"{self.flag}: {error}") from error
+            raise UsageError(f"{setting(self.name)}: {error}") from error
 
 
 class Parser:
@@ -103,6 +103,8 @@ class Parser:
         self.command_key = ""
         self.suggest: Callable[[Sequence[str]], Iterable[str]] = lambda words: ()
         """Returns further names to suggest for a wrong one, from the words of the command line."""
+        self.other_commands: Callable[[str], Sequence[str]] = lambda name: ()
+        """Returns the other commands that have an option of this name."""
         self.renamed: Mapping[str, str] = {}
         """Current names of the trainer's renamed settings, for suggestions."""
 
@@ -226,7 +228,7 @@ class Parser:
                 elif queue and not queue[0].startswith("--"):
                     value = queue.pop(0)
                 else:
-                    raise UsageError(f"--{name} needs a value")
+                    raise UsageError(f"{setting(name)} needs a value")
             occurrences.append((name, value))
         return occurrences, rest
 
@@ -234,11 +236,14 @@ class Parser:
         """Return the error message for an unknown option."""
         if name == "env" and self.positionals:
             return f"--env: no such option; give the environment's name alone: {self.usage}"
-        names = [*self._flags(), *(f"--{name}" for name in self.suggest(words))]
-        return f"--{name}: no such option" + (suggestion(name, names, self.renamed) or f"; see {self.prog} {HELP_ALL}")
+        names = [*self._flags(), *map(setting, self.suggest(words))]
+        hint = suggestion(name, names, self.renamed)
+        if commands := " and ".join(f"agentgym {command}" for command in self.other_commands(name)):
+            hint += f"; it is an option of {commands}"
+        return f"{setting(name)}: no such option" + (hint or f"; see {self.prog} {HELP_ALL}")
 
     def _flags(self) -> list[str]:
-        return [option.flag for option in self.options.values()]
+        return list(map(setting, self.options))
 
     def _defaults(self) -> Values:
         return {name: option.default for name, option in self.options.items()}
@@ -276,12 +281,12 @@ class Parser:
             "agent": registry.names("agentgym.agents"),
         }  # fmt: skip
         name = next((name for name, names in plugins.items() if name in self.options and word in names), None)
-        return f"; did you mean {self.options[name].flag} {word}?" if name else ""
+        return f"; did you mean {setting(name, word)}?" if name else ""
 
     def _require_complete(self, values: Values) -> Values:
         for option in self.options.values():
             if option.required and values[option.name] is None:
-                raise UsageError(f"{option.flag} is needed")
+                raise UsageError(f"{setting(option.name)} is needed")
         return values
 
     def flatten(self, settings: Mapping[str, Any], file: str, prefix: str = "") -> Values:
@@ -322,7 +327,7 @@ def _put_entry(values: Values, key: str, path: Sequence[str], value: Any, option
     try:
         values[key] = convert(mapping, option.hint)
     except ValueError as error:
-        raise UsageError(f"--{'.'.join([key, *path])}: {error}") from error
+        raise UsageError(f"{setting('.'.join([key, *path]))}: {error}") from error
 
 
 def read_yaml(path: str, where: str = "") -> Any:
@@ -366,10 +371,10 @@ def read_options(config: type[C], args: Mapping[str, Any], prefix: str = "", **m
 
 
 def with_option_names(error: ConfigError, names: Collection[str], prefix: str) -> UsageError:
-    """Write the setting that begins a ConfigError as an option: `--trainer.epochs must …`."""
+    """Write the setting that begins a ConfigError by its full name: `--trainer.epochs must …`."""
     first, space, rest = str(error).partition(" ")
-    option = f"--{prefix}" if first.rstrip(",:") in names else ""
-    return UsageError(f"{option}{first}{space}{rest}")
+    option = setting(f"{prefix}{first}") if first.rstrip(",:") in names else first
+    return UsageError(f"{option}{space}{rest}")
 
 
 def add_config(parser: Parser) -> None:

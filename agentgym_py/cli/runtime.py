@@ -25,7 +25,7 @@ from agentgym_py.collection import Executor
 from agentgym_py.collection.processes import Workers
 from agentgym_py.collection.ray import RayWorkers
 from agentgym_py.collection.torchrun import Ranks
-from agentgym_py.errors import ConfigError, DataError
+from agentgym_py.errors import ConfigError, DataError, setting
 from agentgym_py.files import claimed, json_safe
 from agentgym_py.version import __version__
 
@@ -116,7 +116,7 @@ def executor_for(policy: Policy, actors: int | None = None) -> Executor:
 
     if distributed.world_size() > 1:
         if actors:
-            raise ConfigError(f"--ray cannot be used with several processes ({distributed.world_size()})")
+            raise ConfigError(f"{setting('ray')} cannot be used with several processes ({distributed.world_size()})")
         return Ranks()
     if actors:
         return RayWorkers(actors, gpus=float(policy.model.device.type == "cuda"))

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 SOURCES = "AGENTGYM_ENVS"
 """Environment variable with sources of own worlds, separated by semicolons; child processes read it."""
 REMOTE = "AgentRemote-v0"
-"""A world on an environment server (`agentgym_py.serving`). No plugin, because it needs the server's address."""
+"""A world on an environment server (`agentgym_py.serving`). No plugin, because it needs the server's address: neither
+`agentgym envs list` nor an error lists it."""
 
 
 def env_plugins() -> list[Plugin]:
@@ -67,8 +68,9 @@ def env_id(name: str) -> str:
         return by_short[name]
     if _register_named_sources():
         return env_id(name)
-    near = did_you_mean(short_name(name), by_short)
-    raise UnknownNameError(f"No environment {name!r} is installed.{near} Name your own by its file: --env FILE.py.")
+    listed = [short for short, id_ in by_short.items() if id_ != REMOTE]
+    near = did_you_mean(short_name(name), listed)
+    raise UnknownNameError(f"No environment {name!r} is installed.{near} Name your own by its source, such as FILE.py.")
 
 
 def register_source(name: str) -> str:

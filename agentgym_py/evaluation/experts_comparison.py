@@ -16,8 +16,8 @@ from agentgym_py.evaluation.stats import Estimate, bootstrap_mean, success_rate
 from agentgym_py.trajectory import Trajectory
 
 ANSWER_TOOLS = frozenset({"finish", "answer"})
-"""Tools that give the answer. An env that has one is a tool-use env: its agent chooses which other tools to call, and when
-to stop. In other envs every agent calls the same few commands, so the tool metrics would say nothing."""
+"""Tools that give the answer. An env that has one is a tool-use env: its agent chooses which other tools to call, and
+when to stop. In other envs every agent calls the same few commands, so the tool metrics would say nothing."""
 
 
 @dataclass(frozen=True, slots=True)

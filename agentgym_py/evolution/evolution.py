@@ -25,7 +25,15 @@ from agentgym_py.collection.branching import branch_jobs
 from agentgym_py.collection.rollouts import Rollouts, Scorer
 from agentgym_py.engine import SamplingParams
 from agentgym_py.env import EnvSpec
-from agentgym_py.errors import ConfigError, DataError, NothingToTrainOnError, PolicyError, RunError, TrainingError
+from agentgym_py.errors import (
+    ConfigError,
+    DataError,
+    NothingToTrainOnError,
+    PolicyError,
+    RunError,
+    TrainingError,
+    setting,
+)
 from agentgym_py.evaluation import evaluate
 from agentgym_py.evaluation.evaluate import summary_dict
 from agentgym_py.evaluation.text import cut_warning
@@ -214,7 +222,8 @@ class Evolution:
             if not self.config.allow_empty:
                 raise NothingToTrainOnError(
                     f"round {number}: {error} ({self._path(number, 'trajectories')} holds the episodes); "
-                    "try a higher --temperature, more --explore_tasks or --allow_empty"
+                    f"try a higher {setting('temperature')}, more {setting('explore_tasks')} or "
+                    f"{setting('allow_empty')}"
                 ) from error
             log.warning("round %d: %s", number, error)
         finally:
@@ -239,8 +248,8 @@ class Evolution:
             if not self.config.allow_empty or not number:
                 raise NothingToTrainOnError(
                     f"round {number} selected no trajectory ({self.folder.round(number) / 'trajectories.jsonl'} holds "
-                    "the explored episodes); try a lower --select.threshold, more --attempts, "
-                    "another --temperature or --allow_empty"
+                    f"the explored episodes); try a lower {setting('select.threshold')}, more {setting('attempts')}, "
+                    f"another {setting('temperature')} or {setting('allow_empty')}"
                 )
             return self._load_agent(number - 1), None
         data = self._training_data(number, selected)
@@ -257,9 +266,11 @@ class Evolution:
                 return policy, validate_report(result, trainer, policy)
             except NothingToTrainOnError as error:
                 if not self.config.allow_empty or not number:
-                    advice = "more --attempts, a higher --temperature or --allow_empty" if number else (
-                        "more --expert_tasks, or --trainer settings that leave out less"
-                    )  # fmt: skip
+                    advice = f"more {setting('expert_tasks')}, or {setting('trainer')} settings that leave out less"
+                    if number:
+                        advice = (
+                            f"more {setting('attempts')}, a higher {setting('temperature')} or {setting('allow_empty')}"
+                        )
                     raise NothingToTrainOnError(f"round {number}: {error}; try {advice}") from error
                 log.warning("round %d: %s", number, error)
                 return self._load_agent(number - 1), None

@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from agentgym_py.errors import RunError
+from agentgym_py.errors import RunError, setting
 from agentgym_py.evaluation.stats import Estimate
 from agentgym_py.files import (
     PROVENANCE,
@@ -103,7 +103,8 @@ class RunFolder(JsonFolder):
         last = max(begun, default=0)
         if rounds < last:
             over = "is over" if self.done(last) else "has begun"
-            raise RunError(f"{self.path} cannot have {rounds} rounds: its round {last} {over}; --rounds {last} or more")
+            needs = f"{setting('rounds')} must be {last} or more"
+            raise RunError(f"{self.path} cannot have {rounds} rounds: its round {last} {over}; {needs}")
         if self.finished and rounds > last < config["rounds"]:
             raise RunError(
                 f"{self.path} stopped after round {last} because no later round was better (patience "
@@ -180,5 +181,5 @@ class RunFolder(JsonFolder):
             return JsonFolder.read_json(self, name)
         except RunError as error:
             if Path(name).name in _REBUILT:
-                raise RunError(f"{error}; delete it, and --resume makes it again") from error
+                raise RunError(f"{error}; delete it, and resume the run, which makes it again") from error
             raise

@@ -17,8 +17,8 @@ BUILT_IN = ("tiny", "tiny-random", "smollm2")
 Quantized = Literal["8bit", "4bit"]
 DTYPES = ("float32", "bfloat16", "float16")
 _NO_POLICY = {
-    "reward_model.json": "a reward model, no policy: it is for --reward_model",
-    "process_reward.json": "a process reward model, no policy: it is for --trainer.prm of r3",
+    "reward_model.json": "a reward model, no policy: it is for the setting reward_model",
+    "process_reward.json": "a process reward model, no policy: it is for the setting prm of r3",
     "pipeline.json": "a pipeline's, no model: name the folder of a stage",
     "manifest.json": "an evaluation, no model",
 }

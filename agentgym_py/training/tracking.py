@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import yaml
 
 from agentgym_py import distributed
-from agentgym_py.errors import ConfigError, RunError
+from agentgym_py.errors import ConfigError, RunError, setting
 from agentgym_py.files import JsonFolder
 from agentgym_py.registry import install_advice
 from agentgym_py.training.checkpoints import fingerprint
@@ -62,7 +62,7 @@ def require_service(service: Service | None) -> None:
     """Raise ConfigError if the package of a service is not installed."""
     if service and getattr(find_spec(service), "origin", None) is None:  # a plain folder of that name has no loader
         raise ConfigError(
-            f"--track {service} needs the package {service}: pip install {service}, or with all three services: "
+            f"{setting('track', service)} needs the package {service}: pip install {service}, or for all services: "
             f"{install_advice('tracking')}"
         )
 

@@ -17,7 +17,8 @@ import pytest
 from agentgym_py import __version__, files, registry
 from agentgym_py.cli import COMMANDS, build_parser, command_module, main
 from agentgym_py.cli.parser import Parser, UsageError
-from agentgym_py.cli.values import convert
+from agentgym_py.cli.values import convert, metavar_of
+from agentgym_py.errors import naming_options
 from agentgym_py.training.settings import RENAMED
 
 Run = Callable[..., tuple[int, str, str]]
@@ -405,7 +406,9 @@ def test_an_option_may_stand_several_times_or_once_with_commas() -> None:
     assert parser.parse(["--weights.b", "2"])["weights"] == {"a": 1.0, "b": 2.0}
     assert parser.options["weights"].default == {"a": 1.0}
     assert parser.parse(["--weights", "{c: 3}"])["weights"] == {"c": 3.0}
-    with pytest.raises(UsageError, match=r"^--weights\.b: expected float, got 'x'$"):
+    with pytest.raises(UsageError, match=r"^weights\.b: expected float, got 'x'$"):
+        parser.parse(["--weights.b", "x"])
+    with naming_options(), pytest.raises(UsageError, match=r"^--weights\.b: expected float, got 'x'$"):
         parser.parse(["--weights.b", "x"])
     with pytest.raises(UsageError, match=r"^file: env: no such setting|^file: envs: no such setting; did you mean env"):
         parser.read_mapping({"envs": ["a"]}, "file")
@@ -471,3 +474,79 @@ def test_one_thing_has_one_name_in_all_commands() -> None:
         names = set(build_parser(command, []).options)
         assert {"attempts", "temperature", "expert", "env", "model", "seed"} <= names
         assert not names & {"tries", "samples", "temperatures", "fork_tries"}
+
+
+NEEDED = {
+    "evolve": ["--env", "GUESS"],
+    "collect": ["--env", "GUESS", "--out", "x", "--model", "tiny"],
+    "train": ["--data", "x", "--out", "y"],
+    "eval": ["--env", "GUESS", "--model", "tiny"],
+}
+ANY_NUMBER = {"select.threshold", "trainer.threshold", "cloner.threshold"}
+"""Options for which a negative number is possible."""
+
+
+@pytest.mark.parametrize("command", [*NEEDED, "evolve --trainer grpo", "evolve --trainer r3", "train --trainer dpo"])
+def test_an_impossible_number_is_refused_before_a_model_is_loaded(
+    agentgym: Run, command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every number of a command: nothing heavy is loaded, and no file is read, before all are checked."""
+
+    class LoadedError(Exception):
+        pass
+
+    def load(*_: object, **__: object) -> None:
+        raise LoadedError
+
+    for module in ("train", "evolve", "agent_options"):
+        for name in ("prepare_torch", "load_torch", "require_model_files", "read_trajectories"):
+            if hasattr(command_module(module), name):
+                monkeypatch.setattr(command_module(module), name, load)
+    command, *choice = command.split()
+    options = build_parser(command, choice).options
+    numbers = {name for name, option in options.items() if metavar_of(option.hint) in ("INT", "FLOAT")}
+    assert {"max_context", "seed"} <= numbers
+    accepted = []
+    for name in sorted(numbers - ANY_NUMBER):
+        try:
+            status, _, err = agentgym(command, *NEEDED[command], *choice, f"--{name}", "-400")
+        except LoadedError:
+            accepted.append(name)
+        else:
+            assert status == 2 and f"--{name} " in err, (name, err)
+    assert accepted == []
+
+
+@pytest.mark.parametrize(
+    ("argv", "named"),
+    [
+        (["--max_context", "32", "--max_new_tokens", "64"], "--max_context 32 must be above --max_new_tokens, which"),
+        (["--engine_kwargs.retries", "-1"], "--engine_kwargs.retries must be at least 0, got -1"),
+        (["--engine_kwargs.concurrency", "0"], "--engine_kwargs.concurrency must be at least 1, got 0"),
+        (["--engine_kwargs.timeout", "soon"], "--engine_kwargs.timeout must be float, not 'soon'"),
+    ],
+)
+@pytest.mark.parametrize("command", ["evolve", "eval"])
+def test_numbers_that_belong_together_are_refused_at_once(
+    agentgym: Run, command: str, argv: list[str], named: str
+) -> None:
+    """A context without room for a prompt, and the limits of a model server."""
+    server = ["--engine", "server", "--base_url", "http://localhost:1"] if "engine" in argv[0] else []
+    status, _, err = agentgym(command, "--env", "GUESS", "--model", "no-such-model", *server, *argv)
+    assert status == 2 and named in err
+
+
+@pytest.mark.parametrize(
+    ("argv", "hint"),
+    [
+        (["train", "--preset", "smoke"], "--preset: no such option; it is an option of agentgym evolve\n"),
+        (["play", "shop", "--rounds", "2"], "--rounds: no such option; it is an option of agentgym evolve\n"),
+        (["eval", "--trainer.epochs", "2"], "; it is an option of agentgym evolve and agentgym train\n"),
+        (["evolve", "--tasks", "3"], "; it is an option of agentgym collect and agentgym eval\n"),
+        (["trainers", "list", "--preset", "x"], "; it is an option of agentgym evolve\n"),
+    ],
+)
+def test_a_misplaced_option_names_the_commands_that_have_it(agentgym: Run, argv: list[str], hint: str) -> None:
+    """Every command knows the options of the others."""
+    status, _, err = agentgym(*argv)
+    assert status == 2 and err.endswith(hint)

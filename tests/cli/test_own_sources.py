@@ -127,7 +127,7 @@ def test_a_world_in_a_file_is_played_in_processes_and_replayed(tmp_path: Path, s
     first = json.loads((tmp_path / "a.jsonl").read_text().splitlines()[0])
     assert first["provenance"]["env_id"].startswith("Own")
     unknown = agentgym_process("replay", "a.jsonl", cwd=tmp_path)
-    assert unknown.returncode == 1 and "by its file: --env FILE.py" in unknown.stderr
+    assert unknown.returncode == 1 and "by its source, such as FILE.py" in unknown.stderr
     found = agentgym_process("replay", "a.jsonl", "--env", world, cwd=tmp_path)
     assert found.returncode == 0 and found.stdout.startswith("40 trajectories: 40 identical"), found.stderr
 

@@ -154,7 +154,7 @@ def test_wrong_settings_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
             ProcessReward(labels="judge", judge={"model": "m", **url, name: value})
     with pytest.raises(ConfigError, match="judge needs labels judge"):
         ProcessReward(judge={"model": "m"})
-    with pytest.raises(ConfigError, match=r"the prm_ settings: judge: .*model"):
+    with pytest.raises(ConfigError, match=r"prm_judge: .*model"):
         R3(prm_labels="judge")
     monkeypatch.setenv("OPENAI_API_KEY", "k" * 20)
     assert R3(prm_labels="judge", prm_judge={"model": "m"}).prm_settings(1.0).judge == {"model": "m"}

@@ -31,7 +31,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from agentgym_py import distributed
-from agentgym_py.checks import require_at_least
+from agentgym_py.checks import require_at_least, require_positive
 from agentgym_py.errors import ConfigError, NothingToTrainOnError
 from agentgym_py.policy.typing import Tensor
 from agentgym_py.rewards.process_reward_model import (
@@ -134,6 +134,7 @@ class R3(PPOSettings):
 
     def prm_settings(self, epochs: float) -> ProcessReward:
         """Return the settings of one training of the process reward model; ConfigError if they are invalid."""
+        require_positive(self, "prm_epochs", "prm_first_epochs")
         try:
             return ProcessReward(
                 epochs=epochs, learning_rate=self.prm_learning_rate, labels=self.prm_labels,
@@ -143,7 +144,7 @@ class R3(PPOSettings):
                 gradient_checkpointing=self.gradient_checkpointing,
             )  # fmt: skip
         except ConfigError as error:
-            raise ConfigError(f"the prm_ settings: {error}") from error
+            raise ConfigError(f"prm_{error}") from error
 
     def improve(
         self, policy: Policy, rollouts: Rollouts, *, seed: int, output_dir: Path, progress: Progress | None = None

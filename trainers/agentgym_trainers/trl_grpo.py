@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from agentgym_py.checks import require_at_least
-from agentgym_py.errors import ConfigError
+from agentgym_py.errors import ConfigError, setting
 from agentgym_py.training import TrainReport
 from agentgym_py.training.data import no_data_error
 from agentgym_py.training.progress import Progress
@@ -57,7 +57,7 @@ class TrlGRPO(TrlSettings, PlanChecks):
         if self.args.get("beta") and not self.lora_rank:
             raise ConfigError("args.beta needs lora_rank above 0: trl would load the reference model by its name")
         if self.args.get("use_vllm"):
-            raise ConfigError("args.use_vllm: the rollouts play the episodes; choose --engine server")
+            raise ConfigError(f"args.use_vllm: the rollouts play the episodes; choose {setting('engine', 'server')}")
 
     @property
     def episodes(self) -> int:
