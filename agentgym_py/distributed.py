@@ -26,8 +26,9 @@ T = TypeVar("T")
 
 _PATIENCE = timedelta(hours=1)
 """Longest wait for the other processes in one phase."""
-_ERROR_WAIT = timedelta(seconds=10)
-"""Time that a failing process waits for rank 0 to fail, too."""
+_ERROR_WAIT = timedelta(seconds=3)
+"""Time that a failing process waits for rank 0 to fail, too. If rank 0 waits for this process, it fails only when this
+process is gone."""
 _BACKENDS = {"ACCELERATE_USE_FSDP": "FSDP", "ACCELERATE_USE_DEEPSPEED": "DeepSpeed"}
 _PARTIAL_LOADING = {
     "FSDP_CPU_RAM_EFFICIENT_LOADING": "fsdp_cpu_ram_efficient_loading",
@@ -169,8 +170,8 @@ def rank_zero_output() -> Iterator[None]:
     """Let only rank 0 print; end all processes if one fails.
 
     Raises:
-        WorkerError: another process ended with an error, which the message names.
-        SystemExit: in the other processes, if rank 0 prints the error.
+        WorkerError: a process other than rank 0 failed; the message names it and its error.
+        SystemExit: another process prints the error.
     """
     if world_size() == 1:
         yield
@@ -184,10 +185,11 @@ def rank_zero_output() -> Iterator[None]:
         raise SystemExit(130) from None
     except Exception as error:
         cause = _reported_error() if not isinstance(error, AgentGymError) or isinstance(error, WorkerError) else None
-        if _report_error(cause or f"rank {rank()}: {error}"):
+        message = cause or f"rank {rank()}: {error}"
+        if not _report_error(message):
             raise SystemExit(2) from error
-        if cause:
-            raise WorkerError(cause) from error
+        if cause or not is_rank_zero():
+            raise WorkerError(message) from error
         raise
 
 
@@ -215,15 +217,26 @@ def _silent_other_ranks() -> Iterator[None]:
 
 
 def _report_error(error: str) -> bool:
-    """Report an error to the other processes; return whether rank 0 fails, too, so that this one may be silent."""
+    """Report an error to the other processes; return whether this one prints it, because no other process does.
+
+    Exactly one process prints. Rank 0 is preferred, but may be killed by the launcher as soon as this process ends.
+    """
     if (store := _store()) is None:
-        return False
+        return True
     with suppress(RuntimeError):  # the process that keeps the store may be gone
+        if is_rank_zero():
+            is_first = _prints_first(store)
+            store.set("agentgym error 0", error)
+            return is_first
         store.set(f"agentgym error {rank()}", error)
-        if not is_rank_zero():
+        with suppress(RuntimeError):  # rank 0 does not fail in time
             store.wait(["agentgym error 0"], _ERROR_WAIT)
-            return True
-    return False
+        return _prints_first(store)
+    return True
+
+
+def _prints_first(store: Any) -> bool:
+    return int(store.add("agentgym error is printed", 1)) == 1
 
 
 def _reported_error() -> str | None:
