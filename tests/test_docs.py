@@ -17,7 +17,7 @@ import agentgym_py
 from agentgym_py import registry
 from agentgym_py.cli import COMMANDS, build_parser, main
 from agentgym_py.cli.parser import normalize_argv
-from agentgym_py.env import registration
+from agentgym_py.env import TextEnv, registration
 from agentgym_py.env.registration import env_plugins
 
 ROOT = Path(__file__).parents[1]
@@ -235,3 +235,14 @@ def test_the_python_page_has_every_public_name() -> None:
     """And its examples use none that there is not."""
     page = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
     assert set(re.findall(r"\bag\.(\w+)", page)) == set(agentgym_py.__all__) - {"__version__"}
+
+
+def test_the_page_on_worlds_lists_what_a_world_must_define() -> None:
+    """The abstract methods of `TextEnv`, with its name and `__init__`; what it mentions beside exists."""
+    page = (ROOT / "docs" / "worlds.md").read_text(encoding="utf-8")
+    table, _, rest = page.partition("## What `agentgym check` also needs")
+    rows = re.findall(r"^\| `(\w+)[^`]*` \|", table, re.MULTILINE)
+    abstract = [name for name, value in vars(TextEnv).items() if getattr(value, "__isabstractmethod__", False)]
+    assert rows == ["name", "__init__", *abstract]
+    methods = re.findall(r"`(\w+)\(", rest.partition("## What a world can define")[2])
+    assert len(methods) >= 7 and all(callable(getattr(TextEnv, name)) for name in methods)

@@ -6,9 +6,10 @@ import hashlib
 import inspect
 import re
 import sys
+import warnings
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing, suppress
 from pathlib import Path
 from traceback import format_exception_only
 from typing import Any
@@ -17,13 +18,15 @@ from agentgym_py import registry
 from agentgym_py.checks import is_path, parameters_of
 from agentgym_py.cli.parser import Parser, UsageError, Values, with_option_names
 from agentgym_py.cli.values import as_list, as_plain, parse_scalar
-from agentgym_py.env import EnvSpec, registration
+from agentgym_py.env import EnvSpec, TextEnv, registration
 from agentgym_py.env.tracebacks import env_line
 from agentgym_py.errors import AgentGymError, ConfigError, UnknownNameError, setting
 from agentgym_py.registry import is_source
 
 TITLE = "The environment"
 ENV_FAILED = 1
+_COMPARED_TASKS = 50
+"""Tasks of a split that are compared with training tasks."""
 ENV_HELP = "A world, by short name or Gymnasium id, or by its source: FILE.py, FILE.py:Class or module:Class."
 """Help of the argument NAME of a command."""
 
@@ -93,6 +96,37 @@ def require_tasks(envs: Sequence[EnvSpec], needs: Mapping[str, tuple[str, int]])
     ]
     if errors:
         raise UsageError("; ".join(errors))
+
+
+def warn_of_training_tasks(envs: Sequence[EnvSpec], splits: Iterable[str]) -> None:
+    """Warn in one line if tasks of these splits have instructions of training tasks, in the first tasks of each.
+
+    Success in such a split does not measure generalisation. A world on a server is not asked, because that takes long.
+    """
+    found = []
+    for spec in envs:
+        if registration.env_id(spec.name) == registration.REMOTE:
+            continue
+        with closing(spec.make()) as env:
+            known = set(_instructions(env, "train"))
+            for split in splits:
+                instructions = _instructions(env, split)
+                if repeated := sum(text in known for text in instructions):
+                    found.append(f"{repeated} of {len(instructions)} {split} tasks of {spec.name}")
+    if found:
+        warnings.warn(
+            f"{', '.join(found)} repeat instructions of training tasks, so success there does not measure "
+            "generalisation; `agentgym check` shows them",
+            stacklevel=2,
+        )
+
+
+def _instructions(env: TextEnv, split: str) -> list[str]:
+    instructions = []
+    with suppress(UnknownNameError):  # the split has fewer tasks
+        for number in range(_COMPARED_TASKS):
+            instructions.append(env.task(number, split).instruction)
+    return instructions
 
 
 def env_spec(name: str, kwargs: Any) -> EnvSpec:

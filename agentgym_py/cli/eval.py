@@ -24,7 +24,13 @@ from agentgym_py.cli.agent_options import (
     read_agent,
     show_outcome,
 )
-from agentgym_py.cli.env_options import add_env_options, env_specs, env_versions, require_tasks
+from agentgym_py.cli.env_options import (
+    add_env_options,
+    env_specs,
+    env_versions,
+    require_tasks,
+    warn_of_training_tasks,
+)
 from agentgym_py.cli.interrupts import require_not_interrupted
 from agentgym_py.cli.parser import (
     Parser,
@@ -174,6 +180,8 @@ def _require_model(model: Any, path: str) -> None:
 
 def _run(args: Values, repeated: Repetition | None) -> int:
     chosen, agent_options, model, envs = read_plan(args)
+    if chosen.split != "train":
+        warn_of_training_tasks(envs, [chosen.split])
     out = EvalFolder.unfinished(chosen.out) if chosen.out else None
     versions, settings, tasks = env_versions(envs, chosen.split), saved_settings(args, envs), range(chosen.tasks)
     (agent,), executor = agent_options.make_agents(model, [chosen.temperature])

@@ -18,7 +18,13 @@ from agentgym_py.checks import Basic
 from agentgym_py.cli import interrupt_status, print_interrupted, resume_hint, sigterm_as_interrupt
 from agentgym_py.cli.agent_options import ModelOptions
 from agentgym_py.cli.engine_options import EngineOptions
-from agentgym_py.cli.env_options import add_env_options, env_specs, env_versions, require_tasks
+from agentgym_py.cli.env_options import (
+    add_env_options,
+    env_specs,
+    env_versions,
+    require_tasks,
+    warn_of_training_tasks,
+)
 from agentgym_py.cli.interrupts import InterruptibleReporter
 from agentgym_py.cli.parser import (
     Parser,
@@ -205,6 +211,8 @@ def _run(args: Values, opened: list[RunFolder], stack: ExitStack) -> dict[str, A
     if extends:
         _require_all_tasks(config, envs)
     finished = folder is not None and folder.finished and not extends
+    if folder is None and distributed.is_rank_zero():
+        warn_of_training_tasks(envs, ["valid", "test"])
     if not finished:
         tracking.require_service(settings["track"])
         require_model_files(plan.model.model)

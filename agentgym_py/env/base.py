@@ -76,10 +76,13 @@ class TextEnv(gymnasium.Env[str, str]):
         wrong argument by a bare TypeError.
         """
         env_class: type = cls  # mypy does not take type[Self] for hashable
-        if missing := _missing(env_class):
-            raise ConfigError(f"{cls.__name__} lacks {', '.join(missing)}: define them (see TextEnv)")
+        missing, problems = _missing(env_class), list[str]()
+        if missing:
+            problems.append(f"lacks {', '.join(missing)}: define them (see TextEnv)")
         if cls.__init__ is TextEnv.__init__ and "max_steps" not in kwargs:
-            raise ConfigError(f"{cls.__name__} sets no max_steps: define __init__ and {_INIT_ADVICE}")
+            problems.append(f"sets no max_steps: define __init__ and {_INIT_ADVICE}")
+        if problems:
+            raise ConfigError(f"{cls.__name__} {'; it '.join(problems)}")
         arguments = dict(zip(parameters_of(env_class), args, strict=False)) | kwargs
         require_arguments(env_class, arguments)
         env = super().__new__(cls)

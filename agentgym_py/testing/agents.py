@@ -48,7 +48,7 @@ def expert(subject: Subject) -> None:
             _require_success_when_replanned(episode, number, split, optimal)
             if not default:
                 fair.play(episode, number, split)
-    subject.notes.append("fair_expert is the default: the exact expert" if default else fair.summary)
+    subject.notes.append("fair_expert() is not defined, so the exact expert replaces it" if default else fair.summary)
 
 
 def _require_success(episode: Episode, plan: list[str]) -> None:
@@ -120,7 +120,7 @@ class _FairExpert:
     def summary(self) -> str:
         """Its successes, and in how many tasks it said a hidden secret."""
         hidden = self.tasks_with_secrets
-        note = f", in {hidden} by a secret that it had to find out or guess" if hidden else ""
+        note = f"; in {hidden}, its action named a secret that no observation had shown" if hidden else ""
         return f"the fair expert succeeds in {self.successes} of {self.tasks} tasks{note}"
 
 
@@ -134,7 +134,7 @@ def actions(subject: Subject) -> None:
         for _ in range(_STATES):
             admissible = [] if episode.over else episode.env.actions()
             if admissible is None:
-                raise NotApplicableError("actions() lists none")
+                raise NotApplicableError("actions() lists no actions")
             if not admissible:
                 break
             before = episode.snapshot()
@@ -167,7 +167,7 @@ def wanderer(subject: Subject) -> None:
             over += 1
         else:
             _require_success(episode, episode.expert())
-    subject.notes.append(f"{over} of {subject.settings.episodes} wanderers met the end")
+    subject.notes.append(f"{over} of {subject.settings.episodes} episodes ended before the expert took over")
 
 
 # -------------------------------------------------------------------------------------------------- thoughtless agents
@@ -197,7 +197,7 @@ def random_baseline(subject: Subject) -> None:
     """
     numbers = subject.tasks("test", subject.settings.episodes)
     if not numbers:
-        raise NotApplicableError("no test tasks")
+        raise NotApplicableError("the test split has no tasks")
     for name in THOUGHTLESS:
         wins, tried = _wins(subject, name, numbers), len(numbers)
         if len(wins) > subject.shared.random_baseline * tried:
@@ -205,7 +205,7 @@ def random_baseline(subject: Subject) -> None:
             more = [number for number in tasks if number not in numbers]
             wins, tried = wins + _wins(subject, name, more), tried + len(more)
             _require_luck(subject, name, wins, tried)
-        subject.notes.append(f"{name}: {len(wins)} of {tried}")
+        subject.notes.append(f"an agent that {name} succeeds in {len(wins)} of {tried} episodes")
 
 
 def _wins(subject: Subject, name: str, numbers: Iterable[int]) -> list[Moves]:

@@ -77,11 +77,15 @@ def _check_vector(subject: Subject, mode: str, kwargs: dict[str, Any], label: st
         episodes = [subject.episode() for _ in range(2)]
         for i, episode in enumerate(episodes):
             same = observations[i] == episode.reset(seed=start + i) and infos["task_id"][i] == episode.info["task_id"]
-            subject.require(same, f"{label}: copy {i} resets to another episode than it does alone", moves)
+            subject.require(
+                same, f"{label}: after reset, copy {i} has another episode than a single environment", moves
+            )
         observations = vector.step(_VECTOR_ACTIONS)[0]
         for i, episode in enumerate(episodes):
             same = observations[i] == episode.step(_VECTOR_ACTIONS[i]).observation
-            subject.require(same, f"{label}: copy {i} observes something else than it does alone", moves)
+            subject.require(
+                same, f"{label}: after a step, copy {i} has another observation than a single environment", moves
+            )
 
 
 def _vector_moves(subject: Subject, kwargs: Mapping[str, Any]) -> Moves:
@@ -140,7 +144,7 @@ def _check_non_strings(subject: Subject) -> None:
     for value in _NOT_STRINGS:
         label = f"step({value!r})"
         _require_error(subject, ActionError, partial(episode.env.step, value), label)
-        episode.require(episode.snapshot() == before, f"{label} is refused and changes the episode all the same")
+        episode.require(episode.snapshot() == before, f"{label} raises an error but changes the episode")
 
 
 def _check_stdout(subject: Subject) -> None:
@@ -151,7 +155,7 @@ def _check_stdout(subject: Subject) -> None:
         if not episode.over:
             episode.follow(episode.expert())
     text = out.getvalue()
-    episode.require(not text, f"the world prints to stdout, which is not its own: {short_repr(text)}")
+    episode.require(not text, f"the world prints to stdout: {short_repr(text)}")
 
 
 def _check_max_steps(subject: Subject) -> None:
@@ -177,7 +181,7 @@ def _check_after_end(subject: Subject) -> None:
     episode = subject.episode(subject.make_longer())
     episode.reset(subject.seeds(1)[0])
     last = episode.follow(episode.expert())
-    episode.require(last.terminated, "the expert's plan is done, and the episode has not terminated")
+    episode.require(last.terminated, "the episode has not terminated after the last action of the expert's plan")
     if not episode.env.stops_at_end:
         return
     steps = episode.env.steps
@@ -212,15 +216,19 @@ def _why_no_tasks(env: TextEnv, split: str) -> str:
         env.task(0, split)
     except UnknownNameError as error:
         return f"its tasks are numbered from 0, and task(0, {split!r}) raises {error!r}"
-    return "task number 0 exists, but not the numbers that were asked for"
+    return "task(0) works, but not the other numbers"
 
 
 def _check_task(subject: Subject, task: Task, split: str) -> None:
-    message = f"task {task.id!r} of the split {split} says that it is of {task.split!r}"
+    message = f"the task {task.id!r} of the split {split} has the split {task.split!r}"
     subject.require(task.split == split, message, _reset_to(task))
     texts = (task.id, task.kind, task.difficulty, task.instruction)
     valid = all(isinstance(text, str) and text for text in texts)
-    subject.require(valid, f"id, kind, difficulty and instruction of a task are texts: {task!r}", _reset_to(task))
+    subject.require(
+        valid,
+        f"id, kind, difficulty and instruction of a task must be texts that are not empty: {task!r}",
+        _reset_to(task),
+    )
 
 
 def _reset_to(task: Task) -> Moves:
@@ -251,12 +259,16 @@ def card(subject: Subject) -> None:
     """The class docstring tells task, actions, observation, reward, end and id; rules come in three lengths."""
     env = subject.make()
     text = (inspect.getdoc(type(env)) or "").lower()
-    missing = [word for word in (*_CARD, env_id(subject.spec.name)) if word.lower() not in text]
-    subject.require(not missing, f"the docstring of {type(env).__name__}, its card, does not say: {', '.join(missing)}")
-    lengths = [len(env.rules[style]) for style in ("full", "brief", "none")]
-    decreasing = lengths[0] > lengths[1] > lengths[2] == 0
-    subject.require(decreasing, f"rules full > brief > none = nothing; they have {lengths} characters")
+    problems = []
+    if missing := [word for word in (*_CARD, env_id(subject.spec.name)) if word.lower() not in text]:
+        problems.append(f"the docstring of {type(env).__name__}, its card, does not say: {', '.join(missing)}")
+    lengths = [len(env.rules.get(style, "")) for style in ("full", "brief", "none")]
+    if not lengths[0] > lengths[1] > lengths[2] == 0:
+        rules = "full, brief and none"
+        problems.append(f"`rules` needs a long text, a shorter one and an empty one as {rules}; lengths are {lengths}")
     share = env.random_baseline
-    subject.require(0 <= share < 1, f"random_baseline is a share of episodes below 1, not {share!r}")
-    explained = share <= TextEnv.random_baseline or any(word in text for word in _LUCK)
-    subject.require(explained, f"a random_baseline of {share:.0%} needs a reason in the card")
+    if not 0 <= share < 1:
+        problems.append(f"random_baseline must be at least 0 and below 1, not {share!r}")
+    elif share > TextEnv.random_baseline and not any(word in text for word in _LUCK):
+        problems.append(f"a random_baseline of {share:.0%} needs a reason in the card")
+    subject.require(not problems, "; ".join(problems))

@@ -33,7 +33,7 @@ def leaks(subject: Subject) -> None:
     env = subject.shared
     env.reset(seed=subject.seeds(1)[0])
     if env.secrets() is None:
-        subject.notes.append("guessed from the expert's last action: secrets() names nothing")
+        subject.notes.append("secrets() is not defined, so words of the expert's last action are searched for")
         _check_guesses(subject)
         return
     at_start = checked = 0
@@ -47,8 +47,8 @@ def leaks(subject: Subject) -> None:
             if not episode.over:
                 checked += _check_secrets(episode)
     if not checked:
-        raise NotApplicableError("nothing was looked for: secrets() says [] all the time, that nothing is hidden")
-    subject.notes.append(f"{at_start / subject.settings.episodes:.1f} secrets a task, as secrets() names them")
+        raise NotApplicableError("secrets() always returns [], so the world hides nothing that could show")
+    subject.notes.append(f"{at_start / subject.settings.episodes:.1f} texts of secrets() searched for in each task")
 
 
 def _random_then_expert(episode: Episode, seed: int) -> Iterator[str]:
@@ -101,7 +101,7 @@ def _check_guesses(subject: Subject) -> None:
     counts = Counter(opening.answer for opening in openings)
     answered = [opening for opening in openings if opening.answer and counts[opening.answer] <= len(openings) / 2]
     if not answered:
-        raise NotApplicableError("nothing was looked for: declare secrets()")
+        raise NotApplicableError("the expert's last action has no word to search for: define secrets()")
     subject.notes.append(f"{len(answered)} of {len(openings)} tasks have such an answer")
     for place in sorted({place for opening in answered for place in opening.words}):
         _require_chance(answered, place)

@@ -23,6 +23,8 @@ except agentgym_py.errors.SnapshotError as error:
     print(f"{{error}}; the episode has changed: {{env.snapshot() != before}}")"""
 Status = Literal["passed", "failed", "skipped", "stopped"]
 _MAX_MESSAGE = 80
+_COUNTED = {"plans": "expert plans", "strings": "strings as actions"}
+"""Clearer names of counts."""
 _LONG_TEXT = 400
 _REPETITION = re.compile(r"(.{1,16}?)\1{49,}", re.DOTALL)
 _FRAME = re.compile(r'^  File "(.*)", line (\d+), in ', re.MULTILINE)
@@ -105,7 +107,7 @@ class Result:
             text = " ".join(self.failure.message.split())
             text = f"{text[:_MAX_MESSAGE]}…" if len(text) > _MAX_MESSAGE else text
         else:
-            counts = ", ".join(f"{number:,} {name}" for name, number in self.counts.items())
+            counts = ", ".join(f"{number:,} {_COUNTED.get(name, name)}" for name, number in self.counts.items())
             text = "; ".join([*filter(None, [counts]), *self.notes])
         return f"{self.status:7} {self.check:17} {self.seconds:6.1f} s  {text}"
 
@@ -158,7 +160,7 @@ class Report:
         """Return what failed by one cause, with the shortest program that reproduces it."""
         failure = min((result.failure for result in results if result.failure), key=_length)
         names = ", ".join(result.check for result in results)
-        what = f"{names}: {results[0].about}" if len(results) == 1 else f"{len(results)} checks by one cause: {names}"
+        what = f"{names}: {results[0].about}" if len(results) == 1 else f"{len(results)} checks for one reason: {names}"
         parts = [f"FAILED {what}", f"  {failure.message}"]
         if failure.traceback:
             parts += ["", _indented(failure.traceback)]
@@ -171,7 +173,7 @@ class Report:
         failed, causes, number = len(self.failed), len(self.causes), len(self.results) + len(self.not_begun)
         text = f"{failed} of {number} checks failed" if failed else "no failure"
         if causes < failed:
-            text += f", by {causes} cause{'s' * (causes != 1)}"
+            text += f", for {causes} reason{'s' * (causes != 1)}"
         if self.not_done:
             if not failed:
                 text += f" in the {number - len(self.not_done)} of {number} checks that were done"

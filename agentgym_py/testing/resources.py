@@ -118,7 +118,7 @@ def memory(subject: Subject) -> None:
     """
     quarter = subject.settings.memory_episodes // _QUARTERS
     if quarter < 1:
-        raise NotApplicableError("memory_episodes is 0")
+        raise NotApplicableError("memory_episodes is 0, which turns this check off")
     with _frozen_heap():
         _check_memory(subject, quarter)
 
@@ -135,8 +135,8 @@ def _check_memory(subject: Subject, quarter: int) -> None:
         player = _Player(subject)
         third, fourth = player.play(new), player.play(new)
         fourth = _settled(fourth, lambda: player.play(new))
-        note = f"{fourth.traced:+,} bytes in the last {quarter:,} episodes"
-        subject.notes.append(f"{note}, caches of {max(0, caches) / (1 << 20):.1f} MiB")
+        note = f"memory changed by {fourth.traced:+,} bytes in the last {quarter:,} episodes"
+        subject.notes.append(f"{note}, caches hold {max(0, caches) / (1 << 20):.1f} MiB")
         if fourth.traced > _NOISE:
             player.fail(f"{fourth.traced / quarter:.1f} bytes an episode stay: {note}", new, times=5)
         resident = min(third.resident, fourth.resident)

@@ -9,10 +9,11 @@ import shutil
 import signal
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from threading import Barrier
 from typing import Any, ClassVar
@@ -22,12 +23,13 @@ import yaml
 
 from agentgym_py import registry
 from agentgym_py.cli import build_parser, command_module
+from agentgym_py.cli.env_options import warn_of_training_tasks
 from agentgym_py.cli.parser import normalize_argv
 from agentgym_py.cli.saved_settings import saved_settings
 from agentgym_py.cli.train import is_interrupted
 from agentgym_py.cli.trainer_options import read_cloner, read_trainer
 from agentgym_py.env import EnvSpec
-from agentgym_py.errors import PolicyError
+from agentgym_py.errors import PolicyError, naming_options
 from agentgym_py.evolution import EvolveConfig
 from agentgym_py.evolution.run_folder import RunFolder
 from agentgym_py.report.page import SMOKE
@@ -202,7 +204,8 @@ def test_failed_episodes_that_were_asked_for_are_said(tmp_path: Path) -> None:
     """A setting that surprises, and in a run of no preset no word of one."""
     config = EvolveConfig(select=SelectConfig(threshold=0, success_only=False))
     said = "Failed episodes are selected, too: --select.success_only false, --select.threshold 0."
-    assert command_module("evolve")._header(RunFolder.create(tmp_path / "run", {}), config, 1)[1:] == [said]
+    with naming_options():
+        assert command_module("evolve")._header(RunFolder.create(tmp_path / "run", {}), config, 1)[1:] == [said]
 
 
 def test_the_header_counts_the_episodes_of_all_worlds(tmp_path: Path) -> None:
@@ -474,6 +477,40 @@ def test_a_new_run_never_takes_an_old_folder(agentgym: Run) -> None:
     settings = {"env": ["shop", "guess"], "trainer": {"name": "dpo"}, "seed": 4}
     for name in ("shop+guess-dpo-s4", "shop+guess-dpo-s4-2"):
         assert command_module("evolve")._make_folder(settings) == Path("runs") / name
+
+
+def test_an_interrupted_run_is_named_when_its_folder_is_not_used(agentgym: Run) -> None:
+    """With the command that resumes it; a finished run, and one that is in use, are not."""
+    settings = {"env": ["shop"], "trainer": {"name": "dpo"}, "seed": 4}
+    make = command_module("evolve")._make_folder
+    run = RunFolder.create(Path("runs/shop-dpo-s4"), {})
+    with pytest.warns(UserWarning, match=r"agentgym evolve --resume runs/shop-dpo-s4$") as caught:
+        assert make(settings) == Path("runs/shop-dpo-s4-2")
+    assert len(caught) == 1 and "starts a new one in runs/shop-dpo-s4-2;" in str(caught[0].message)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with run.locked():
+            make(settings)
+        run.write_json("test.json", {})
+        make(settings)
+
+
+def test_tasks_that_repeat_training_instructions_are_named(guess_world: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In one warning, by split; a world whose splits are disjoint causes none."""
+    specs = [EnvSpec(guess_world)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warn_of_training_tasks(specs, ["valid", "test"])
+    env_class = type(specs[0].make())
+    original = env_class.task
+
+    def task(self: Any, name: str | int, split: str | None = None) -> Any:
+        return replace(original(self, name, split), instruction="Find a number.")
+
+    monkeypatch.setattr(env_class, "task", task)
+    with pytest.warns(UserWarning, match="50 of 50 valid tasks of .*, 50 of 50 test tasks of .* repeat") as caught:
+        warn_of_training_tasks(specs, ["valid", "test"])
+    assert len(caught) == 1
 
 
 def test_runs_that_start_together_have_a_folder_each(agentgym: Run) -> None:

@@ -15,6 +15,11 @@ from agentgym_py.collection.replay import replay
 from agentgym_py.env import EnvSpec, GeneratedEnv, Outcome, Reply, StopReason, Task, TextEnv
 from agentgym_py.errors import ConfigError
 
+NO_LIMIT = (
+    "sets no max_steps: define __init__ and call "
+    "super().__init__(max_steps=..., split=split, render_mode=render_mode) in it"
+)
+
 
 class NumberGame(TextEnv):
     """A world whose author forgot half of it."""
@@ -57,13 +62,9 @@ class Nameless(GeneratedEnv[int]):
 @pytest.mark.parametrize(
     ("world", "message"),
     [
-        (NumberGame, "NumberGame lacks state, load_state, expert: define them (see TextEnv)"),
+        (NumberGame, f"NumberGame lacks state, load_state, expert: define them (see TextEnv); it {NO_LIMIT}"),
         (Nameless, "Nameless lacks name, begin, act, state, load_state, expert, draft: define them (see TextEnv)"),
-        (
-            Whole,
-            "Whole sets no max_steps: define __init__ and call "
-            "super().__init__(max_steps=..., split=split, render_mode=render_mode) in it",
-        ),
+        (Whole, f"Whole {NO_LIMIT}"),
     ],
 )
 def test_a_class_that_lacks_something_is_refused_in_one_line(world: Any, message: str) -> None:
