@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from agentgym_py.errors import setting
 from agentgym_py.evaluation.evaluate import cut_share
 from agentgym_py.evaluation.stats import MIN_BOOTSTRAP, Estimate
 from agentgym_py.trajectory import Trajectory
@@ -59,7 +60,8 @@ def cut_warning(trajectories: Sequence[Trajectory]) -> str:
     limits = [t.provenance.sampling.get("max_new_tokens") for t in trajectories]
     limit = max((limit for limit in limits if isinstance(limit, int)), default=0)
     place, advice = (f" at max_new_tokens {limit}", 2 * limit) if limit else ("", "N")
-    return f"{_percent(share)} of the replies were cut{place}: set a larger one, as --max_new_tokens {advice}"
+    option = setting("max_new_tokens", advice)
+    return f"{_percent(share)} of the replies were cut{place}: set a larger one, as {option}"
 
 
 def context_note(episodes: int, outgrown: int, turns_dropped: int, summary_tokens: int = 0) -> str:
