@@ -114,8 +114,8 @@ def test_cut_replies_are_counted(episode: Any) -> None:
         )
         assert (summarise([half]).cut, summarise([fifth]).cut) == (0.5, 0.2)
         assert "50 % of the replies were cut at max_new_tokens 32" in cut_warning([half])
-        assert cut_warning([half]).endswith("--max_new_tokens 64") and cut_warning([fifth]) == ""
-        assert cut_warning([replace(half, provenance=plain.provenance)]).endswith("--max_new_tokens N")
+        assert cut_warning([half]).endswith("max_new_tokens=64") and cut_warning([fifth]) == ""
+        assert cut_warning([replace(half, provenance=plain.provenance)]).endswith("max_new_tokens=N")
     assert summarise([plain]).cut is None and cut_warning([plain]) == ""
 
 
