@@ -240,12 +240,13 @@ def _open(
     kwargs: dict[str, Any] = {"local_files_only": offline, "trust_remote_code": False}
     try:
         tokenizer = AutoTokenizer.from_pretrained(source, **kwargs)
+        config = AutoConfig.from_pretrained(source, **kwargs)
+        _drop_pad_outside(config)
         if random_seed is None:
             kwargs |= {"use_safetensors": True, "dtype": getattr(torch, dtype)}
             if quantize:
                 kwargs |= {"quantization_config": _bits(quantize, kwargs["dtype"]), "device_map": {"": place}}
-            return AutoModelForCausalLM.from_pretrained(source, **kwargs), tokenizer
-        config = AutoConfig.from_pretrained(source, **kwargs)
+            return AutoModelForCausalLM.from_pretrained(source, config=config, **kwargs), tokenizer
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(random_seed)
             return AutoModelForCausalLM.from_config(config, dtype=getattr(torch, dtype)), tokenizer
@@ -255,6 +256,15 @@ def _open(
         where = "folder" if local else "hub model"
         message = f"the {where} {source!r} does not open as a causal language model: {first_line(error)}"
         raise PolicyError(message) from error
+
+
+def _drop_pad_outside(config: Any) -> None:
+    """Remove a padding id that is no row of the model, such as -1; nothing here pads with it."""
+    text = config.get_text_config()
+    for part in (config, text):
+        pad = getattr(part, "pad_token_id", None)
+        if isinstance(pad, int) and not 0 <= pad < text.vocab_size:
+            part.pad_token_id = None
 
 
 def _cache_home() -> Path:

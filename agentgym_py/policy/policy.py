@@ -39,7 +39,7 @@ from agentgym_py.policy.loading import (
 from agentgym_py.policy.quiet import ignore_checkpointing_warnings, without_progress_bars
 from agentgym_py.policy.rope import fix_rope
 from agentgym_py.policy.saving import AdapterBase, save_adapters, save_checkpoint
-from agentgym_py.policy.vocabulary import limit_vocabulary, vocab_size_of
+from agentgym_py.policy.vocabulary import limit_vocabulary, train_padding_row, vocab_size_of
 
 _DEFAULT_LENGTH = 4096
 Overflow = Literal["error", "drop_oldest", "summarise"]
@@ -63,6 +63,7 @@ class Policy:
         chat_template_kwargs: Mapping[str, Any] | None = None,
     ) -> None:
         limit_vocabulary(model, tokenizer, name)
+        train_padding_row(model)
         self.model = model
         self.tokenizer = tokenizer
         self.name = name

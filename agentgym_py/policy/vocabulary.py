@@ -27,6 +27,16 @@ def limit_vocabulary(model: Any, tokenizer: Any, name: str) -> None:
     setattr(base, _ATTRIBUTE, tokens)
 
 
+def train_padding_row(model: Any) -> None:
+    """Let the embedding of the padding token have a gradient, because it may be the token that ends a turn.
+
+    Nothing here reads the padding: it stands behind the tokens of a row.
+    """
+    embeddings = model.get_input_embeddings()
+    if getattr(embeddings, "padding_idx", None) is not None:
+        embeddings.padding_idx = None
+
+
 def count_ids(tokenizer: Any) -> int:
     """Return the number of ids up to the tokenizer's largest; `len` is smaller if the ids have gaps."""
     return max(map(int, tokenizer.get_vocab().values())) + 1

@@ -74,11 +74,12 @@ class Server:
         return made
 
 
-def completion(content: Any = "look", calls: Any = None, usage: Any = (100, 10)) -> Any:
+def completion(content: Any = "look", calls: Any = None, usage: Any = (100, 10), finish_reason: str = "stop") -> Any:
     """A whole answer."""
     message = {"role": "assistant", "content": content} | ({"tool_calls": calls} if calls is not None else {})
     counted = {"prompt_tokens": usage[0], "completion_tokens": usage[1]} if usage else None
-    body = {"model": "served-1", "choices": [{"index": 0, "message": message}], "usage": counted}
+    choice = {"index": 0, "message": message, "finish_reason": finish_reason}
+    body = {"model": "served-1", "choices": [choice], "usage": counted}
     return fastapi.Response(json.dumps(body), media_type="application/json")
 
 
@@ -230,6 +231,15 @@ def test_any_content_is_a_reply(server: Server, content: Any, reply: str) -> Non
     (trajectory,) = play(server)
     assert [step.reply for step in trajectory.steps] == [reply] * 2 and trajectory.error is None
     assert len(server.asked) == 2 and store.from_line(store.to_line(trajectory)) == trajectory
+
+
+def test_a_cut_reply_is_recorded(server: Server) -> None:
+    """By the endpoint's finish_reason, with and without token counts."""
+    for usage in ((100, 10), None):
+        server.script = [completion(usage=usage, finish_reason=reason) for reason in ("length", "stop")]
+        (episode,) = play(server)
+        assert [step.cut for step in episode.steps] == [True, False]
+        assert summarise([episode]).cut == 0.5 and store.from_line(store.to_line(episode)) == episode
 
 
 def test_seeds_are_the_episodes_own(server: Server) -> None:

@@ -152,6 +152,9 @@ def test_a_run_leaves_its_folder_and_can_be_repeated_from_it(agentgym: Run, fini
     assert settings["trainer"]["name"] == "filtered_bc" and settings["explore_tasks"] == 4
     config = config_of("--config", str(finished / "run.yaml"))
     assert config.explore_tasks == 4 and config.select.threshold == 0.0
+    metrics = json.loads((finished / "rounds/01/metrics.json").read_text())
+    assert 0.2 < metrics["explored"]["cut"] <= 1 and metrics["valid"]["outgrown"] == 0
+    assert any("replies were cut at max_new_tokens 8" in note for note in metrics["training"]["notes"])
     assert json.loads((finished / "provenance.json").read_text())["packages"]["agentgym-py"]
 
 

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import copy
+import json
 import pickle
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,7 +12,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from agentgym_py.agents import ModelAgent
+from agentgym_py.agents import ExpertAgent, ModelAgent
 from agentgym_py.collection import Collector, jobs_for
 from agentgym_py.engine import HFEngine, SamplingParams
 from agentgym_py.engine.server_protocols import PROTOCOLS, Bounds
@@ -21,6 +23,7 @@ from agentgym_py.policy.adapters import add_adapters, merged_copy
 from agentgym_py.policy.logprobs import agent_logits, agent_logprobs, pad_samples
 from agentgym_py.policy.tokens import encode
 from agentgym_py.training.data import prepare
+from agentgym_trainers.filtered_bc import FilteredBC
 
 
 @pytest.fixture(scope="module")
@@ -105,3 +108,38 @@ def test_more_tokens_than_embeddings_are_refused(zoo: Any, tmp_path: Path) -> No
     n = len(tokenizer)
     with pytest.raises(PolicyError, match=f"has {n} tokens and the model {n - 2} embeddings: resize"):
         Policy.load(tmp_path, device="cpu")
+
+
+# ---- tokenizers and models without a padding or an end token ---------------------------------------------------------
+
+END = "<|im_end|>"
+SPECIAL: dict[str, dict[str, Any]] = {
+    "no padding": {"pad": None, "pad_id": None}, "no end": {"eos": None}, "neither": {"eos": None, "pad": None},
+    "the end of turn is the padding": {"eos": END, "pad": END, "pad_id": 258},
+    "a padding that is no row": {"pad_id": 10**6}, "a padding of -1": {"pad_id": -1},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", SPECIAL)
+def test_padding_and_end_change_nothing(kind: str, zoo: Any, tmp_path: Path) -> None:
+    """Replies and trained weights are those of the family's own tokenizer and configuration, and it saves and opens."""
+    family, how = zoo.FAMILIES["qwen2.5"], SPECIAL[kind]
+    usual = zoo.build_tokenizer(family)
+    names = {name: how[name] for name in ("eos", "pad") if name in how}
+    zoo.build_model(family, usual).save_pretrained(tmp_path / "usual")
+    usual.save_pretrained(tmp_path / "usual")
+    shutil.copytree(tmp_path / "usual", tmp_path / "other")
+    zoo.build_tokenizer(replace(family, **names)).save_pretrained(tmp_path / "other")
+    path = tmp_path / "other" / "config.json"
+    config = json.loads(path.read_text()) | ({"pad_token_id": how["pad_id"]} if "pad_id" in how else {})
+    path.write_text(json.dumps(config))
+    demos = Collector(ExpertAgent()).collect_batch(jobs_for([EnvSpec("maze", {"max_steps": 3})], "train", range(2)))
+    params, digests, replies = SamplingParams(temperature=0.0, max_new_tokens=6), [], []
+    for folder in ("usual", "other"):
+        policy = Policy.load(tmp_path / folder, device="cpu")
+        prompts = [policy.chat.opening("Hello, you."), policy.chat.opening("a")]
+        replies.append([reply.ids for reply in HFEngine(policy).generate(prompts, params)])
+        FilteredBC(epochs=1, threshold=-1.0).train(policy, demos, seed=0, output_dir=tmp_path / "training")
+        policy.save(tmp_path / f"{folder}-trained")
+        digests.append(Policy.load(tmp_path / f"{folder}-trained", device="cpu").digest())
+    assert replies[0] == replies[1] and digests[0] == digests[1]

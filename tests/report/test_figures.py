@@ -66,6 +66,8 @@ def test_behaviour_is_by_round() -> None:
     assert titles == ["Steps an episode", "Invalid actions", "Entropy of exploration, nats a token"]
     logged = metrics(1, explored=explored, training={"history": [{"entropy": 0.5}]})
     assert [each.title for each in figures.behaviour([logged])] == ["Steps an episode", "Invalid actions"]
+    (*_, cut) = figures.behaviour([metrics(0, explored={**explored, "cut": 0.25}) | {"training": logged["training"]}])
+    assert cut.title == "Replies cut" and cut.rows == [["0", "25 %"]]
 
 
 def test_rewards_and_ends_are_counted() -> None:

@@ -21,7 +21,8 @@ from agentgym_py.errors import ConfigError
 from agentgym_py.evolution.config import EvolveConfig, require_compatible_policy
 from agentgym_py.policy import Policy
 from agentgym_py.policy.logprobs import agent_logits, agent_logprobs, pad_samples, sample_logprobs
-from agentgym_py.policy.tokens import Sample, encode
+from agentgym_py.policy.tokens import IGNORED, Sample, encode
+from agentgym_py.rewards.process_reward_model import encode_with_positions
 from agentgym_py.training import OnPolicyTrainer
 from agentgym_py.training.data import prepare
 from agentgym_py.training.rl.actor_critic import ActorCritic
@@ -126,6 +127,10 @@ def test_a_summary_is_part_of_its_turn(small: Policy) -> None:
     assert record.turns_n.bincount().tolist() == sizes
     ends = (record.turns_n[record.last_of_turn_n] + 1).tolist()
     assert ends == list(range(1, len(episode.steps) + 1)), "a turn's reward is paid after its reply"
+    agent_tokens = (record.labels != IGNORED).nonzero()[:, 0].tolist()
+    for turn, position in enumerate(encode_with_positions(episode, policy).positions):
+        token = agent_tokens.index(position)
+        assert record.turns_n[token] == turn and (record.turns_n[: token + 1] == turn).sum() > sizes[turn] - LONGEST
     without = replace(episode, steps=tuple(replace(step, summary=None) for step in episode.steps))
     replies = encode_record(without, policy.chat)
     assert replies is not None and record.n - replies.n == episode.summary_tokens
