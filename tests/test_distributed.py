@@ -24,7 +24,7 @@ from agentgym_py.agents import RandomAgent
 from agentgym_py.cli import _main, main
 from agentgym_py.cli.runtime import executor_for
 from agentgym_py.collection import Collector, PlayConfig, jobs_for, torchrun
-from agentgym_py.errors import ConfigError, WorkerError
+from agentgym_py.errors import ConfigError, DataError, WorkerError
 from agentgym_py.evolution.run_folder import RunFolder
 from agentgym_py.policy.tokens import Sample
 from agentgym_py.training.fit import Fit
@@ -387,6 +387,51 @@ def test_alone_nothing_is_waited_for() -> None:
     parameter.grad = torch.ones(2)
     distributed.sum_gradients([parameter])
     assert parameter.grad.tolist() == [1, 1]
+
+
+class Store(dict[str, str]):
+    """A key-value store, as torch's, in which nothing is waited for."""
+
+    def set(self, key: str, value: str) -> None:
+        self[key] = value
+
+    def add(self, key: str, amount: int) -> int:
+        self[key] = str(int(super().get(key, "0")) + amount)
+        return int(self[key])
+
+    def wait(self, keys: Sequence[str], timeout: object) -> None:
+        if not self.keys() >= set(keys):
+            raise RuntimeError("timeout")
+
+    def check(self, keys: Sequence[str]) -> bool:
+        return self.keys() >= set(keys)
+
+    def get(self, key: str) -> bytes:  # type: ignore[override]  # torch's gives bytes
+        return self[key].encode()
+
+
+@pytest.mark.parametrize(
+    ("failing", "outcomes"),
+    [
+        ((1, 0), ["rank 1: the disk is broken", SystemExit]),  # rank 0 notices that rank 1 is gone, or is killed first
+        ((0, 1), ["the disk is broken", SystemExit]),  # both fail
+        ((1, 2, 0), ["rank 1: the disk is broken", SystemExit, SystemExit]),
+    ],
+)
+def test_exactly_one_process_prints_an_error(
+    failing: Sequence[int], outcomes: Sequence[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first that fails, by its rank; the others end silently, whatever the order."""
+    store = Store()
+    monkeypatch.setattr(distributed, "_store", lambda: store)
+    monkeypatch.setenv("WORLD_SIZE", "3")
+    for rank, outcome in zip(failing, outcomes, strict=True):
+        monkeypatch.setenv("RANK", str(rank))
+        lost = rank == 0 and outcome is SystemExit  # rank 0 waits for the others
+        error = WorkerError("rank 0 lost the other processes") if lost else DataError("the disk is broken")
+        with pytest.raises(BaseException) as caught, distributed.rank_zero_output():  # read below
+            raise error
+        assert caught.type is SystemExit if outcome is SystemExit else str(caught.value) == outcome
 
 
 def test_what_processes_log_adds_up(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -117,7 +117,8 @@ def test_a_negative_seed_is_one_line(agentgym: Run, command: str) -> None:
 def test_a_world_is_checked_from_its_source(agentgym: Run, source: str) -> None:
     """Also in processes of their own, and under the id that its card says; nothing need be installed."""
     Path("my_world.py").write_bytes(EXAMPLE.read_bytes())
-    status, out, err = agentgym("check", source.replace("FILE", "my_world.py"), "--only", "card,vectors,reproducible")
+    status, out, err = agentgym("check", source.replace("FILE", "my_world.py"), "--only", "card,vectors,reproducible",
+                                "--episodes", "5")  # fmt: skip
     assert (status, err) == (0, "") and out.count("passed") == 3 and "AgentGuess-v0: no failure" in out
     assert agentgym("envs", "show", "my_world.py")[0] == 0
 

@@ -70,14 +70,14 @@ def test_a_run_that_is_not_over_takes_more_and_fewer(
     with monkeypatch.context() as patch:
         patch.setattr(Evolution, "_round", stops)
         assert agentgym(*words, "--rounds", "3", "--out", "run")[0] == 130
-    for number, said in ((1, "its round 2 has begun; --rounds 2 or more"), (-1, "its round 2 has begun")):
+    for number, said in ((1, "its round 2 has begun; --rounds must be 2 or more"), (-1, "its round 2 has begun")):
         status, _, err = agentgym("evolve", "--resume", "run", f"--rounds={number}")
         assert status == 2 and f"run cannot have {number} rounds: {said}" in err and err.count("\n") == 1
     assert yaml.safe_load(Path("run/run.yaml").read_text())["rounds"] == 3
     assert agentgym("evolve", "--resume", "run", "--rounds", "2")[0] == 0
     assert json.loads(Path("run/test.json").read_text())["last"] == 2
     status, _, err = agentgym("evolve", "--resume", "run", "--rounds", "1")
-    assert status == 2 and "its round 2 is over; --rounds 2 or more" in err
+    assert status == 2 and "its round 2 is over; --rounds must be 2 or more" in err
     assert RunFolder.open(Path("run")).finished, "what is refused changes nothing"
 
 
