@@ -202,8 +202,8 @@ def test_a_run_is_no_model_but_says_where_its_models_are(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("file", "said"),
     [
-        ("reward_model.json", "is a reward model, no policy: it is for --reward_model"),
-        ("process_reward.json", "is a process reward model, no policy: it is for --trainer.prm of r3"),
+        ("reward_model.json", "is a reward model, no policy: it is for the setting reward_model"),
+        ("process_reward.json", "is a process reward model, no policy: it is for the setting prm of r3"),
         ("pipeline.json", "is a pipeline's, no model: name the folder of a stage"),
         ("manifest.json", "is an evaluation, no model"),
     ],

@@ -147,7 +147,7 @@ def test_arguments_that_trl_does_not_take_are_refused(
     [
         ({"minibatch_size": 24}, "minibatch_size must divide the 64 episodes"),
         ({"args": {"beta": 0.1}}, "args.beta needs lora_rank"),
-        ({"args": {"use_vllm": True}}, "choose --engine server"),
+        ({"args": {"use_vllm": True}}, "choose engine=server"),
     ],
 )
 def test_grpo_refuses_what_it_cannot_do(settings: dict[str, Any], message: str) -> None:

@@ -70,7 +70,7 @@ def test_nothing_is_imported_and_nobody_listens_unless_asked() -> None:
 @pytest.mark.parametrize("service", ["wandb", "trackio"])
 def test_a_missing_package_is_one_line(no_wandb: None, tmp_path: Path, service: tracking.Service) -> None:
     """It names the package and the extra; nothing was written."""
-    with pytest.raises(ConfigError, match=rf"--track {service} needs .*: pip install {service}, .*\[tracking\]"):
+    with pytest.raises(ConfigError, match=rf"track={service} needs .*: pip install {service}, .*\[tracking\]"):
         Tracker(service, tmp_path, {})
     assert not list(tmp_path.iterdir())
 
