@@ -173,6 +173,15 @@ def env_arguments(name: str) -> dict[str, inspect.Parameter]:
     return {key: p for key, p in parameters.items() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)}
 
 
+def evolve_defaults(names: Sequence[str]) -> list[Mapping[str, Any]]:
+    """Return the `TextEnv.evolve_defaults` of installed worlds; wrong names are reported later."""
+    defaults: list[Mapping[str, Any]] = []
+    for name in names:
+        with suppress(AgentGymError):
+            defaults.append(getattr(_env_class(name), "evolve_defaults", {}))
+    return defaults
+
+
 def find_env_names(words: Sequence[str]) -> list[str]:
     """Return the worlds that a command line names anywhere: `--env=shop,maze`, `play shop`."""
     ids = registry.names("agentgym.envs")

@@ -22,6 +22,7 @@ from agentgym_py.cli.env_options import (
     add_env_options,
     env_specs,
     env_versions,
+    evolve_defaults,
     require_tasks,
     warn_of_training_tasks,
 )
@@ -31,6 +32,7 @@ from agentgym_py.cli.parser import (
     UsageError,
     Values,
     add_config,
+    peek_envs,
     peek_options,
     read_options,
     require_allowed,
@@ -147,11 +149,29 @@ def options(parser: Parser) -> None:
     trainer = first.get("trainer", "filtered_bc")
     add_settings(parser, trainer)
     defaults = info_of(trainer_class(trainer)).evolve_defaults
+    _require_options(parser, defaults, f"the trainer {trainer}")
+    worlds = world_defaults(peek_envs(parser.argv) or ["shop"], parser)
+    parser.set_defaults({**worlds, **defaults, **_preset(first.get("preset", "default"), parser)})
+
+
+def world_defaults(names: Sequence[str], parser: Parser) -> dict[str, Any]:
+    """Return the defaults that suit the worlds: one world's own, or the largest numbers of several."""
+    by_world = evolve_defaults(names)
+    for name, defaults in zip(names, by_world, strict=False):
+        _require_options(parser, defaults, f"the world {name}")
+    if len(names) == 1 or not by_world:
+        return dict(by_world[0]) if by_world else {}
+    numbers = {name for defaults in by_world for name, value in defaults.items() if isinstance(value, int | float)}
+    usual = {name: parser.options[name].default for name in numbers}
+    return {name: max(defaults.get(name, usual[name]) for defaults in by_world) for name in sorted(numbers)}
+
+
+def _require_options(parser: Parser, defaults: Mapping[str, Any], whose: str) -> None:
+    """Raise ConfigError if `evolve_defaults` name no option."""
     for name in defaults:
         if name not in parser.options:
             near = suggestion(name, [option.flag for option in parser.options.values()])
-            raise ConfigError(f"the trainer {trainer} has evolve_defaults for {name!r}, no option of evolve{near}")
-    parser.set_defaults({**defaults, **_preset(first.get("preset", "default"), parser)})
+            raise ConfigError(f"{whose} has evolve_defaults for {name!r}, no option of evolve{near}")
 
 
 def add_settings(parser: Parser, trainer: str) -> None:
@@ -414,6 +434,9 @@ def require_same_settings(folder: RunFolder, settings: Mapping[str, Any]) -> Non
     if (name := given.get("trainer", {}).get("name", trainer)) != trainer:
         raise ConfigError(f"trainer.name is {trainer!r} in the run of {folder.path}, not {name!r}; choose another out")
     before = parser.read_mapping(stored, "")
+    kwargs = world_defaults(stored["env"], parser).get("env_kwargs", {})
+    if "env_kwargs" in given:
+        given["env_kwargs"] = {**kwargs, **given["env_kwargs"]}
     after = before | parser.flatten(given, f"the run of {folder.path}")
     saved = [flatten_options(saved_settings(values, env_specs(values))) for values in (before, after)]
     for name in saved[0] | saved[1]:
@@ -496,7 +519,16 @@ def _header(folder: RunFolder, config: EvolveConfig, worlds: int) -> list[str]:
             f"Failed episodes are selected, too: {setting('select.success_only', False)}, "
             f"{setting('select.threshold', f'{config.select.threshold:g}')}."
         )
-    return lines + _progress(folder, config)
+    return lines + _lines_of_worlds(folder.config()) + _progress(folder, config)
+
+
+def _lines_of_worlds(settings: Mapping[str, Any]) -> list[str]:
+    """Name the settings of a run that its worlds have chosen."""
+    values, names, lines = flatten_options(settings), settings.get("env", []), list[str]()
+    for name, defaults in zip(names, evolve_defaults(names), strict=False):
+        chosen = [f"--{key} {value}" for key, value in flatten_options(defaults).items() if values.get(key) == value]
+        lines += [f"Defaults of {name}: {' '.join(chosen)}"] if chosen else []
+    return lines
 
 
 def _progress(folder: RunFolder, config: EvolveConfig) -> list[str]:

@@ -11,6 +11,7 @@ import ast
 import inspect
 import textwrap
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import MISSING, dataclass, fields
 from functools import lru_cache
 from itertools import pairwise
@@ -424,6 +425,21 @@ def peek_options(argv: Sequence[str]) -> dict[str, str]:
             values[name] = value if equals else following
     values = {name: value for name, value in values.items() if value and not value.startswith("--")}
     return {**_peek_file(values["config"]), **values} if "config" in values else values
+
+
+def peek_envs(argv: Sequence[str]) -> list[str]:
+    """Return the worlds of `--env` on a command line, or else in its `--config` file."""
+    words = [
+        value if equals else following
+        for word, following in zip(argv, [*argv[1:], ""], strict=False)
+        for name, equals, value in [word.partition("=")]
+        if name == "--env"
+    ]
+    if not words and (path := peek_options(argv).get("config")):
+        with suppress(UsageError):
+            settings = read_yaml(path)
+            words = as_list(settings.get("env", [])) if isinstance(settings, dict) else []
+    return [name for word in words if isinstance(word, str) for name in word.split(",")]
 
 
 def _peek_file(path: str) -> dict[str, str]:

@@ -86,7 +86,8 @@ class EvolveConfig:
     """Exploration with more episodes is collected and saved in parts of this size; a killed run resumes after the last
     part."""
     allow_empty: bool = False
-    """Continue if a round has nothing to train on; its agent is then the last round's."""
+    """If a round has nothing to train on, its agent is the last round's. By default it trains on as many further
+    demonstrations as made Agent_v0."""
 
     def __post_init__(self) -> None:
         require_seed(self.seed)

@@ -13,7 +13,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,7 +39,7 @@ from agentgym_py.evaluation.evaluate import summary_dict
 from agentgym_py.evaluation.text import cut_warning
 from agentgym_py.evolution.config import EvolveConfig, require_cloner, require_compatible, require_reachable
 from agentgym_py.evolution.run_folder import RunFolder
-from agentgym_py.evolution.task_sampling import round_jobs, tasks_per_env
+from agentgym_py.evolution.task_sampling import demonstration_jobs, round_jobs, tasks_per_env
 from agentgym_py.policy.memory import release_memory
 from agentgym_py.rewards.reward_model import require_reward_model
 from agentgym_py.rng import seed_of
@@ -105,8 +105,9 @@ class Evolution:
         if number and isinstance(trainer := self.trainer, OnPolicyTrainer):
             policy, training = self._load_or_train(number, partial(self._improve, number, trainer))
             explored = list(store.read(self._path(number, "trajectories")))
-            nothing = {} if training else {"with nothing to learn from": len(explored)}
-            selection = Selection(tuple(explored) if training else (), nothing)
+            learnt = training and not distributed.on_rank_zero(self._path(number, "demonstrations").is_file)
+            nothing = {} if learnt else {"with nothing to learn from": len(explored)}
+            selection = Selection(tuple(explored) if learnt else (), nothing)
         else:
             explore = partial(self._explore, number) if number else self._collect_expert
             explored = self._load_or_play(number, "trajectories", explore, *self._expected(number))
@@ -185,9 +186,11 @@ class Evolution:
         return policy
 
     def _collect_expert(self) -> list[Trajectory]:
-        jobs = self._train_jobs(0)
+        return self._collect_demonstrations(0, self._train_jobs(0))
+
+    def _collect_demonstrations(self, number: int, jobs: Sequence[Job]) -> list[Trajectory]:
         expert = partial(ExpertAgent, fair=self.config.expert == "fair", thoughts=self.config.expert_thoughts)
-        return self._collect(0, "expert", expert, jobs, f"{self.config.expert} expert") if jobs else []
+        return self._collect(number, "expert", expert, jobs, f"{self.config.expert} expert") if jobs else []
 
     def _explore(self, number: int) -> list[Trajectory]:
         release_memory()
@@ -219,16 +222,12 @@ class Evolution:
                 result = trainer.improve(policy, rollouts, seed=seed, output_dir=self.folder.round(number) / "training")
                 report = validate_report(result, trainer, policy)
         except NothingToTrainOnError as error:
-            if not self.config.allow_empty:
-                raise NothingToTrainOnError(
-                    f"round {number}: {error} ({self._path(number, 'trajectories')} holds the episodes); "
-                    f"try a higher {setting('temperature')}, more {setting('explore_tasks')} or "
-                    f"{setting('allow_empty')}"
-                ) from error
-            log.warning("round %d: %s", number, error)
+            nothing = str(error)
+        else:
+            return policy, report
         finally:
             _store(self._path(number, "trajectories"), rollouts.episodes)
-        return policy, report
+        return self._train_on_demonstrations(number, nothing)
 
     def _scorer(self, policy: Policy) -> Scorer | None:
         """Return the reward model that replaces the env's rewards, if any."""
@@ -245,35 +244,58 @@ class Evolution:
         if not number and not self.config.expert_tasks:
             return self.load_policy(None), None
         if not selected:
-            if not self.config.allow_empty or not number:
-                raise NothingToTrainOnError(
-                    f"round {number} selected no trajectory ({self.folder.round(number) / 'trajectories.jsonl'} holds "
-                    f"the explored episodes); try a lower {setting('select.threshold')}, more {setting('attempts')}, "
-                    f"another {setting('temperature')} or {setting('allow_empty')}"
-                )
-            return self._load_agent(number - 1), None
-        data = self._training_data(number, selected)
+            return self._train_on_demonstrations(number, "no trajectory was selected")
+        try:
+            return self._fit(number, self._offline_trainer(number), self._training_data(number, selected))
+        except NothingToTrainOnError as error:
+            return self._train_on_demonstrations(number, str(error))
+
+    def _fit(self, number: int, trainer: Trainer, data: Sequence[Trajectory]) -> tuple[Policy, TrainReport]:
+        """Train the model that a round starts from."""
         continues = number and self.config.restart == "previous"
         policy = self._load_agent(number - 1) if continues else self.load_policy(None)
         with self._keep_last_good(number, policy):
-            try:
-                trainer = self._offline_trainer(number)
-                result = trainer.train(
-                    policy, data, seed=seed_of(self.config.seed, "train", number) % (1 << 31),
-                    output_dir=self.folder.round(number) / "training",
-                    progress=self.reporter.training(number, len(data)),
-                )  # fmt: skip
-                return policy, validate_report(result, trainer, policy)
-            except NothingToTrainOnError as error:
-                if not self.config.allow_empty or not number:
-                    advice = f"more {setting('expert_tasks')}, or {setting('trainer')} settings that leave out less"
-                    if number:
-                        advice = (
-                            f"more {setting('attempts')}, a higher {setting('temperature')} or {setting('allow_empty')}"
-                        )
-                    raise NothingToTrainOnError(f"round {number}: {error}; try {advice}") from error
-                log.warning("round %d: %s", number, error)
-                return self._load_agent(number - 1), None
+            result = trainer.train(
+                policy, data, seed=seed_of(self.config.seed, "train", number) % (1 << 31),
+                output_dir=self.folder.round(number) / "training", progress=self.reporter.training(number, len(data)),
+            )  # fmt: skip
+            return policy, validate_report(result, trainer, policy)
+
+    def _train_on_demonstrations(self, number: int, reason: str) -> tuple[Policy, TrainReport | None]:
+        """Train a round that has nothing to learn from on as many further demonstrations as made Agent_v0.
+
+        With `allow_empty`, the last round's agent stays as it is.
+
+        Raises:
+            NothingToTrainOnError: it is round 0, or the run has no demonstrations.
+        """
+        if number and self.config.allow_empty:
+            log.warning("round %d: %s", number, reason)
+            return self._load_agent(number - 1), None
+        if not number or not self.config.expert_tasks:
+            raise self._no_data_error(number, reason)
+        jobs = demonstration_jobs(self.config, self.envs, number)
+        collect = partial(self._collect_demonstrations, number, jobs)
+        demonstrations = self._load_or_play(number, "demonstrations", collect, len(jobs))
+        note = f"{reason}: trained on {len(jobs)} further demonstrations of the {self.config.expert} expert"
+        log.warning("round %d: %s", number, note)
+        try:
+            trainer, selected = self._offline_trainer(0), build_selector(SelectConfig())(demonstrations).kept
+            policy, report = self._fit(number, trainer, selected)
+        except NothingToTrainOnError as error:
+            raise self._no_data_error(number, f"{reason}, and of its demonstrations: {error}") from error
+        return policy, replace(report, notes=(*report.notes, note))
+
+    def _no_data_error(self, number: int, reason: str) -> NothingToTrainOnError:
+        threshold, experts = setting("select.threshold"), setting("expert_tasks")
+        advice = f"more {experts}, a lower {threshold}, or {setting('trainer')} settings that leave out less"
+        if number:
+            advice = (
+                f"a lower {threshold}, more {setting('attempts')}, another {setting('temperature')}, {experts} or "
+                f"{setting('allow_empty')}"
+            )
+        episodes = self._path(number, "trajectories")
+        return NothingToTrainOnError(f"round {number}: {reason} ({episodes} holds the episodes); try {advice}")
 
     @contextmanager
     def _keep_last_good(self, number: int, policy: Policy) -> Iterator[None]:

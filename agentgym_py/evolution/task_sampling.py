@@ -92,5 +92,21 @@ def round_jobs(
             rng = Rng(config.seed, "hard", number, spec.key)
             tasks = sample_hard(spec, order[experts:end], share, explored, rng)
         tasks_by_env.append([(spec, task) for task in tasks])
+    return _alternate(tasks_by_env, attempts)
+
+
+def demonstration_jobs(config: EvolveConfig, envs: Sequence[EnvSpec], number: int) -> list[Job]:
+    """Return the jobs of demonstrations for a round that has nothing to learn from, `expert_tasks` in each env."""
+    tasks_by_env = []
+    for spec in envs:
+        available = spec.count("train", _TASKS)
+        rng = Rng(config.seed, "demonstrations", number, spec.key)
+        tasks = rng.sample(range(available), min(config.expert_tasks, available))
+        tasks_by_env.append([(spec, task) for task in tasks])
+    return _alternate(tasks_by_env, attempts=1)
+
+
+def _alternate(tasks_by_env: Sequence[Sequence[tuple[EnvSpec, int]]], attempts: int) -> list[Job]:
+    """Jobs that alternate between envs; the attempts at a task are adjacent."""
     turns = zip_longest(*tasks_by_env)
     return [Job(pair[0], pair[1], "train", k) for turn in turns for pair in turn if pair for k in range(attempts)]

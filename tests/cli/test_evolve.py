@@ -21,6 +21,7 @@ from typing import Any, ClassVar
 import pytest
 import yaml
 
+from agentgym_envs.maze.env import MazeEnv
 from agentgym_py import registry
 from agentgym_py.cli import build_parser, command_module
 from agentgym_py.cli.env_options import warn_of_training_tasks
@@ -1044,3 +1045,37 @@ def test_a_run_of_an_earlier_version_is_resumed_and_reported(agentgym: Run, smal
     assert status == 0, err
     assert Path("run/rounds/01/trajectories.jsonl").read_bytes() == rows
     assert agentgym("report", "run")[0] == 0 and "Traceback" not in Path("run/report.html").read_text()
+
+
+def test_a_world_chooses_defaults_of_its_runs(agentgym: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command line overrides them one by one; several worlds take the largest numbers; a wrong name is one line."""
+
+    def settings(*words: str) -> dict[str, Any]:
+        status, out, err = agentgym("evolve", *words, "--print_config")
+        assert status == 0, err
+        config: dict[str, Any] = yaml.safe_load(out)
+        return config
+
+    usual, chosen = settings("--env", "shop"), settings("--env", "maze")
+    assert (usual["env_kwargs"], chosen["env_kwargs"]) == ({}, {"difficulty": "easy"})
+    assert chosen["expert_tasks"] == MazeEnv.evolve_defaults["expert_tasks"] > usual["expert_tasks"]
+    own = settings("--env", "maze", "--expert_tasks", "5", "--env_kwargs.max_steps", "9")
+    assert own["expert_tasks"] == 5 and own["env_kwargs"] == {"difficulty": "easy", "max_steps": 9}
+    several = settings("--env", "shop,maze")
+    assert several["env_kwargs"] == {} and several["expert_tasks"] == chosen["expert_tasks"]
+    monkeypatch.setattr(MazeEnv, "evolve_defaults", {"expert_task": 4})
+    status, _, err = agentgym("evolve", "--env", "maze")
+    assert status == 2
+    assert "the world maze has evolve_defaults for 'expert_task', no option of evolve; did you mean" in err
+
+
+def test_a_run_says_what_its_world_chose_and_survives_empty_rounds(agentgym: Run, small_model: str) -> None:
+    """A model that finds no word learns from further demonstrations, and the run ends well."""
+    few = ("--rounds", "1", "--expert_tasks", "2", "--explore_tasks", "2", "--valid_tasks", "1", "--test_tasks", "1")
+    words = ("evolve", "--env", "wordle", "--max_new_tokens", "4", *few, "--model", small_model, "--out", "run")
+    status, out, err = agentgym(*words)
+    assert status == 0, err
+    assert "Defaults of wordle: --env_kwargs.difficulty easy\n" in out
+    training = json.loads(Path("run/rounds/01/metrics.json").read_text("utf-8"))["training"]
+    assert training["trajectories"] == 2
+    assert training["notes"] == ["no trajectory was selected: trained on 2 further demonstrations of the fair expert"]

@@ -299,16 +299,23 @@ def test_without_expert_tasks_the_model_is_agent_v0(tiny_policy: Any, tmp_path: 
     assert isinstance(run.trainer, Nudge) and run.trainer.got == [4, 8]
 
 
-def test_a_round_whose_trainer_has_nothing_fails_unless_allowed(tiny_policy: Any, tmp_path: Path) -> None:
-    """As one that selected nothing; allowed, its agent is the last round's and its training is none."""
+def test_a_round_whose_trainer_has_nothing_learns_from_demonstrations(tiny_policy: Any, tmp_path: Path) -> None:
+    """By the trainer that made Agent_v0; with `allow_empty` its agent is the last round's and its training is none."""
 
     class Picky(Nudge):
         def train(self, policy: Policy, trajectories: Sequence[Trajectory], **_: Any) -> TrainReport:
             raise NothingToTrainOnError("no pairs")
 
-    config = replace(SMALL, rounds=1, test_tasks=0)
-    with pytest.raises(NothingToTrainOnError, match="no pairs"):
-        evolution(tmp_path / "fails", tiny_policy, config, trainer=Picky(), cloner=Nudge()).run()
+    config, cloner = replace(SMALL, rounds=1, test_tasks=0), Nudge()
+    taught = evolution(tmp_path / "taught", tiny_policy, config, trainer=Picky(), cloner=cloner)
+    taught.run()
+    assert cloner.got == [2, 3]  # the fair expert fails once
+    note = "no pairs: trained on 3 further demonstrations of the fair expert"
+    assert taught.folder.metrics(1)["training"]["notes"] == [note]
+    demonstrations = list(store.read(taught.folder.round(1) / "demonstrations.jsonl"))
+    first = list(store.read(taught.folder.round(0) / "trajectories.jsonl"))
+    assert len({t.task_id for t in demonstrations + first}) == 6 and {t.split for t in demonstrations} == {"train"}
+    assert not list((taught.folder.round(1)).glob("parts"))
     config = replace(config, allow_empty=True)
     with pytest.raises(NothingToTrainOnError, match="no pairs"):
         evolution(tmp_path / "v0", tiny_policy, config, trainer=Picky()).run()
@@ -374,11 +381,16 @@ def test_restart_decides_where_training_starts(tiny_policy: Any, tmp_path: Path)
     assert moved["base"] == pytest.approx(0.04, abs=1e-5) and moved["previous"] == pytest.approx(0.11, abs=1e-5)
 
 
-def test_a_round_that_selects_nothing_fails_unless_allowed(tiny_policy: Any, tmp_path: Path) -> None:
-    """Nothing to train on is an error that says what to change; allowed, the last agent goes on."""
+def test_a_round_that_selects_nothing_learns_from_demonstrations(tiny_policy: Any, tmp_path: Path) -> None:
+    """Without demonstrations it is an error that says what to change; with `allow_empty` the last agent stays."""
     strict = replace(SMALL, select=SelectConfig(success_only=True), test_tasks=0)
-    with pytest.raises(NothingToTrainOnError, match="round 1 selected no trajectory"):
-        evolution(tmp_path / "a", tiny_policy, strict).run()
+    taught = evolution(tmp_path / "a", tiny_policy, strict)
+    taught.run()
+    assert isinstance(taught.trainer, Nudge) and taught.trainer.got == [2, 3, 3]  # the fair expert fails once
+    notes = [taught.folder.metrics(number)["training"]["notes"] for number in (0, 1, 2)]
+    assert notes[0] == [] and all("no trajectory was selected" in note[0] for note in notes[1:])
+    with pytest.raises(NothingToTrainOnError, match=r"round 1: no trajectory was selected .*try .*--expert_tasks"):
+        evolution(tmp_path / "none", tiny_policy, replace(strict, expert_tasks=0)).run()
     run = evolution(tmp_path / "b", tiny_policy, replace(strict, allow_empty=True))
     run.run()
     assert run.folder.metrics(1)["training"] is None
@@ -533,9 +545,15 @@ def test_what_a_round_cannot_be_is_refused_before_anything_runs(
     require_compatible(replace(config, rounds=0), trainer)
 
 
-def test_a_round_that_could_learn_nothing_fails_unless_allowed(tiny_policy: Any, tmp_path: Path) -> None:
-    """Of a trainer that plays itself too: what was played is there to be looked at, and the policy is the last one."""
-    refused = evolution(tmp_path / "refused", tiny_policy, SMALL, trainer=Player(nothing=True))
+def test_a_round_of_episodes_that_teach_nothing_learns_from_demonstrations(tiny_policy: Any, tmp_path: Path) -> None:
+    """Of an on-policy trainer, too: its episodes are stored, and its cloner learns from demonstrations if there are."""
+    taught = evolution(tmp_path / "taught", tiny_policy, replace(SMALL, rounds=1), trainer=Player(nothing=True))
+    taught.run()
+    assert taught.folder.metrics(1)["selection"]["line"] == "kept 0 of 2; dropped: 2 with nothing to learn from"
+    assert taught.folder.metrics(1)["training"]["trajectories"] == 3
+    assert taught.folder.metrics(1)["policy_digest"] != taught.folder.metrics(0)["policy_digest"]
+    without = replace(SMALL, expert_tasks=0)
+    refused = evolution(tmp_path / "refused", tiny_policy, without, trainer=Player(nothing=True))
     with pytest.raises(NothingToTrainOnError, match=r"round 1: player: nothing .*01/trajectories.jsonl.*allow_empty"):
         refused.run()
     assert len(list(store.read(refused.folder.round(1) / "trajectories.jsonl"))) == 2

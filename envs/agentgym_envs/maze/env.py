@@ -70,6 +70,11 @@ class MazeEnv(GeneratedEnv[House]):
     name: ClassVar[str] = "maze"
     version: ClassVar[int] = 1
     max_return: ClassVar[float | None] = 1.0
+    evolve_defaults: ClassVar[Mapping[str, Any]] = {
+        "env_kwargs": {"difficulty": "easy"},
+        "expert_tasks": 100,
+        "max_new_tokens": 96,
+    }
     limits: ClassVar[Mapping[str, int]] = {"easy": 24, "medium": 40, "hard": 64}
     rules: ClassVar[Mapping[str, str]] = {
         "full": (

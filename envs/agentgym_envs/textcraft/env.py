@@ -97,6 +97,11 @@ class TextCraftEnv(GeneratedEnv[Puzzle]):
     name: ClassVar[str] = "textcraft"
     max_return: ClassVar[float | None] = 1.0
     version: ClassVar[int] = 2
+    evolve_defaults: ClassVar[Mapping[str, Any]] = {
+        "env_kwargs": {"difficulty": "easy"},
+        "expert_tasks": 100,
+        "max_new_tokens": 160,
+    }
     limits: ClassVar[Mapping[str, int]] = {"easy": 10, "medium": 30, "hard": 50}
     rules: ClassVar[Mapping[str, str]] = {
         "full": (

@@ -84,6 +84,11 @@ class WordleEnv(GeneratedEnv[tuple[str, str]]):
     name: ClassVar[str] = "wordle"
     version: ClassVar[int] = 1
     max_return: ClassVar[float | None] = 1.0
+    evolve_defaults: ClassVar[Mapping[str, Any]] = {
+        "env_kwargs": {"difficulty": "easy"},
+        "expert_tasks": 100,
+        "max_new_tokens": 96,
+    }
     limits: ClassVar[Mapping[str, int]] = {"easy": 10, "medium": 10, "hard": 6}
     random_baselines: ClassVar[Mapping[str, float]] = {"hard": 0.6}
     rules: ClassVar[Mapping[str, str]] = {
