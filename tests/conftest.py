@@ -128,9 +128,14 @@ def loss_checks() -> Any:
 
 @pytest.fixture(scope="session")
 def zoo() -> Any:
-    """Load `zoo.py`: miniatures of model families."""
+    """Miniatures of model families, for which torch runs in one thread."""
     pytest.importorskip("trl")
-    return _beside("zoo")
+    import torch
+
+    from agentgym_py.testing import zoo
+
+    torch.set_num_threads(1)
+    return zoo
 
 
 @pytest.fixture

@@ -120,7 +120,7 @@ def test_it_resumes_to_the_same_end(trainer: Any, tiny_policy: Any, tmp_path: Pa
             trained(output, cut)
         assert not keeps or any(each.name.startswith("state-") for each in (output / "states").iterdir())
     resumed = trained(output)
-    assert resumed[:4] == whole[:4] and (resumed[4][0] > 1 or not keeps), "it began anew"
+    assert resumed[:4] == whole[:4] and (resumed[4][0] > 1 or not keeps), "it started again"
 
 
 def test_nothing_to_train_on_is_an_error(trainer: Any, tiny_policy: Any, tmp_path: Path) -> None:

@@ -1,8 +1,7 @@
-"""Every family of the zoo is trained, saved and exported: whole and by adapters, in float32 and bfloat16."""
+"""Every family of the zoo and every registered trainer: one step on real shapes, saved and exported."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,68 +10,103 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("trl")
 
-from agentgym_py.collection.rollouts import with_score
+from agentgym_py import registry
+from agentgym_py.errors import ConfigError, TemplateError
 from agentgym_py.policy import Policy
-from agentgym_py.policy.logprobs import agent_logits, agent_logprobs, pad_samples
-from agentgym_py.policy.tokens import encode
-from agentgym_py.report.export import export, find_source
-from agentgym_py.trajectory import Trajectory
-from agentgym_trainers.dpo import DPO
-from agentgym_trainers.filtered_bc import FilteredBC
-from agentgym_trainers.grpo import GRPO
+from agentgym_py.testing.zoo import FAMILIES, REFUSED, SUPPORTED, miniature
+from agentgym_py.testing.zoo_checks import (
+    COLUMNS,
+    WAYS,
+    cell,
+    check_checkpoint,
+    check_export,
+    check_trainer,
+    make_trainer,
+    weights_of,
+)
+from agentgym_py.training.trainer import info_of
 
-FAMILIES = (
-    "qwen2.5", "qwen3", "llama3.1", "llama3.2", "gemma2", "gemma3", "mistral", "phi3.5", "phi4-mini", "smollm2",
-    "smollm3",
-)  # fmt: skip
-HOW = {"whole": ("float32", 0), "adapters": ("float32", 2), "bf16": ("bfloat16", 0), "bf16-adapters": ("bfloat16", 2)}
-"""Number format and rank of adapters."""
-
-
-def episodes(policy: Policy, toy_envs: Any, count: int = 4) -> tuple[Any, list[Trajectory]]:
-    """Rollouts, and two episodes of each of two tasks, of which one is good."""
-    rollouts = toy_envs.rollouts(policy, toy_envs.CHAIN, 4 + count, tasks=2, tokens=4)
-    rollouts.scorer = lambda trajectories: [float(number % 2) for number in range(len(trajectories))]
-    played = [trajectory for group in rollouts.groups(2, 2) for trajectory in group]
-    return rollouts, [replace(with_score(t, float(n % 2)), success=bool(n % 2)) for n, t in enumerate(played)]
+TRAINERS = registry.names("agentgym.trainers")
 
 
-def logprobs(policy: Policy, trajectories: list[Trajectory]) -> Any:
-    """Log-probabilities of the episodes' replies."""
-    samples = [encode(trajectory, policy.chat) for trajectory in trajectories]
-    with torch.no_grad():
-        return agent_logprobs(agent_logits(policy.model, *pad_samples(samples)))
+def rotated(number: int, trainer: str, family: str, way: str) -> bool:
+    """Whether the default run has this case: each trainer once, with the next family and the next way."""
+    return family == SUPPORTED[number % len(SUPPORTED)] and way == list(WAYS)[number % len(WAYS)]
 
 
 CASES = [
-    pytest.param(name, how, marks=[] if list(HOW)[number % len(HOW)] == how else [pytest.mark.slow])
-    for number, name in enumerate(FAMILIES)
-    for how in HOW
+    pytest.param(trainer, family, way, marks=[] if rotated(number, trainer, family, way) else [pytest.mark.slow])
+    for number, trainer in enumerate(TRAINERS)
+    for family in SUPPORTED
+    for way in WAYS
 ]
-"""Every family in every way; the default run has one way of each, and every way."""
 
 
-@pytest.mark.parametrize(("name", "how"), CASES)
-def test_a_family_is_trained_and_saved(name: str, how: str, zoo: Any, toy_envs: Any, tmp_path: Path) -> None:
-    """A step of SFT, DPO and GRPO changes the policy, and a saved checkpoint is the policy that was trained."""
-    dtype, rank = HOW[how]
-    policy = zoo.miniature(name, dtype)
-    rollouts, played = episodes(policy, toy_envs)
-    settings: dict[str, Any] = {"learning_rate": 1e-3, "lora_rank": rank}
-    before = policy.digest()
-    for trainer in (FilteredBC(epochs=1, **settings), DPO(epochs=1, **settings)):
-        report = trainer.train(policy, played, seed=0, output_dir=tmp_path / "training")
-        assert all(torch.isfinite(torch.tensor(report.loss)))
-        before, last = policy.digest(), before
-        assert before != last
-    grpo = GRPO(tasks_per_iteration=2, group_size=2, **settings)
-    report = grpo.improve(policy, rollouts, seed=0, output_dir=tmp_path / "training")
-    assert policy.digest() != before and all(torch.isfinite(torch.tensor(report.loss)))
-    policy.save(tmp_path / "checkpoint")
-    again = Policy.load(tmp_path / "checkpoint", dtype=dtype)
-    close = {"rtol": 0, "atol": 1e-5 if dtype == "float32" else 0.05}
-    torch.testing.assert_close(logprobs(again, played), logprobs(policy, played), **close)
-    if how == "adapters":
-        export(find_source(str(tmp_path / "checkpoint")), tmp_path / "exported")
-        exported = Policy.load(tmp_path / "exported")
-        torch.testing.assert_close(logprobs(exported, played), logprobs(policy, played), rtol=0, atol=1e-4)
+@pytest.fixture(autouse=True)
+def one_thread(zoo: Any) -> None:
+    """Torch runs in one thread."""
+
+
+def test_the_default_run_has_every_family_and_way() -> None:
+    """So that no family is trained in slow runs alone."""
+    default = [case.values for case in CASES if not case.marks]
+    assert len(default) == len(TRAINERS)
+    trainers, families, ways = (set(values) for values in zip(*default, strict=True))
+    assert (trainers, families, ways) == (set(TRAINERS), set(SUPPORTED), set(WAYS))
+
+
+@pytest.mark.parametrize(("trainer", "family", "way"), CASES)
+def test_a_step_of_every_trainer(trainer: str, family: str, way: str, toy_envs: Any, tmp_path: Path) -> None:
+    """It changes all weights, or adapters alone; numbers are finite; what is saved is what was trained.
+
+    trl rounds steps of all weights to the model's format, so its trainers refuse bfloat16 without adapters.
+    """
+    if info_of(make_trainer(trainer, WAYS[way])).library == "trl" and way == "bf16":
+        with pytest.raises(ConfigError, match=r"would round its steps to torch.bfloat16: set lora_rank"):
+            check_trainer(trainer, family, WAYS[way], toy_envs.CHAIN, tmp_path)
+    else:
+        check_trainer(trainer, family, WAYS[way], toy_envs.CHAIN, tmp_path)
+
+
+@pytest.mark.parametrize("way", ["whole", "adapters", "bf16"])
+def test_a_training_without_effect_is_found(way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A policy that did not change, or whose checkpoint holds other weights, fails the check."""
+    policy = miniature("qwen2.5", WAYS[way].dtype)
+    before = weights_of(policy)
+    if WAYS[way].lora_rank:
+        with pytest.raises(AssertionError, match="adapters were merged, or made"):
+            check_checkpoint(policy, WAYS[way], before, tmp_path)
+    else:
+        with pytest.raises(AssertionError, match=r"weights did not change: \['model.embed_tokens.weight', "):
+            check_checkpoint(policy, WAYS[way], before, tmp_path)
+    monkeypatch.setattr(Policy, "load", lambda *_, **__: miniature("qwen3"))
+    with pytest.raises(AssertionError, match="the checkpoint is not the policy that was trained"):
+        check_checkpoint(policy, WAYS[way], before, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "family", [pytest.param(name, marks=[pytest.mark.slow] * (name not in ("gemma2", "phi3.5"))) for name in SUPPORTED]
+)
+def test_trained_adapters_are_exported(family: str, toy_envs: Any, tmp_path: Path) -> None:
+    """The exported model has the log-probabilities of the adapters' checkpoint."""
+    check_export(family, toy_envs.CHAIN, tmp_path)
+
+
+def test_a_refused_family_is_one_line(toy_envs: Any, tmp_path: Path) -> None:
+    """A cell of the table holds the error's line."""
+    (family,) = REFUSED
+    said = cell(family, "chat template", toy_envs.CHAIN, tmp_path)
+    with pytest.raises(TemplateError, match="rewrites earlier turns"):
+        miniature(family)
+    assert "rewrites earlier turns" in said and "\n" not in said
+    assert cell("qwen3", "chat template", toy_envs.CHAIN, tmp_path) == "works"
+
+
+def test_the_table_in_the_docs_is_that_of_the_zoo() -> None:
+    """It has every family and every column; `benchmarks/zoo.py` prints it."""
+    page = (Path(__file__).parents[1] / "docs" / "models.md").read_text(encoding="utf-8")
+    assert "python benchmarks/zoo.py" in page
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in page.splitlines() if line[:1] == "|"]
+    header = next(n for n, row in enumerate(rows) if row[0] == "family")
+    assert rows[header][1:] == list(COLUMNS)
+    assert [row[0] for row in rows[header + 2 :][: len(FAMILIES)]] == list(FAMILIES)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agentgym_py.trajectory import Step, Trajectory
 from agentgym_py.trajectory.types import opening_text
@@ -17,8 +17,27 @@ IGNORED = -100
 """Label of a token that is not trained on (PyTorch's ignore_index)."""
 
 
+class TokenSequences:
+    """Tokens in one sequence, or in several that stand one after another."""
+
+    __slots__ = ()
+
+    input_ids: Any
+    starts: tuple[int, ...]
+
+    @property
+    def sequences(self) -> list[slice]:
+        """Where each sequence stands among the tokens."""
+        return [slice(*ends) for ends in pairwise((*self.starts, len(self.input_ids)))]
+
+    @property
+    def longest(self) -> int:
+        """Number of tokens of the longest sequence."""
+        return max(end - start for start, end in pairwise((*self.starts, len(self.input_ids))))
+
+
 @dataclass(frozen=True, slots=True)
-class Sample:
+class Sample(TokenSequences):
     """One trajectory in tokens: one sequence, or several if it outgrew the context."""
 
     input_ids: list[int]  # (S,), the sequences one after another
@@ -30,16 +49,6 @@ class Sample:
     def labels(self) -> list[int]:
         """`input_ids` where the mask is 1, else `IGNORED`; (S,), not shifted."""
         return [token if bit else IGNORED for token, bit in zip(self.input_ids, self.mask, strict=True)]
-
-    @property
-    def sequences(self) -> list[slice]:
-        """Where each sequence stands in `input_ids` and `mask`."""
-        return [slice(*ends) for ends in pairwise((*self.starts, len(self.input_ids)))]
-
-    @property
-    def longest(self) -> int:
-        """Number of tokens of the longest sequence."""
-        return max(len(self.input_ids[place]) for place in self.sequences)
 
     @property
     def padded_size(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -32,14 +33,25 @@ class Rates(NamedTuple):
     """For all weights of a larger, pretrained model."""
 
 
-class RateBySize:
-    """Settings whose default learning rate depends on the model's size."""
+@dataclass(frozen=True, slots=True)
+class ModelSettings:
+    """Settings of any training of a model, by this project's loop or by another library's."""
 
-    __slots__ = ()
+    learning_rate: float | None = None
+    """Learning rate of AdamW; by default one that suits the model's size (docs/trainers/README.md)."""
+    rates: ClassVar[Rates] = Rates(7e-4, 1e-5)
+    lora_rank: int = 0
+    """Rank of LoRA adapters on all linear layers, which stay apart from the model's weights; 0 trains every weight."""
+    bf16: bool = False
+    """Run the forward pass in bfloat16 autocast. Weights and optimizer states keep their own format."""
+    gradient_checkpointing: bool = False
+    """Recompute activations in the backward pass: less memory, more time."""
 
-    learning_rate: float | None
-    lora_rank: int
-    rates: ClassVar[Rates]
+    def __post_init__(self) -> None:
+        require_field_types(self)
+        if self.learning_rate is not None:
+            require_positive(self, "learning_rate")
+        require_at_least(self, {"lora_rank": 0})
 
     def rate_for(self, weights: int) -> float:
         """Return the learning rate for a model of this many weights: the setting, or the default for its size."""
@@ -50,12 +62,42 @@ class RateBySize:
         return self.rates.pretrained * (LORA_FACTOR if self.lora_rank else 1)
 
 
+@dataclass(frozen=True)  # without slots: a class has one base with slots
+class DataSettings:
+    """Settings of the passes over stored trajectories."""
+
+    epochs: float = 2.0
+    """Passes over the data."""
+    batch_size: int = 4
+    """Trajectories (or pairs of them) per batch."""
+    gradient_accumulation: int = 1
+    """Batches per optimizer step."""
+    max_length: int = 4096
+    """Longer trajectories, in tokens, are left out, never cut."""
+    mask_truncated_completions: bool = False
+    """Leave replies that were cut at `max_new_tokens` out of the loss; the rest of their episode is trained on."""
+
+    def __post_init__(self) -> None:
+        require_positive(self, "epochs")
+        require_at_least(self, {"batch_size": 1, "gradient_accumulation": 1, "max_length": 1})
+
+
+@dataclass(frozen=True)  # without slots: a class has one base with slots
+class ReturnThreshold:
+    """The setting of a trainer that clones good trajectories."""
+
+    threshold: float = 0.5
+    """Minimum return of a trajectory that is trained on."""
+
+    def __post_init__(self) -> None:
+        if math.isnan(self.threshold):
+            raise ConfigError("threshold must be a number, got nan")
+
+
 @dataclass(frozen=True, slots=True)
-class OptimizerSettings(RateBySize):
+class OptimizerSettings(ModelSettings):
     """Settings of an optimizer: AdamW with beta2 0.95, on all weights or on LoRA adapters."""
 
-    learning_rate: float | None = None
-    """Learning rate of AdamW; by default one that suits the model's size (docs/trainers/README.md)."""
     rates: ClassVar[Rates] = Rates(3e-4, 1e-5)
     optim: Literal["adamw", "adamw_8bit"] = "adamw"
     """Optimizer: AdamW, or the one of bitsandbytes with states of 8 bits (on a GPU)."""
@@ -65,47 +107,29 @@ class OptimizerSettings(RateBySize):
     """Gradients with a larger norm are clipped to it; 0 turns clipping off."""
     microbatch_tokens: int = 4096
     """Largest number of tokens in one forward pass, padding included. It affects memory and speed, not the result."""
-    lora_rank: int = 0
-    """Rank of LoRA adapters on all linear layers, which stay apart from the model's weights; 0 trains every weight."""
-    bf16: bool = False
-    """Run the forward pass in bfloat16 autocast. Weights and optimizer states keep their own format."""
-    gradient_checkpointing: bool = False
-    """Recompute activations in the backward pass: less memory, more time."""
     checkpoint_minutes: float = 5.0
     """Minimum minutes between saved states, from which a killed training resumes; 0 saves as often as possible."""
 
     def __post_init__(self) -> None:
-        require_field_types(self)
-        if self.learning_rate is not None:
-            require_positive(self, "learning_rate")
-        require_at_least(self, {"weight_decay": 0.0, "max_grad_norm": 0.0, "microbatch_tokens": 1, "lora_rank": 0})
+        ModelSettings.__post_init__(self)
+        require_at_least(self, {"weight_decay": 0.0, "max_grad_norm": 0.0, "microbatch_tokens": 1})
         require_at_least(self, {"checkpoint_minutes": 0.0})
 
 
 @dataclass(frozen=True, slots=True)
-class OfflineSettings(OptimizerSettings):
+class OfflineSettings(OptimizerSettings, DataSettings):
     """Settings of a training on stored trajectories."""
 
-    epochs: float = 2.0
-    """Passes over the data."""
     learning_rate: float | None = None
     """Peak of the cosine schedule; by default one that suits the model's size (docs/trainers/README.md)."""
     rates: ClassVar[Rates] = Rates(7e-4, 1e-5)
-    batch_size: int = 4
-    """Trajectories (or pairs of them) per batch."""
-    gradient_accumulation: int = 1
-    """Batches per optimizer step."""
     warmup_ratio: float = 0.05
     """Share of the steps in which the learning rate rises, below 1."""
-    max_length: int = 4096
-    """Longer trajectories, in tokens, are left out, never cut."""
-    mask_truncated_completions: bool = False
-    """Leave replies that were cut at `max_new_tokens` out of the loss; the rest of their episode is trained on."""
 
     def __post_init__(self) -> None:
         OptimizerSettings.__post_init__(self)
-        require_positive(self, "epochs")
-        require_at_least(self, {"batch_size": 1, "gradient_accumulation": 1, "warmup_ratio": 0.0, "max_length": 1})
+        DataSettings.__post_init__(self)
+        require_at_least(self, {"warmup_ratio": 0.0})
         if self.warmup_ratio >= 1:
             raise ConfigError(f"warmup_ratio must be below 1, got {self.warmup_ratio}")
 
@@ -142,49 +166,27 @@ def require_no_mask(settings: OfflineSettings) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class TrlSettings(RateBySize):
+class TrlSettings(ModelSettings):
     """Settings of a training by a trainer of trl."""
 
     learning_rate: float | None = None
     """Peak of trl's linear schedule; by default one that suits the model's size (docs/trainers/README.md)."""
-    rates: ClassVar[Rates] = Rates(7e-4, 1e-5)
-    lora_rank: int = 0
-    """Rank of LoRA adapters on all linear layers; 0 trains every weight."""
-    bf16: bool = False
-    """Run the forward pass in bfloat16 autocast."""
-    gradient_checkpointing: bool = False
-    """Recompute activations in the backward pass: less memory, more time."""
     args: Mapping[str, Any] = field(default_factory=dict)
     """More arguments of trl's configuration by name, such as `use_liger_kernel` or `lr_scheduler_type`."""
 
     def __post_init__(self) -> None:
-        require_field_types(self)
-        if self.learning_rate is not None:
-            require_positive(self, "learning_rate")
-        require_at_least(self, {"lora_rank": 0})
+        ModelSettings.__post_init__(self)
         if find_spec("trl") is None or find_spec("datasets") is None:
             raise ConfigError(f"a trainer of trl needs trl and datasets: {install_advice('train,trl')}")
 
 
 @dataclass(frozen=True, slots=True)
-class TrlOfflineSettings(TrlSettings):
+class TrlOfflineSettings(TrlSettings, DataSettings):
     """Settings of a training by trl on stored trajectories."""
-
-    epochs: float = 2.0
-    """Passes over the data."""
-    batch_size: int = 4
-    """Trajectories (or pairs of them) per batch."""
-    gradient_accumulation: int = 1
-    """Batches per optimizer step."""
-    max_length: int = 4096
-    """Longer trajectories, in tokens, are left out, never cut."""
-    mask_truncated_completions: bool = False
-    """Leave replies that were cut at `max_new_tokens` out of the loss; the rest of their episode is trained on."""
 
     def __post_init__(self) -> None:
         TrlSettings.__post_init__(self)
-        require_positive(self, "epochs")
-        require_at_least(self, {"batch_size": 1, "gradient_accumulation": 1, "max_length": 1})
+        DataSettings.__post_init__(self)
 
     @property
     def trl_arguments(self) -> dict[str, Any]:

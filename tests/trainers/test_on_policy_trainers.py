@@ -31,7 +31,7 @@ def player(request: pytest.FixtureRequest) -> Any:
 
 
 def test_an_on_policy_trainer_is_a_dataclass_of_settings_with_improve(player: Any) -> None:
-    """Its fields are its settings, each with a default, and nobody can take it for one that trains on files."""
+    """Its fields are its settings, each with a default, and it is not a trainer on stored trajectories."""
     assert is_dataclass(player) and isinstance(player, OnPolicyTrainer) and fields(player)
     assert not isinstance(player, Trainer) and replace(player) == player
 
@@ -93,7 +93,7 @@ def test_an_on_policy_trainer_goes_on_to_the_same_end(player: Any, toy_envs: Any
             improved(output, cut=2)
         assert not keeps or list((output / "states").iterdir())
     resumed = improved(output)
-    assert resumed[:3] == whole[:3] and (0 < len(resumed[3]) < len(whole[3]) or not keeps), "it began anew"
+    assert resumed[:3] == whole[:3] and (0 < len(resumed[3]) < len(whole[3]) or not keeps), "it started again"
     assert not (output / "states").exists()
 
 

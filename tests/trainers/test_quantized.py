@@ -41,7 +41,7 @@ def played(toy_envs: Any) -> list[Trajectory]:
 
 
 def test_4_bits_stay_as_they_were_loaded(policy: Policy) -> None:
-    """However often they compute: an engine and a digest tell by them whether somebody trained."""
+    """However often they compute: an engine and a digest tell by them whether the weights were trained."""
     before, digest = weight_sums(policy.model.parameters()), policy.digest()
     with torch.no_grad():
         policy.model(input_ids=torch.arange(5)[None])

@@ -12,19 +12,17 @@ a mean of means.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from agentgym_py.errors import ConfigError
 from agentgym_py.policy.tokens import Sample
 from agentgym_py.policy.typing import Tensor
 from agentgym_py.training import TrainReport
 from agentgym_py.training.data import no_data_error, prepare
 from agentgym_py.training.progress import Progress
-from agentgym_py.training.settings import OfflineSettings
+from agentgym_py.training.settings import OfflineSettings, ReturnThreshold
 from agentgym_py.training.trainer import TrainerInfo
 from agentgym_py.trajectory import Trajectory
 
@@ -39,18 +37,14 @@ def bc_loss(logprobs_N: Tensor, tokens: Tensor | int | None = None) -> Tensor:
 
 
 @dataclass(frozen=True, slots=True)
-class FilteredBC(OfflineSettings):
+class FilteredBC(OfflineSettings, ReturnThreshold):
     """Settings of filtered behaviour cloning."""
 
     info: ClassVar = TrainerInfo(several_processes=True)
 
-    threshold: float = 0.5
-    """Minimum return of a trajectory that is trained on."""
-
     def __post_init__(self) -> None:
         OfflineSettings.__post_init__(self)
-        if math.isnan(self.threshold):
-            raise ConfigError("threshold must be a number, got nan")
+        ReturnThreshold.__post_init__(self)
 
     def train(
         self,

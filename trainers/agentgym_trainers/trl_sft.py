@@ -9,17 +9,15 @@ rows in random order, if `args` says nothing else.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from agentgym_py.errors import ConfigError
 from agentgym_py.training import TrainReport
 from agentgym_py.training.data import no_data_error, prepare
 from agentgym_py.training.progress import Progress
-from agentgym_py.training.settings import TrlOfflineSettings
+from agentgym_py.training.settings import ReturnThreshold, TrlOfflineSettings
 from agentgym_py.training.trainer import TrainerInfo
 from agentgym_py.trajectory import Trajectory
 
@@ -28,18 +26,14 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class TrlSFT(TrlOfflineSettings):
+class TrlSFT(TrlOfflineSettings, ReturnThreshold):
     """Settings of trl's SFTTrainer."""
 
     info: ClassVar = TrainerInfo(resumes=False, library="trl")
 
-    threshold: float = 0.5
-    """Minimum return of a trajectory that is trained on."""
-
     def __post_init__(self) -> None:
         TrlOfflineSettings.__post_init__(self)
-        if math.isnan(self.threshold):
-            raise ConfigError("threshold must be a number, got nan")
+        ReturnThreshold.__post_init__(self)
 
     def train(
         self,

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from agentgym_py.errors import DataError
-from agentgym_py.policy.tokens import IGNORED, encode, mask_cut_replies
+from agentgym_py.policy.tokens import IGNORED, TokenSequences, encode, mask_cut_replies
 from agentgym_py.training.rl.guards import repetition_rate
 from agentgym_py.trajectory import Trajectory
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True)
-class Record:
+class Record(TokenSequences):
     """One trajectory in S tokens, of which the agent wrote n: one sequence, or several if it outgrew the context."""
 
     input_ids: Tensor  # (S,), the sequences one after another
@@ -56,16 +56,6 @@ class Record:
     def n(self) -> int:
         """Number of agent tokens."""
         return len(self.old_logps_n)
-
-    @property
-    def sequences(self) -> list[slice]:
-        """Where each sequence stands in `input_ids` and `labels`."""
-        return [slice(*ends) for ends in pairwise((*self.starts, len(self.input_ids)))]
-
-    @property
-    def longest(self) -> int:
-        """Number of tokens of the longest sequence."""
-        return max(len(self.input_ids[place]) for place in self.sequences)
 
     @property
     def first_of_turn_n(self) -> Tensor:

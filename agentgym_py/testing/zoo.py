@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from agentgym_py.errors import ConfigError
 from agentgym_py.policy import Policy
 from agentgym_py.policy.chat_template import Thinking
+from agentgym_py.registry import install_advice
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +177,9 @@ FAMILIES = {
     )
 }  # fmt: skip
 """Every family by name."""
+REFUSED = frozenset({"gpt-oss"})
+"""Families whose chat template is refused."""
+SUPPORTED = tuple(name for name in FAMILIES if name not in REFUSED)
 
 
 def miniature(name: str, dtype: str = "float32", **settings: Any) -> Policy:
@@ -205,10 +211,11 @@ def build_tokenizer(family: Family) -> Any:
 
 
 def trl_template(name: str) -> str:
-    """Return a chat template that trl ships."""
-    import trl
-
-    return (Path(trl.__file__).parent / "chat_templates" / f"{name}.jinja").read_text(encoding="utf-8")
+    """Return a chat template that trl ships; trl is not imported."""
+    trl = find_spec("trl")
+    if trl is None or trl.origin is None:
+        raise ConfigError(f"the families' chat templates come with trl: {install_advice('train,trl')}")
+    return (Path(trl.origin).parent / "chat_templates" / f"{name}.jinja").read_text(encoding="utf-8")
 
 
 def build_model(family: Family, tokenizer: Any) -> Any:
