@@ -1078,4 +1078,5 @@ def test_a_run_says_what_its_world_chose_and_survives_empty_rounds(agentgym: Run
     assert "Defaults of wordle: --env_kwargs.difficulty easy\n" in out
     training = json.loads(Path("run/rounds/01/metrics.json").read_text("utf-8"))["training"]
     assert training["trajectories"] == 2
-    assert training["notes"] == ["no trajectory was selected: trained on 2 further demonstrations of the fair expert"]
+    note = "no trajectory was selected: trained on 2 further demonstrations of the fair expert"
+    assert note in training["notes"]

@@ -311,7 +311,7 @@ def test_a_round_whose_trainer_has_nothing_learns_from_demonstrations(tiny_polic
     taught.run()
     assert cloner.got == [2, 3]  # the fair expert fails once
     note = "no pairs: trained on 3 further demonstrations of the fair expert"
-    assert taught.folder.metrics(1)["training"]["notes"] == [note]
+    assert note in taught.folder.metrics(1)["training"]["notes"]
     demonstrations = list(store.read(taught.folder.round(1) / "demonstrations.jsonl"))
     first = list(store.read(taught.folder.round(0) / "trajectories.jsonl"))
     assert len({t.task_id for t in demonstrations + first}) == 6 and {t.split for t in demonstrations} == {"train"}
@@ -388,7 +388,8 @@ def test_a_round_that_selects_nothing_learns_from_demonstrations(tiny_policy: An
     taught.run()
     assert isinstance(taught.trainer, Nudge) and taught.trainer.got == [2, 3, 3]  # the fair expert fails once
     notes = [taught.folder.metrics(number)["training"]["notes"] for number in (0, 1, 2)]
-    assert notes[0] == [] and all("no trajectory was selected" in note[0] for note in notes[1:])
+    said = ["no trajectory was selected: trained on 3 " in " ".join(texts) for texts in notes]
+    assert said == [False, True, True]
     with pytest.raises(NothingToTrainOnError, match=r"round 1: no trajectory was selected .*try .*--expert_tasks"):
         evolution(tmp_path / "none", tiny_policy, replace(strict, expert_tasks=0)).run()
     run = evolution(tmp_path / "b", tiny_policy, replace(strict, allow_empty=True))
