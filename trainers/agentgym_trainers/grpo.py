@@ -26,7 +26,9 @@ drops these; the other papers count them, with an advantage of 0, and their KL);
 default DAPO's 0.2 and 0.28 (GSPO's paper has 3e-4 and 4e-4, GRPO's 0.2 on both sides); the reference of the KL is the
 policy at the start of training, and the KL is k3 in the loss for all variants, while RLOO's paper and trl's RLOOTrainer
 subtract k1 of the whole reply from its return. With `branches` the attempts at a task form a tree: further groups
-continue from states within them, each with its own mean and deviation, and learn only what follows that state.
+continue from states within them, each with its own mean and deviation, and learn only what follows that state. Replies
+that were cut at the maximum length have no loss (`mask_truncated_completions`, DAPO's overlong filtering), each by
+itself, while trl masks the whole completion; a trajectory whose replies were all cut is left out of B.
 """
 
 from __future__ import annotations

@@ -14,7 +14,8 @@ terminated, that was given up because the context is full, or that a reward mode
 Deviations: all means are over agent tokens, so that over turns, where V-loss is at first tokens only, c_v counts less
 by the length of a reply (for the trunk: Adam makes the head's steps independent of scale); rewards and values are not
 scaled; advantages are whitened over an iteration; the critic shares the policy's trunk (`critic_gradient` scales its
-gradient there); learning rates are constant; 2 epochs by default, not 4.
+gradient there); learning rates are constant; 2 epochs by default, not 4; replies that were cut at the maximum length
+have neither loss nor value (`mask_truncated_completions`), and their reward is paid to the reply before.
 """
 
 from __future__ import annotations
