@@ -74,6 +74,7 @@ def collect(
     attempts: int = 1,
     temperature: float = 1.0,
     max_new_tokens: int = 64,
+    kv_cache_gib: float | None = None,
     play: PlayConfig | None = None,
     progress: Callable[[Trajectory], None] | None = None,
 ) -> list[Trajectory]:
@@ -87,6 +88,7 @@ def collect(
         attempts: Episodes per task.
         temperature: Sampling temperature of a policy.
         max_new_tokens: Longest reply of a policy.
+        kv_cache_gib: Memory for the keys and values of a policy's live episodes, as for `HFEngine`.
         play: Seed, slots, executor, timeouts.
         progress: Called with each finished episode.
 
@@ -101,8 +103,9 @@ def collect(
 
     _require_counts(attempts=attempts, max_new_tokens=max_new_tokens)
     jobs = jobs_for(_specs(env), split, _task_numbers(tasks), attempts)
-    player = _agent(agent, temperature, max_new_tokens)
-    trajectories = Collector(player, _play_config(play)).collect_batch(jobs, progress)
+    play = _play_config(play)
+    player = _agent(agent, temperature, max_new_tokens, play.slots, kv_cache_gib)
+    trajectories = Collector(player, play).collect_batch(jobs, progress)
     _warn_of_cuts(trajectories)
     return trajectories
 
@@ -113,6 +116,7 @@ def train(
     trajectories: Iterable[Trajectory] | str | os.PathLike[str],
     *,
     select: Mapping[str, Any] | None = None,
+    max_context: int | None = None,
     seed: int = 0,
     output_dir: str | os.PathLike[str] | None = None,
     progress: Callable[[int, int], None] | None = None,
@@ -126,6 +130,7 @@ def train(
         trajectories: The training data, or its file: a store, AgentTraj or parquet.
         select: Which trajectories to train on, as `agentgym train --select.FIELD`: `{"success_only": False,
             "threshold": 0.5}`. The defaults are the trainer's: filtered_bc learns from successes.
+        max_context: Largest number of tokens of an episode, for a policy that is loaded here.
         seed: Seed of the data order and of new weights.
         output_dir: Folder for training states, from which an interrupted training resumes, and for what a trainer
             produces besides a policy, such as a reward model; None keeps none.
@@ -161,7 +166,9 @@ def train(
         raise NothingToTrainOnError(f"select {selection.line}; select={{...}} chooses others")
     if not isinstance(policy, Policy | str | os.PathLike):
         raise ConfigError(f"policy must be a name, a folder or a Policy, not {policy!r:.60}")
-    loaded = policy if isinstance(policy, Policy) else Policy.load(str(policy))
+    if isinstance(policy, Policy) and max_context is not None:
+        raise ConfigError("max_context needs the name of a policy: give it to Policy.load")
+    loaded = policy if isinstance(policy, Policy) else Policy.load(str(policy), max_context=max_context)
     with TemporaryDirectory(prefix="agentgym") if output_dir is None else nullcontext(output_dir) as folder:
         report = instance.train(loaded, selection.kept, seed=seed, output_dir=Path(folder), progress=progress)
     if info_of(instance).output == "policy":
@@ -179,6 +186,7 @@ def evaluate(
     attempts: int = 1,
     temperature: float = 0.0,
     max_new_tokens: int = 64,
+    kv_cache_gib: float | None = None,
     play: PlayConfig | None = None,
     progress: Callable[[Trajectory], None] | None = None,
 ) -> Result:
@@ -191,7 +199,8 @@ def evaluate(
     from agentgym_py.evaluation.folder import make_manifest
 
     _require_counts(tasks=tasks, attempts=attempts, max_new_tokens=max_new_tokens)
-    play, player, specs = _play_config(play), _agent(agent, temperature, max_new_tokens), _specs(env)
+    play, specs = _play_config(play), _specs(env)
+    player = _agent(agent, temperature, max_new_tokens, play.slots, kv_cache_gib)
     manifest = make_manifest(player, specs, split, range(tasks), attempts, play.prompt, play.seed)
     evaluation, episodes = measure(player, specs, split, range(tasks), attempts=attempts, play=play, progress=progress)
     _warn_of_cuts(episodes)
@@ -314,12 +323,14 @@ def _warn_of_cuts(trajectories: Sequence[Trajectory]) -> None:
         warnings.warn(text, stacklevel=3)
 
 
-def _agent(player: Player, temperature: float, max_new_tokens: int) -> Agent:
+def _agent(player: Player, temperature: float, max_new_tokens: int, slots: int, kv_cache_gib: float | None) -> Agent:
     """An agent from a name, an agent or a policy."""
     from agentgym_py.agents import ModelAgent
     from agentgym_py.agents.base import require_agent
     from agentgym_py.policy import Policy
 
+    if kv_cache_gib is not None and not isinstance(player, Policy):
+        raise ConfigError("kv_cache_gib needs a policy as the agent: other agents have no KV cache here")
     if isinstance(player, str):
         agent: Agent = registry.load("agentgym.agents", player)()
         return agent
@@ -327,7 +338,8 @@ def _agent(player: Player, temperature: float, max_new_tokens: int) -> Agent:
         return require_agent(player)
     from agentgym_py.engine import HFEngine, SamplingParams
 
-    return ModelAgent(player, HFEngine(player), SamplingParams(temperature=temperature, max_new_tokens=max_new_tokens))
+    engine = HFEngine(player, slots, kv_cache_gib=kv_cache_gib)
+    return ModelAgent(player, engine, SamplingParams(temperature=temperature, max_new_tokens=max_new_tokens))
 
 
 def _trainer(trainer: str | Trainer, settings: Mapping[str, Any]) -> Trainer | OnPolicyTrainer:

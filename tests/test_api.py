@@ -38,6 +38,20 @@ def test_collect_takes_agents_by_name_and_by_object() -> None:
     assert [each.success for each in ag.collect("maze", "random", tasks=2, play=ag.PlayConfig(slots=1))] == [False] * 2
 
 
+def test_the_memory_of_a_policy_is_bounded_from_python(tiny_policy: ag.Policy) -> None:
+    """`kv_cache_gib` bounds its cache, `max_context` its training; both are refused where nothing would read them."""
+    for play in (ag.collect, ag.evaluate):
+        with pytest.raises(ConfigError, match="raise kv_cache_gib"):
+            play(env="shop", agent=tiny_policy, tasks=1, kv_cache_gib=1e-6)
+        with pytest.raises(ConfigError, match="kv_cache_gib needs a policy"):
+            play(env="shop", agent="random", tasks=1, kv_cache_gib=1.0)
+    demos = ag.collect("shop", tasks=1)
+    with pytest.raises(NothingToTrainOnError, match="8"):
+        ag.train("filtered_bc", "tiny-random", demos, max_context=8)
+    with pytest.raises(ConfigError, match="max_context needs the name of a policy"):
+        ag.train("filtered_bc", tiny_policy, demos, max_context=8)
+
+
 def test_a_policy_is_trained_measured_and_compared(tiny_policy: ag.Policy, fresh: object) -> None:
     """Collect, train, evaluate, compare: what the README's block does."""
     pytest.importorskip("torch")

@@ -33,6 +33,7 @@ COMMANDS = {
     "envs": "List the installed worlds, or show one.",
     "trainers": "List the installed trainers, or show one with its settings.",
     "agents": "List the installed agents.",
+    "plan": "Compute the memory that a model's playing and training take of a GPU, without its weights.",
     "check": "Check that a world keeps the contract, and show what breaks it.",
     "play": "Play a world yourself, in the terminal.",
     "replay": "Replay stored trajectories and report differences.",

@@ -75,8 +75,12 @@ class Evolution:
     """Where episodes run; None: in this process."""
     engine: Callable[[Policy], Engine] | None = None
     """Makes the engine that samples from a policy; by default a new `HFEngine`."""
+    kv_cache_gib: float | None = None
+    """Memory for the keys and values of live episodes, if the engine is the default one; see `HFEngine`."""
 
     def __post_init__(self) -> None:
+        if self.engine and self.kv_cache_gib is not None:
+            raise ConfigError("kv_cache_gib is for the default engine: give it to the engine that `engine` makes")
         require_policy_trainer(self.trainer)
 
     def run(self) -> dict[str, Any]:
@@ -347,7 +351,9 @@ class Evolution:
     def _engine_for(self, policy: Policy) -> Engine:
         from agentgym_py.engine import HFEngine
 
-        return self.engine(policy) if self.engine else HFEngine(policy, slots=self.config.slots)
+        if self.engine:
+            return self.engine(policy)
+        return HFEngine(policy, self.config.slots, kv_cache_gib=self.kv_cache_gib)
 
     def _collect(
         self, number: int, phase: str, make_agent: Callable[[], Agent], jobs: Sequence[Job], label: str = ""

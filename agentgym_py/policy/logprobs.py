@@ -76,6 +76,11 @@ def _logprobs(logits: Tensor, targets: Tensor) -> Tensor:
     return -torch.nn.functional.cross_entropy(logits, targets, reduction="none")
 
 
+def runs_in_pieces(agent_tokens: int, words: int) -> bool:
+    """Whether the head of a model with this many words runs in pieces on this many agent tokens."""
+    return agent_tokens > max(_TOKENS, _LOGITS // words)
+
+
 def agent_logits(model: Any, input_ids: Tensor, labels: Tensor) -> AgentLogits:
     """Run `model` on rows padded at their right end, (B, S); `labels` are `IGNORED` except at the agent's tokens.
 
@@ -87,7 +92,7 @@ def agent_logits(model: Any, input_ids: Tensor, labels: Tensor) -> AgentLogits:
     inner = getattr(model, "module", model)  # the module inside DistributedDataParallel and the like
     module = inner.get_output_embeddings()
     words = module.weight.shape[0]
-    head = head_of(inner) if len(targets_N) > max(_TOKENS, _LOGITS // words) else None
+    head = head_of(inner) if runs_in_pieces(len(targets_N), words) else None
     hidden: list[Tensor] = []
 
     def select_agent_states(_: Any, inputs: tuple[Tensor]) -> tuple[Tensor]:

@@ -12,6 +12,7 @@ import pytest
 pytest.importorskip("torch")
 
 from agentgym_py.collection.rollouts import Rollouts
+from agentgym_py.engine import HFEngine
 from agentgym_py.env import EnvSpec
 from agentgym_py.errors import ConfigError, NothingToTrainOnError, RunError, TrainingError
 from agentgym_py.evolution import Evolution, EvolveConfig
@@ -111,6 +112,14 @@ def test_other_seeds_meet_other_training_tasks(tiny_policy: Any, tmp_path: Path)
     first, again, other = tasks("a", 0), tasks("b", 0), tasks("c", 1)
     assert len(set(first)) == len(first) == 3 + 2 * 4
     assert first == again and not set(first) & set(other)
+
+
+def test_the_cache_of_its_engines_is_bounded(tiny_policy: Any, tmp_path: Path) -> None:
+    """`kv_cache_gib` is that of every engine that a run makes itself; with engines of another making it is refused."""
+    with pytest.raises(ConfigError, match="raise kv_cache_gib"):
+        evolution(tmp_path / "run", tiny_policy, replace(SMALL, rounds=0), kv_cache_gib=1e-6).run()
+    with pytest.raises(ConfigError, match="default engine"):
+        evolution(tmp_path / "run", tiny_policy, SMALL, engine=HFEngine, kv_cache_gib=1.0)
 
 
 def test_a_run_leaves_everything_in_plain_files(tiny_policy: Any, tmp_path: Path) -> None:

@@ -15,8 +15,8 @@ from agentgym_py.policy.tokens import encode
 from agentgym_py.training.trl_rollout import episode_return, rollout_func, task_ids, trl_row
 
 
-def trainer_of(toy_envs: Any, folder: Path, **more: Any) -> Any:
-    """Trl's GRPOTrainer on the chain, whose policy knows twenty words."""
+def trainer_of(toy_envs: Any, folder: Path, play: dict[str, Any] | None = None, **more: Any) -> Any:
+    """Trl's GRPOTrainer on the chain, whose policy knows twenty words; `play` are settings of `rollout_func`."""
     from datasets import Dataset
     from trl import GRPOConfig, GRPOTrainer
 
@@ -29,7 +29,8 @@ def trainer_of(toy_envs: Any, folder: Path, **more: Any) -> Any:
     )  # fmt: skip
     prompts = task_ids(toy_envs.CHAIN, "train", range(4))
     return GRPOTrainer(
-        model=policy.model, reward_funcs=episode_return, rollout_func=rollout_func(toy_envs.CHAIN, max_new_tokens=2),
+        model=policy.model, reward_funcs=episode_return,
+        rollout_func=rollout_func(toy_envs.CHAIN, max_new_tokens=2, **(play or {})),
         args=args, processing_class=policy.tokenizer, train_dataset=Dataset.from_dict({"prompt": prompts}),
     )  # fmt: skip
 
@@ -105,3 +106,10 @@ def test_a_part_of_the_distribution_is_refused(toy_envs: Any, tmp_path: Path) ->
     """Its log-probabilities are not the model's."""
     with pytest.raises(ConfigError, match="top_k"):
         trainer_of(toy_envs, tmp_path, top_k=3).train()
+
+
+@pytest.mark.parametrize(("setting", "value"), [("kv_cache_gib", 1e-9), ("max_context", 0)])
+def test_the_memory_of_its_episodes_is_bounded(setting: str, value: float, toy_envs: Any, tmp_path: Path) -> None:
+    """Episodes are played with the engine's bound and the policy's context that `rollout_func` is given."""
+    with pytest.raises(ConfigError, match=setting):
+        trainer_of(toy_envs, tmp_path, play={setting: value}).train()

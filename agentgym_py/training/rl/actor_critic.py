@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from agentgym_py.policy.logprobs import agent_logits, at_least_float32
+from agentgym_py.policy.logprobs import AgentLogits, agent_logits, at_least_float32
 
 _HEAD_SIZE = 128
 """Size of a hidden state above which the value head's input is scaled down, so that a step of `critic_learning_rate`
@@ -45,10 +45,10 @@ class ActorCritic(nn.Module):
     def forward(self, input_ids: Tensor, labels: Tensor) -> Output:
         """Run the model on (B, S) rows, at the temperature that their replies were sampled at."""
         with torch.autocast(input_ids.device.type, torch.bfloat16, enabled=self.bf16):
-            return self._output(input_ids, labels)
+            return self.output_of(agent_logits(self.model, input_ids, labels))
 
-    def _output(self, input_ids: Tensor, labels: Tensor) -> Output:
-        agent = agent_logits(self.model, input_ids, labels)
+    def output_of(self, agent: AgentLogits) -> Output:
+        """Compute the output from the predictions of N agent tokens."""
         logps_N, entropy_N = agent.map_logits(self._logps_and_entropy)
         values_N = None if self.value is None else self._values(at_least_float32(agent.hidden_NH))
         return Output(logps_N, entropy_N, values_N)

@@ -1,0 +1,96 @@
+"""`agentgym plan`: the memory of a model by its configuration, and what would fit."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+
+from agentgym_py.cli import main
+from agentgym_py.training.memory_plan.models import open_config
+from agentgym_py.training.memory_plan.table import MODELS, rows_of
+from agentgym_py.training.memory_plan.tracing import count_weights
+
+SCALING = Path(__file__).parents[2] / "docs" / "scaling.md"
+
+
+def planned(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, object]:
+    """The JSON of a plan."""
+    assert main(["plan", "--json", *words]) == 0
+    result: dict[str, object] = json.loads(capsys.readouterr().out)
+    return result
+
+
+@pytest.mark.parametrize(
+    ("name", "weights"),
+    [
+        ("Qwen2.5-0.5B", 494_032_768), ("Qwen/Qwen2.5-7B-Instruct", 7_615_616_512),
+        ("meta-llama/Llama-3.1-8B", 8_030_261_248), ("smollm2", 134_515_008),
+    ],
+)  # fmt: skip
+def test_known_models_have_their_published_number_of_weights(name: str, weights: int) -> None:
+    """By their configuration alone, with and without an owner."""
+    assert count_weights(open_config(name), 0).weights == weights
+
+
+def test_a_folder_is_planned_and_printed(
+    tiny_policy: object, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """A folder needs its config.json alone; the table has the sums, the last line the verdict."""
+    config = tiny_policy.model.config  # type: ignore[attr-defined]
+    config.save_pretrained(tmp_path)
+    for name in (str(tmp_path), str(tmp_path / "config.json")):
+        assert main(["plan", "--model", name, "--slots", "4", "--gpu_memory_gib", "4"]) == 0
+        text = capsys.readouterr().out
+        assert "grpo trains all weights" in text and "It fits 1 GPU of 4 GiB" in text.splitlines()[-1]
+    result = planned(capsys, "--model", str(tmp_path))
+    assert result["weights"] == sum(p.numel() for p in tiny_policy.model.parameters())  # type: ignore[attr-defined]
+
+
+def test_settings_that_fit_are_proposed(capsys: pytest.CaptureFixture[str]) -> None:
+    """The proposed settings fit, none of them can be left out, and cards and methods that cannot are said so."""
+    words = ["--model", "Qwen2.5-0.5B", "--trainer", "filtered_bc", "--gpu_memory_gib", "10", "--slots", "8"]
+    result = planned(capsys, *words)
+    changes = result["changes"]
+    assert not result["fits"] and isinstance(changes, dict) and changes
+    options = [word for name, value in changes.items() for word in (f"--{name}", str(value).lower())]
+    assert planned(capsys, *words, *options)["fits"]
+    small = planned(capsys, "--model", "Qwen2.5-7B", "--gpu_memory_gib", "2", "--trainer.lora_rank", "8")
+    assert not small["changes"] and "no settings were found" in str(small["verdict"])
+
+
+def test_gpus_shard_a_training(capsys: pytest.CaptureFixture[str]) -> None:
+    """FSDP takes less of each GPU than the whole training, and keeps the whole policy there."""
+    words = ["--model", "Qwen2.5-0.5B", "--gpus", "4", "--trainer.gradient_checkpointing", "true"]
+    whole, sharded = planned(capsys, *words), planned(capsys, *words, "--sharding", "fsdp")
+    assert whole["phases"][1]["gib"] > sharded["phases"][1]["gib"] > 4 * 494_032_768 / 2**30  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "--model NAME is needed"),
+        (["--model", "Qwen2.5-7b"], "Did you mean 'Qwen2.5-7B'"),
+        (["--model", "tiny", "--quantize", "4bit"], "set lora_rank above 0"),
+        (["--model", "tiny", "--sharding", "fsdp"], "--sharding fsdp needs several GPUs"),
+        (["--model", "tiny", "--max_context", "1000000"], "max_context must be at most the model's 4096"),
+        (["--model", "tiny", "--trainer", "trl_sft"], "the memory of a trainer of trl is not planned"),
+        (["--model", "tiny", "--agent_share", "0"], "--agent_share must be above 0"),
+    ],
+)
+def test_mistakes_are_one_line(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """What is wrong, and what to do."""
+    assert main(["plan", *words]) == 2
+    error = capsys.readouterr().err.strip()
+    assert message in error and "\n" not in error
+
+
+@pytest.mark.parametrize("model", [MODELS[0], pytest.param(MODELS[1], marks=pytest.mark.slow)])
+def test_the_docs_say_what_fits_where(model: str) -> None:
+    """`agentgym plan --table` prints the rows of docs/scaling.md."""
+    page = SCALING.read_text(encoding="utf-8")
+    for row in rows_of(model):
+        assert row in page, "run agentgym plan --table"
