@@ -1,7 +1,7 @@
 """How much of what a training in bfloat16 learns is left in its weights, its checkpoint and its log-probabilities.
 
-    python benchmarks/precision.py                      # tiny, all weights and LoRA, about a minute
-    python benchmarks/precision.py --model smollm2      # LoRA alone, a few minutes on a CPU
+    python benchmarks/precision.py                      # tiny, all weights and LoRA, 90 seconds of one core
+    python benchmarks/precision.py --model smollm2      # LoRA alone, slow on a CPU without bfloat16
 
 Each row is two rounds of `filtered_bc` on short episodes of the shop's expert, the second from the first one's
 checkpoint. `if rounded` says how much of the change would be left if the merged weights were rounded to bfloat16 after

@@ -67,6 +67,7 @@ from agentgym_py.files import new_folder
 from agentgym_py.registry import is_source
 from agentgym_py.rewards.reward_model import require_reward_model
 from agentgym_py.training import tracking
+from agentgym_py.training.settings import ModelSettings
 from agentgym_py.training.trainer import info_of, require_policy_trainer
 from agentgym_py.trajectory.selectors import SelectConfig
 
@@ -251,7 +252,11 @@ def _run(args: Values, opened: list[RunFolder], stack: ExitStack) -> dict[str, A
         Evolution, folder, envs, config, plan.trainer, _loader(plan.model, config.seed, base), cloner=plan.cloner,
         executor=executor, engine=engines,
     )  # fmt: skip
-    return _run_with_progress(evolution, folder, _header(folder, config, len(envs)), out)
+    header = _header(folder, config, len(envs))
+    if base:
+        cloner = {info_of(plan.trainer).warm_start or "": plan.cloner} if plan.cloner else {}
+        header += _learning_rates(base[0].num_parameters, {**cloner, settings["trainer.name"]: plan.trainer})
+    return _run_with_progress(evolution, folder, header, out)
 
 
 def _load(
@@ -520,6 +525,20 @@ def _header(folder: RunFolder, config: EvolveConfig, worlds: int) -> list[str]:
             f"{setting('select.threshold', f'{config.select.threshold:g}')}."
         )
     return lines + _lines_of_worlds(folder.config()) + _progress(folder, config)
+
+
+def _learning_rates(weights: int, trainers: Mapping[str, Any]) -> list[str]:
+    """Name the learning rate of each trainer that leaves it to the model's size; `weights` is their number."""
+    by_size = {
+        name: trainer
+        for name, trainer in trainers.items()
+        if isinstance(trainer, ModelSettings) and trainer.learning_rate is None
+    }
+    return [
+        f"Learning rate of {name}: {trainer.rate_for(weights):g}, the default for a model of {weights:,} weights; "
+        f"{setting('trainer.learning_rate', 'RATE')} changes it."
+        for name, trainer in by_size.items()
+    ]
 
 
 def _lines_of_worlds(settings: Mapping[str, Any]) -> list[str]:

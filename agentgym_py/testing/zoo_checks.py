@@ -155,6 +155,8 @@ def check_trainer(name: str, family: str, way: Way, spec: EnvSpec, folder: Path)
         require(policy.digest() == digest, "a refused training changed the policy")
         raise
     require(all(map(_is_finite, (*report.loss, *report.metrics.values()))), f"a loss or metric is not finite: {report}")
+    rate = getattr(trainer, "learning_rate", None)
+    require(rate is None or report.metrics.get("learning_rate") == rate, "the report lacks the learning rate")
     require(report.trajectories > 0 and bool(report.loss), "nothing was trained on")
     require(policy.is_finite(), "a weight is not finite")
     if info_of(trainer).output != "policy":

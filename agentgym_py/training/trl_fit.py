@@ -93,6 +93,7 @@ class TrlFit(TrainerCallback):  # type: ignore[misc]  # untyped here
         self.history: list[dict[str, float]] = []
         self._scope = ExitStack()
         self._rank, self._seed = settings.lora_rank, seed
+        self._rate = settings.rate_for(policy.num_parameters)
         self.tokenizer = copy.deepcopy(policy.tokenizer)  # trl sets its pad token
         if self.tokenizer.pad_token is None and self.tokenizer.eos_token is None:
             self.tokenizer.pad_token = self.tokenizer.convert_ids_to_tokens(policy.chat.end_of_turn)
@@ -179,7 +180,7 @@ class TrlFit(TrainerCallback):  # type: ignore[misc]  # untyped here
             trajectories=trajectories, dropped=dict(dropped), tokens=int(epochs * tokens),
             agent_tokens=int(epochs * agent_tokens), seconds=time.monotonic() - self._began,
             loss=[row["loss"] for row in self.history],
-            metrics=last | metrics, history=self.history,
+            metrics=last | {"learning_rate": self._rate} | metrics, history=self.history,
         )  # fmt: skip
 
 

@@ -222,6 +222,24 @@ def test_the_header_counts_the_episodes_of_all_worlds(tmp_path: Path) -> None:
     assert header[0].startswith("Agent_v0 is the untrained model, then 3 rounds, replies of at most 64 tokens; ")
 
 
+def test_the_header_names_learning_rates_that_depend_on_the_model() -> None:
+    """A larger model has a smaller rate, adapters have a larger one; a rate that is set needs no line."""
+    rates = command_module("evolve")._learning_rates
+    trainer = registry.load("agentgym.trainers", "filtered_bc")
+    with naming_options():
+        (line,) = rates(134_515_008, {"filtered_bc": trainer()})
+        assert line == (
+            "Learning rate of filtered_bc: 1e-05, the default for a model of 134,515,008 weights; "
+            "--trainer.learning_rate RATE changes it."
+        )
+    adapters = rates(134_515_008, {"filtered_bc": trainer(lora_rank=8)})
+    small = rates(1_000_000, {"filtered_bc": trainer()})
+    assert [lines[0].split(", ")[0] for lines in (adapters, small)] == [
+        "Learning rate of filtered_bc: 0.0001", "Learning rate of filtered_bc: 0.0007",
+    ]  # fmt: skip
+    assert rates(134_515_008, {"filtered_bc": trainer(learning_rate=2e-4)}) == []
+
+
 def test_what_is_no_run_is_said(agentgym: Run) -> None:
     """A file, a folder without a run, and nothing at all."""
     Path("file").write_text("")
