@@ -237,11 +237,15 @@ class Evolution:
         """Return the reward model that replaces the env's rewards, if any."""
         if self.config.reward_model is None:
             return None
+        from agentgym_py.policy.adapters import quantization_of
         from agentgym_py.rewards.reward_model import RewardModel
 
         require_reward_model(self.config.reward_model, policy)
         dtype = str(policy.model.dtype).removeprefix("torch.")
-        model = RewardModel.load(self.config.reward_model, dtype=dtype, device=str(policy.model.device))
+        model = RewardModel.load(
+            self.config.reward_model, dtype=dtype, device=str(policy.model.device),
+            quantize=quantization_of(policy.model),
+        )  # fmt: skip
         return lambda trajectories: model.score(trajectories).tolist()
 
     def _train(self, number: int, selected: Sequence[Trajectory]) -> tuple[Policy, TrainReport | None]:

@@ -29,6 +29,13 @@ def is_quantized(model: Any) -> bool:
     return any(not parameter.is_floating_point() for parameter in model.parameters())
 
 
+def quantization_of(model: Any) -> Quantized | None:
+    """Return the bits that bitsandbytes keeps a model's weights in; None if they are ordinary numbers."""
+    if getattr(model, "is_loaded_in_8bit", False):
+        return "8bit"
+    return "4bit" if getattr(model, "is_loaded_in_4bit", False) else None
+
+
 def has_adapters(model: Any) -> bool:
     """Whether a model is a PEFT model."""
     return hasattr(model, "peft_config")

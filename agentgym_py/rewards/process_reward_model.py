@@ -32,7 +32,8 @@ from agentgym_py import distributed
 from agentgym_py.errors import ConfigError, PolicyError, did_you_mean
 from agentgym_py.files import missing_file_hint, write_atomic
 from agentgym_py.policy import Policy
-from agentgym_py.policy.adapters import cast_weights, has_adapters, merged_copy, without_lm_head
+from agentgym_py.policy.adapters import cast_weights, has_adapters, is_quantized, merged_copy, without_lm_head
+from agentgym_py.policy.loading import Quantized
 from agentgym_py.policy.policy import require_reader
 from agentgym_py.policy.tokens import Sample, encode, encode_turns, pack_rows
 from agentgym_py.policy.typing import Tensor
@@ -172,9 +173,10 @@ class ProcessRewardModel:
 
     @classmethod
     def load(
-        cls, folder: str | os.PathLike[str], *, dtype: str = "float32", device: str | None = None
-    ) -> ProcessRewardModel:
-        """Load the model that a training wrote to its `output_dir`; `dtype` and `device` as for `Policy.load`.
+        cls, folder: str | os.PathLike[str], *, dtype: str = "float32", device: str | None = None,
+        quantize: Quantized | None = None,
+    ) -> ProcessRewardModel:  # fmt: skip
+        """Load the model that a training wrote to its `output_dir`; the other arguments are those of `Policy.load`.
 
         Raises:
             PolicyError: the folder holds no process reward model, or a damaged one.
@@ -187,7 +189,7 @@ class ProcessRewardModel:
             about = json.loads((path / _FILE).read_text(encoding="utf-8"))
             if about["dimensions"] != list(DIMENSIONS):
                 raise ValueError(f"its dimensions are {about['dimensions']}")
-            policy = Policy.load(path / _BACKBONE, dtype=dtype, device=device)
+            policy = Policy.load(path / _BACKBONE, dtype=dtype, device=device, quantize=quantize)
             state = load_file(path / _HEADS)
             hidden, size = state["0.weight"].shape
             if size != policy.model.config.get_text_config().hidden_size + STEPS:
@@ -283,11 +285,15 @@ def new_heads(size: int, hidden: int) -> Any:
 def init_process_reward_model(
     policy: Policy, labels: Sequence[Floats], hidden: int, weights: Mapping[str, float], seed: int
 ) -> ProcessRewardModel:
-    """Copy the policy and give it new heads whose biases are the means of the labels, (T, 3) a trajectory."""
+    """Copy the policy and give it new heads whose biases are the means of the labels, (T, 3) a trajectory.
+
+    Adapters are merged, except into quantized weights, on which they stay and are trained further.
+    """
     import torch
 
     model = policy.model
-    model = cast_weights(merged_copy(model), model.dtype) if has_adapters(model) else copy.deepcopy(model)
+    merges = has_adapters(model) and not is_quantized(model)
+    model = cast_weights(merged_copy(model), model.dtype) if merges else copy.deepcopy(model)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         heads = new_heads(model.config.get_text_config().hidden_size, hidden)

@@ -22,6 +22,7 @@ from agentgym_py.errors import ConfigError, PolicyError
 from agentgym_py.files import missing_file_hint, write_atomic
 from agentgym_py.policy import Policy
 from agentgym_py.policy.adapters import without_lm_head
+from agentgym_py.policy.loading import Quantized
 from agentgym_py.policy.policy import require_reader
 from agentgym_py.policy.tokens import Sample, encode
 from agentgym_py.policy.typing import Tensor
@@ -121,8 +122,11 @@ class RewardModel:
             raise ConfigError(f"aggregate must be one of {', '.join(get_args(Aggregate))}, got {self.aggregate!r}")
 
     @classmethod
-    def load(cls, folder: str | os.PathLike[str], *, dtype: str = "float32", device: str | None = None) -> RewardModel:
-        """Load the model that a training wrote to its `output_dir`; `dtype` and `device` as for `Policy.load`.
+    def load(
+        cls, folder: str | os.PathLike[str], *, dtype: str = "float32", device: str | None = None,
+        quantize: Quantized | None = None,
+    ) -> RewardModel:  # fmt: skip
+        """Load the model that a training wrote to its `output_dir`; the other arguments are those of `Policy.load`.
 
         Raises:
             PolicyError: the folder holds no reward model, or a damaged one.
@@ -139,7 +143,7 @@ class RewardModel:
             for name in about["members"]:
                 if Path(name).name != name or name in ("", ".."):
                     raise ValueError(f"the member {name!r} is not a folder within")
-                policy = Policy.load(path / name, dtype=dtype, device=device)
+                policy = Policy.load(path / name, dtype=dtype, device=device, quantize=quantize)
                 weights = load_file(path / name / _HEADS)
                 linear = nn.Linear(weights["weight"].shape[1], len(heads))
                 linear.load_state_dict(weights)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -14,8 +15,8 @@ from agentgym_py.agents import ExpertAgent
 from agentgym_py.collection import Collector, jobs_for
 from agentgym_py.errors import ConfigError, PolicyError
 from agentgym_py.policy import Policy
-from agentgym_py.policy.adapters import is_quantized, weight_sums
-from agentgym_py.rewards.process_reward_model import ProcessRewardModel
+from agentgym_py.policy.adapters import add_adapters, has_adapters, is_quantized, quantization_of, weight_sums
+from agentgym_py.rewards.process_reward_model import ProcessRewardModel, init_process_reward_model
 from agentgym_py.rewards.reward_model import RewardModel
 from agentgym_py.trajectory import Trajectory
 from agentgym_trainers.grpo import GRPO
@@ -93,11 +94,26 @@ def test_a_judge_keeps_what_its_adapters_learnt(
     assert seen == [False]
 
 
+def test_judges_follow_the_policys_bits(policy: Policy, played: list[Trajectory], tmp_path: Path) -> None:
+    """They open in 4 bits, and one that is made of a policy in 4 bits keeps its base and its adapters."""
+    assert quantization_of(policy.model) == "4bit"
+    RewardModelling(match="all", lora_rank=2, epochs=1).train(policy, played, seed=0, output_dir=tmp_path / "rewards")
+    ProcessReward(lora_rank=2, epochs=1).train(policy, played, seed=0, output_dir=tmp_path / "steps")
+    rewards = RewardModel.load(tmp_path / "rewards", device="cpu", quantize="4bit")
+    steps = ProcessRewardModel.load(tmp_path / "steps", device="cpu", quantize="4bit")
+    assert quantization_of(rewards.members[0].policy.model) == quantization_of(steps.policy.model) == "4bit"
+    assert np.isfinite(rewards.score(played)).all() and all(np.isfinite(row).all() for row in steps.score(played))
+    policy.model = add_adapters(policy.model, 2, 0)
+    labels = [np.zeros((len(trajectory.steps), 3)) for trajectory in played]
+    made = init_process_reward_model(policy, labels, 8, {"progress": 1.0}, 0)
+    assert quantization_of(made.policy.model) == "4bit" and has_adapters(made.policy.model)
+
+
 def test_a_process_reward_model_without_adapters_says_what_it_lacks(
     policy: Policy, played: list[Trajectory], tmp_path: Path
 ) -> None:
     """Weights in 4 bits are not trained; heads alone are, on what the backbone says."""
-    with pytest.raises(ConfigError, match="lora_rank must be above 0"):
+    with pytest.raises(ConfigError, match="trains only through adapters: set lora_rank above 0"):
         ProcessReward(epochs=1).train(policy, played, seed=0, output_dir=tmp_path / "judge")
     assert (
         ProcessReward(epochs=1, train_backbone=False).train(policy, played, seed=0, output_dir=tmp_path / "heads").loss

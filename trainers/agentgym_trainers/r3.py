@@ -33,6 +33,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from agentgym_py import distributed
 from agentgym_py.checks import require_at_least, require_positive
 from agentgym_py.errors import ConfigError, NothingToTrainOnError
+from agentgym_py.policy.adapters import quantization_of
 from agentgym_py.policy.typing import Tensor
 from agentgym_py.rewards.process_reward_model import (
     Floats,
@@ -250,7 +251,9 @@ class ProcessRewards:
         require_process_reward(folder, self.policy)
         trained = self.policy.model
         dtype = str(trained.dtype).removeprefix("torch.")
-        self.model = ProcessRewardModel.load(folder, dtype=dtype, device=str(trained.device))
+        self.model = ProcessRewardModel.load(
+            folder, dtype=dtype, device=str(trained.device), quantize=quantization_of(trained)
+        )
         self.model.weights = self.settings.prm_weights
 
     def _train(
