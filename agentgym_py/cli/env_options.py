@@ -25,6 +25,8 @@ from agentgym_py.registry import is_source
 
 TITLE = "The environment"
 ENV_FAILED = 1
+ALL = "all"
+"""The name of all installed worlds together."""
 _COMPARED_TASKS = 50
 """Tasks of a split that are compared with training tasks."""
 ENV_HELP = "A world, by short name or Gymnasium id, or by its source: FILE.py, FILE.py:Class or module:Class."
@@ -36,7 +38,7 @@ def add_env_options(parser: Parser) -> None:
     parser.add(
         "env", default=["shop"], item=str, metavar="NAME", group=TITLE,
         help="A world, by short name, Gymnasium id or source (FILE.py, FILE.py:Class, module:Class); repeated, or with "
-        "commas, to mix worlds.",
+        "commas, to mix worlds; all: every installed world.",
     )  # fmt: skip
     add_env_kwargs(
         parser,
@@ -74,7 +76,7 @@ def register_own_envs(args: Mapping[str, Any]) -> None:
 
 def env_specs(args: Values | Mapping[str, Any]) -> list[EnvSpec]:
     """Return the specs of the chosen worlds; each world is made once to check its arguments."""
-    names = [registration.env_id(name) if is_source(name) else name for name in as_list(args["env"])]
+    names = [registration.env_id(name) if is_source(name) else name for name in env_names(as_list(args["env"]))]
     if not names:
         raise UsageError(f"{setting('env')} needs the name of a world")
     kwargs = absolute_paths(as_plain(args["env_kwargs"]), {key for name in names for key in path_arguments(name)})
@@ -84,6 +86,12 @@ def env_specs(args: Values | Mapping[str, Any]) -> list[EnvSpec]:
         if spec.key in keys[:number]:
             raise UsageError(f"{setting('env')} has {spec.name} twice with the same arguments; remove one of them")
     return specs
+
+
+def env_names(names: Sequence[str]) -> list[str]:
+    """Return the names of worlds; `all` stands for every installed one."""
+    installed = map(registration.short_name, registry.names("agentgym.envs"))
+    return [world for name in names for world in (installed if name == ALL else [name])]
 
 
 def require_tasks(envs: Sequence[EnvSpec], needs: Mapping[str, tuple[str, int]]) -> None:

@@ -19,7 +19,9 @@ from agentgym_py.cli import interrupt_status, print_interrupted, resume_hint, si
 from agentgym_py.cli.agent_options import ModelOptions
 from agentgym_py.cli.engine_options import EngineOptions
 from agentgym_py.cli.env_options import (
+    ALL,
     add_env_options,
+    env_names,
     env_specs,
     env_versions,
     evolve_defaults,
@@ -151,7 +153,10 @@ def options(parser: Parser) -> None:
     add_settings(parser, trainer)
     defaults = info_of(trainer_class(trainer)).evolve_defaults
     _require_options(parser, defaults, f"the trainer {trainer}")
-    worlds = world_defaults(peek_envs(parser.argv) or ["shop"], parser)
+    names = peek_envs(parser.argv) or ["shop"]
+    worlds = world_defaults(env_names(names), parser)
+    if ALL in names:
+        worlds["explore_order"] = "learnable"
     parser.set_defaults({**worlds, **defaults, **_preset(first.get("preset", "default"), parser)})
 
 
@@ -162,9 +167,16 @@ def world_defaults(names: Sequence[str], parser: Parser) -> dict[str, Any]:
         _require_options(parser, defaults, f"the world {name}")
     if len(names) == 1 or not by_world:
         return dict(by_world[0]) if by_world else {}
+    kwargs = {
+        name: defaults["env_kwargs"]
+        for name, defaults in zip(names, by_world, strict=False)
+        if "env_kwargs" in defaults
+    }
     numbers = {name for defaults in by_world for name, value in defaults.items() if isinstance(value, int | float)}
     usual = {name: parser.options[name].default for name in numbers}
-    return {name: max(defaults.get(name, usual[name]) for defaults in by_world) for name in sorted(numbers)}
+    largest = {name: max(defaults.get(name, usual[name]) for defaults in by_world) for name in sorted(numbers)}
+    given = any(word.startswith("--env_kwargs") for word in parser.argv)  # those for all worlds override these
+    return largest if given else largest | {"env_kwargs": kwargs}
 
 
 def _require_options(parser: Parser, defaults: Mapping[str, Any], whose: str) -> None:
@@ -322,7 +334,10 @@ def read_plan(settings: Values, args: Values) -> RunPlan:
 
 def _require_all_tasks(config: EvolveConfig, envs: Sequence[EnvSpec]) -> None:
     """Raise UsageError if a world has too few tasks."""
-    for spec, share in zip(envs, tasks_per_env(envs, config.explore_weights, config.explore_tasks), strict=True):
+    shares = tasks_per_env(envs, config.explore_weights, config.explore_tasks)
+    if config.explore_order == "learnable":
+        shares = [sum(shares)] * len(envs)  # a round may explore one world alone
+    for spec, share in zip(envs, shares, strict=True):
         require_tasks([spec], _tasks_of(config, share))
 
 
@@ -545,7 +560,9 @@ def _lines_of_worlds(settings: Mapping[str, Any]) -> list[str]:
     """Name the settings of a run that its worlds have chosen."""
     values, names, lines = flatten_options(settings), settings.get("env", []), list[str]()
     for name, defaults in zip(names, evolve_defaults(names), strict=False):
-        chosen = [f"--{key} {value}" for key, value in flatten_options(defaults).items() if values.get(key) == value]
+        own = flatten_options({"env_kwargs": {name: defaults.get("env_kwargs", {})}}) if len(names) > 1 else {}
+        flat = own or flatten_options(defaults)
+        chosen = [f"--{key} {value}" for key, value in flat.items() if values.get(key) == value]
         lines += [f"Defaults of {name}: {' '.join(chosen)}"] if chosen else []
     return lines
 

@@ -64,7 +64,7 @@ class TextEnv(gymnasium.Env[str, str]):
     """Largest return of an episode, tested by the conformance kit; None if unknown."""
     evolve_defaults: ClassVar[Mapping[str, Any]] = {}
     """Other defaults of `agentgym evolve` that suit a small model here, by option: `{"expert_tasks": 100, "env_kwargs":
-    {"difficulty": "easy"}}`. A run of several worlds takes the largest of their numbers, and no `env_kwargs`."""
+    {"difficulty": "easy"}}`. A run of several worlds takes the largest of their numbers."""
     id_arguments: ClassVar[tuple[str, ...]] = ()
     """Arguments that a task id determines, such as `difficulty` in `shop/test/hard/17`; snapshots leave them out."""
     _kwargs: dict[str, Any]

@@ -95,3 +95,9 @@ def decoding_label(sampling: Mapping[str, Any]) -> str:
     decoding = f", sampled at temperature {temperature:g}" if temperature else ", greedy"
     longest = sampling.get("max_new_tokens")
     return f"{decoding}, replies of at most {longest} tokens" if longest else decoding
+
+
+def env_summaries(summary: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Each environment's part of a summary if there are several; runs of older versions did not note it."""
+    summaries: Mapping[str, Any] = summary.get("worlds", {})
+    return summaries if len(summaries) > 1 else {}

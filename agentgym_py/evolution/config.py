@@ -21,8 +21,8 @@ from agentgym_py.trajectory.selectors import SelectConfig
 
 if TYPE_CHECKING:
     from agentgym_py.policy import Policy
-Order = Literal["uniform", "hard"]
-"""New tasks in each round, drawn uniformly; or the same number, drawn by weight from new and explored ones."""
+Order = Literal["uniform", "hard", "learnable"]
+"""How a round's tasks are drawn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,8 @@ class EvolveConfig:
     number of tasks stays the same."""
     explore_order: Order = "uniform"
     """`uniform`: a round explores new tasks; `hard`: the same number, drawn from new and explored ones with a weight
-    that grows with a task's failures."""
+    that grows with a task's failures; `learnable`: new tasks, shared among several worlds by p (1 - p), where p is a
+    world's success in the round before (arXiv:2502.12272)."""
     attempts: Basic[int] = 1
     """Episodes per task in exploration."""
     forks: int = 0

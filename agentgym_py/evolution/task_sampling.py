@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from contextlib import closing
 from itertools import accumulate, pairwise, zip_longest
 from typing import TYPE_CHECKING
@@ -69,6 +69,38 @@ def sample_hard(
     return sorted(pool, key=lambda task: -priorities[task])[:number]
 
 
+def round_shares(
+    config: EvolveConfig,
+    envs: Sequence[EnvSpec],
+    number: int,
+    load_round: Callable[[int], Iterable[Trajectory]],
+) -> list[list[int]]:
+    """Return how many tasks of each env the rounds from 0 to `number` explore; round 0 explores none."""
+    weights, tasks = config.explore_weights, config.explore_tasks
+    shares = [[0] * len(envs)]
+    for earlier in range(number):
+        names = {short_name(spec.local_spec.name) for spec in envs}
+        learnable = learnability(names, load_round(earlier)) if earlier and config.explore_order == "learnable" else {}
+        by_world = {name: weights.get(name, 1.0) * learnable.get(name, 1.0) for name in weights | learnable}
+        shares.append(tasks_per_env(envs, by_world, tasks))
+    return shares
+
+
+def learnability(names: Collection[str], trajectories: Iterable[Trajectory]) -> dict[str, float]:
+    """Return p (1 - p) by world, the variance of its success: 0.25 if half of its episodes succeed.
+
+    With p = (successes + 1) / (episodes + 2), so that no world is dropped for good.
+    """
+    episodes, successes = Counter[str](), Counter[str]()
+    for trajectory in trajectories:
+        if trajectory.is_evidence:
+            name = short_name(trajectory.provenance.env_id)
+            episodes[name] += 1
+            successes[name] += trajectory.success
+    rates = {name: (successes[name] + 1) / (episodes[name] + 2) for name in names}
+    return {name: rate * (1 - rate) for name, rate in rates.items()}
+
+
 def round_jobs(
     config: EvolveConfig,
     envs: Sequence[EnvSpec],
@@ -83,10 +115,9 @@ def round_jobs(
     experts, tasks_by_env = config.expert_tasks, list[list[tuple[EnvSpec, int]]]()
     hard = number > 1 and config.explore_order == "hard"
     explored = [trajectory for r in range(1, number) for trajectory in load_round(r)] if hard else []
-    shares = tasks_per_env(envs, config.explore_weights, config.explore_tasks)
-    for spec, share in zip(envs, shares, strict=True):
-        order = task_order(spec, experts + config.rounds * share, config.seed)
-        end = experts + number * share
+    for spec, shares in zip(envs, zip(*round_shares(config, envs, number, load_round), strict=True), strict=True):
+        end, share = experts + sum(shares), shares[-1]
+        order = task_order(spec, end, config.seed)
         tasks = order[end - share : end] if number else order[:experts]
         if hard:
             rng = Rng(config.seed, "hard", number, spec.key)

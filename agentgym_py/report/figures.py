@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 from agentgym_py.evaluation.stats import Estimate
-from agentgym_py.evaluation.text import format_interval, format_mean
+from agentgym_py.evaluation.text import env_summaries, format_interval, format_mean
 from agentgym_py.evolution.run_folder import read_estimate
 from agentgym_py.report import svg
 from agentgym_py.report.svg import Curve, finite
@@ -62,17 +62,30 @@ class Figure:
 
 
 def outcomes(rounds: Rounds, test: Mapping[int, Mapping[str, Any]]) -> Iterator[Figure]:
-    """Draw success and reward on held-out tasks by round; `test` holds the summaries of tested rounds."""
-    for name, title, text in (("success", "Success", format_interval), ("reward", "Reward", format_mean)):
-        valid = {metrics["round"]: read_estimate(metrics["valid"][name]) for metrics in rounds}
-        tested = {number: read_estimate(summary[name]) for number, summary in sorted(test.items())}
-        both = _estimates("valid split", valid), _estimates("test split", tested, 0.12, joined=False)
-        curves = [curve for curve in both if curve.x]
-        if not curves:  # infrastructure failures ended every episode
-            continue
-        rows = [[str(r), text(e), text(tested[r]) if r in tested else "–"] for r, e in valid.items()]
-        yield _lines(title, curves, ["round", "valid [95 %]", "test [95 %]"], rows,
-                     percent=name == "success")  # fmt: skip
+    """Draw success and reward on held-out tasks by round, and the success in each of several worlds.
+
+    `test` holds the summaries of tested rounds.
+    """
+    valid = {metrics["round"]: metrics["valid"] for metrics in rounds}
+    yield from _outcome("Success", "success", valid, test)
+    yield from _outcome("Reward", "reward", valid, test)
+    for world in env_summaries(rounds[-1]["valid"]):
+        by_round = {number: summary["worlds"][world] for number, summary in valid.items()}
+        tested = {number: summary["worlds"][world] for number, summary in test.items()}
+        yield from _outcome(f"Success in {world}", "success", by_round, tested)
+
+
+def _outcome(
+    title: str, name: str, valid: Mapping[int, Mapping[str, Any]], test: Mapping[int, Mapping[str, Any]]
+) -> Iterator[Figure]:
+    """Draw a figure of summaries by round; none if infrastructure failures ended every episode."""
+    text = format_interval if name == "success" else format_mean
+    by_round = {number: read_estimate(summary[name]) for number, summary in valid.items()}
+    tested = {number: read_estimate(summary[name]) for number, summary in sorted(test.items())}
+    both = _estimates("valid split", by_round), _estimates("test split", tested, 0.12, joined=False)
+    if curves := [curve for curve in both if curve.x]:
+        rows = [[str(r), text(e), text(tested[r]) if r in tested else "–"] for r, e in by_round.items()]
+        yield _lines(title, curves, ["round", "valid [95 %]", "test [95 %]"], rows, percent=name == "success")
 
 
 def selection(rounds: Rounds) -> Figure:

@@ -18,7 +18,14 @@ from agentgym_py.errors import DataError
 from agentgym_py.evaluation.compare import p_value
 from agentgym_py.evaluation.failures import failure_kind
 from agentgym_py.evaluation.stats import PairedComparison, compare_rates
-from agentgym_py.evaluation.text import cut_note, format_interval, format_mean, given_up_note, small_sample_note
+from agentgym_py.evaluation.text import (
+    cut_note,
+    env_summaries,
+    format_interval,
+    format_mean,
+    given_up_note,
+    small_sample_note,
+)
 from agentgym_py.evolution.run_folder import RunFolder, read_estimate
 from agentgym_py.files import write_atomic
 from agentgym_py.registry import install_advice
@@ -45,8 +52,6 @@ def comparison(folder: RunFolder) -> tuple[list[list[str]], str]:
 
     With several envs a row for each follows that of all. The line also notes a small number of tasks.
     """
-    from agentgym_py.report.terminal import env_summaries
-
     if not folder.finished:
         return [], ""
     result = folder.read_json("test.json")

@@ -14,7 +14,14 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.text import Text
 
-from agentgym_py.evaluation.text import context_note, cut_note, format_interval, given_up_note, small_sample_note
+from agentgym_py.evaluation.text import (
+    context_note,
+    cut_note,
+    env_summaries,
+    format_interval,
+    given_up_note,
+    small_sample_note,
+)
 from agentgym_py.evolution.run_folder import read_estimate
 from agentgym_py.trajectory import Trajectory
 
@@ -253,12 +260,6 @@ def play_notes(summary: Mapping[str, Any]) -> list[str]:
             summary.get("summary_tokens", 0),
         ),
     ]  # fmt: skip
-
-
-def env_summaries(summary: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Each environment's part of a summary if there are several; runs of older versions did not note it."""
-    summaries: Mapping[str, Any] = summary.get("worlds", {})
-    return summaries if len(summaries) > 1 else {}
 
 
 def print_table(console: Console, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

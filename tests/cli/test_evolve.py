@@ -1080,7 +1080,12 @@ def test_a_world_chooses_defaults_of_its_runs(agentgym: Run, monkeypatch: pytest
     own = settings("--env", "maze", "--expert_tasks", "5", "--env_kwargs.max_steps", "9")
     assert own["expert_tasks"] == 5 and own["env_kwargs"] == {"difficulty": "easy", "max_steps": 9}
     several = settings("--env", "shop,maze")
-    assert several["env_kwargs"] == {} and several["expert_tasks"] == chosen["expert_tasks"]
+    assert several["env_kwargs"] == {"maze": {"difficulty": "easy"}}
+    assert several["expert_tasks"] == chosen["expert_tasks"]
+    assert settings("--env", "shop,maze", "--env_kwargs.max_steps", "9")["env_kwargs"] == {"max_steps": 9}
+    everything = settings("--env", "all")
+    assert everything["env"] == ["all"] and everything["explore_order"] == "learnable"
+    assert everything["env_kwargs"]["wordle"] == {"difficulty": "easy"}
     monkeypatch.setattr(MazeEnv, "evolve_defaults", {"expert_task": 4})
     status, _, err = agentgym("evolve", "--env", "maze")
     assert status == 2

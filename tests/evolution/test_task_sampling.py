@@ -9,7 +9,7 @@ import pytest
 from agentgym_py.env import EnvSpec
 from agentgym_py.errors import ConfigError
 from agentgym_py.evolution import EvolveConfig
-from agentgym_py.evolution.task_sampling import round_jobs, sample_hard, task_order, tasks_per_env
+from agentgym_py.evolution.task_sampling import learnability, round_jobs, sample_hard, task_order, tasks_per_env
 from agentgym_py.rng import Rng
 from agentgym_py.trajectory import Trajectory
 
@@ -104,5 +104,25 @@ def test_hard_rounds_draw_from_what_was_explored() -> None:
     assert rounds[:2] == [every[:3], every[3:7]] and seen == [1, 1, 2]
     assert [len(set(tasks)) for tasks in rounds[2:]] == [4, 4]
     assert set(rounds[2]) <= set(every[3:11]) and set(rounds[3]) <= set(every[3:]) and set(rounds[3]) & set(every[3:11])
-    with pytest.raises(ConfigError, match="explore_order must be one of uniform, hard, not 'easy'"):
+    with pytest.raises(ConfigError, match="explore_order must be one of uniform, hard, learnable, not 'easy'"):
         replace(CONFIG, explore_order="easy")  # type: ignore[arg-type]  # what is tested
+
+
+def test_learnable_worlds_have_more_tasks() -> None:
+    """A world that is solved half of the time has most; one that is always or never solved has few, but some."""
+    shop = [replace(t, provenance=replace(t.provenance, env_id="AgentShop-v0")) for t in played(0, *[True, False] * 20)]
+    lost = [replace(t, error="gone") for t in played(1, *[True] * 50)]
+    maze, todo = played(0, *[False] * 40), [replace(t, provenance=replace(t.provenance, env_id="AgentTodo-v0"))
+                                            for t in played(0, *[True] * 40)]  # fmt: skip
+    episodes = [*shop, *maze, *todo, *lost]
+    expected = {"shop": 0.25, "maze": 41 / 42 / 42, "todo": 41 / 42 / 42}
+    assert learnability(["shop", "maze", "todo"], episodes) == pytest.approx(expected)
+    assert learnability(["shop"], []) == {"shop": 0.25}
+
+    config = replace(CONFIG, explore_tasks=40, explore_order="learnable")
+    rounds = [round_jobs(config, WORLDS, number, lambda _: episodes, 1) for number in range(4)]
+    counts = [[sum(job.env == world for job in jobs) for world in WORLDS] for jobs in rounds]
+    assert counts[:2] == [[3, 3, 3], [40, 40, 40]]
+    assert all(sum(shares) == 120 and shares[0] > 90 and min(shares) > 5 for shares in counts[2:])
+    tasks = [(job.env.name, job.task) for jobs in rounds for job in jobs]
+    assert len(set(tasks)) == len(tasks)

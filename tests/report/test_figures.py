@@ -35,6 +35,17 @@ def test_the_curves_have_their_intervals() -> None:
     assert list(figures.outcomes([lost], {})) == []
 
 
+def test_each_of_several_worlds_has_a_curve() -> None:
+    """By round, with the test split where it was played; a run of one world has none of its own."""
+    high = {**PLAYED, "success": {"value": 0.9, "low": 0.8, "high": 1.0, "n": 10}}
+    several = {**PLAYED, "worlds": {"maze": PLAYED, "shop": high}}
+    found = {each.title: each for each in figures.outcomes([metrics(0, valid=several)], {0: several})}
+    assert list(found) == ["Success", "Reward", "Success in maze", "Success in shop"]
+    assert found["Success in shop"].rows == [["0", "90.0 % [80, 100]", "90.0 % [80, 100]"]]
+    alone = {**PLAYED, "worlds": {"maze": PLAYED}}
+    assert [each.title for each in figures.outcomes([metrics(0, valid=alone)], {})] == ["Success", "Reward"]
+
+
 def test_the_funnel_says_what_became_of_every_episode() -> None:
     """Kept and dropped; what the trainer left out where it had this round's episodes only."""
     trained = {"trajectories": 5, "dropped": {"longer than 9 tokens": 1}}
