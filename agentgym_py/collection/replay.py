@@ -100,8 +100,9 @@ def _differences(trajectory: Trajectory, env: TextEnv, observation: str) -> Iter
     task = env.current_task
     assert task is not None
     rules = env.rules.get(trajectory.provenance.prompt, trajectory.rules)
+    version = trajectory.provenance.env_version
     yield (
-        _compare(0, "version of the world", trajectory.provenance.env_version, env.version)
+        _compare(0, "version of the world", version, version if env.reads_version(version, task.split) else env.version)
         or _compare(0, "instruction", trajectory.instruction, task.instruction)
         or _compare(0, "rules", trajectory.rules, rules)
         or _compare(0, "split", trajectory.split, task.split)

@@ -55,6 +55,8 @@ class TextEnv(gymnasium.Env[str, str]):
     """Short name; the first part of every task id."""
     version: ClassVar[int] = 0
     """Increased when observations, rewards or tasks change; part of snapshots and of provenance."""
+    held_out_version: ClassVar[int | None] = None
+    """The oldest version with the same valid and test tasks, if only training tasks changed since."""
     rules: ClassVar[Mapping[str, str]] = {"full": "", "brief": "", "none": ""}
     """The text that opens an episode for a language model, by `Prompt`."""
     random_baseline: float = 0.05
@@ -342,7 +344,7 @@ class TextEnv(gymnasium.Env[str, str]):
             data = json.loads(snapshot.decode("utf-8", "surrogatepass") if type(snapshot) is bytes else snapshot)
         except (ValueError, TypeError, RecursionError) as error:
             raise SnapshotError(f"The bytes are not a snapshot: no JSON: {error}") from error
-        _check_origin(data, {"format": _SNAPSHOT_FORMAT, "env": self.name, "version": self.version})
+        _check_origin(data, {"format": _SNAPSHOT_FORMAT, "env": self.name})
         if (arguments := data.get("arguments", {})) != self._kwargs:
             raise SnapshotError(
                 f"The snapshot does not fit: its world was made with {arguments or 'no arguments'}, this one with "
@@ -360,6 +362,8 @@ class TextEnv(gymnasium.Env[str, str]):
                 if terminal is not None and terminal != (data["ended"] == "terminated"):
                     raise SnapshotError("The snapshot's 'ended' contradicts its 'state'")
             task = self.task(data["task"])
+            if not self.reads_version(data["version"], task.split):
+                raise SnapshotError(f"Its version is {data['version']!r:.100}, not {self.version}")
             self.load_state(task, data["state"])
         except (TypeError, ValueError, LookupError, AttributeError) as error:
             raise SnapshotError(f"The snapshot does not fit this environment: {error}") from error
@@ -368,6 +372,12 @@ class TextEnv(gymnasium.Env[str, str]):
         self.succeeded, self._last = data["success"], data["last"]
         self.last_reply = self._parsed = None
         self.rng.state, self._seeded = data["rng"], True
+
+    def reads_version(self, version: object, split: str) -> bool:
+        """Return whether episodes at tasks of a split are the same in an earlier version of this environment."""
+        held_out = None if split == "train" else self.held_out_version
+        oldest = self.version if held_out is None else held_out
+        return type(version) is int and oldest <= version <= self.version
 
     def _require_reset(self) -> Task:
         if self.current_task is None:

@@ -143,7 +143,7 @@ def test_a_snapshot_that_does_not_fit_says_what_differs() -> None:
         (b"so", "no JSON"),
         (other.snapshot(), "its difficulty is 'medium', here it is 'easy'"),
         (json.dumps(whole | {"env": "maze"}).encode(), "its env is 'maze', not 'count'"),
-        (json.dumps(whole | {"version": 7}).encode(), "its version is 7, not 0"),
+        (json.dumps(whole | {"version": 7}).encode(), "Its version is 7, not 0"),
     ):
         with pytest.raises(SnapshotError) as error:
             env.restore(wrong)

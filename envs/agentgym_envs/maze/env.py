@@ -69,6 +69,7 @@ class MazeEnv(GeneratedEnv[House]):
 
     name: ClassVar[str] = "maze"
     version: ClassVar[int] = 1
+    held_out_version: ClassVar[int | None] = 0
     max_return: ClassVar[float | None] = 1.0
     evolve_defaults: ClassVar[Mapping[str, Any]] = {
         "env_kwargs": {"difficulty": "easy"},

@@ -97,6 +97,7 @@ class TextCraftEnv(GeneratedEnv[Puzzle]):
     name: ClassVar[str] = "textcraft"
     max_return: ClassVar[float | None] = 1.0
     version: ClassVar[int] = 2
+    held_out_version: ClassVar[int | None] = 1
     evolve_defaults: ClassVar[Mapping[str, Any]] = {
         "env_kwargs": {"difficulty": "easy"},
         "expert_tasks": 100,
