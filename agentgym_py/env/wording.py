@@ -33,6 +33,11 @@ def count_expansions(text: str) -> int:
     return _count(_parse(text))
 
 
+def is_expansion(text: str, grammar: str) -> bool:
+    """Tell whether a grammar expands to a text, in any case."""
+    return re.fullmatch(_regex(_parse(grammar)), text, re.IGNORECASE) is not None
+
+
 def made_up_name(rng: Rng, avoid: Collection[str] = ()) -> str:
     """Draw a pronounceable lower-case word of 4 to 8 letters that is not in `avoid`."""
     while True:
@@ -60,6 +65,12 @@ def _expand(rng: Rng, pattern: Pattern) -> str:
 
 def _count(pattern: Pattern) -> int:
     return math.prod(sum(map(_count, part)) for part in pattern if not isinstance(part, str))
+
+
+def _regex(pattern: Pattern) -> str:
+    return "".join(
+        re.escape(part) if isinstance(part, str) else f"(?:{'|'.join(map(_regex, part))})" for part in pattern
+    )
 
 
 @cache

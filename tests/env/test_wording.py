@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentgym_py.env.wording import count_expansions, expand, made_up_name, sample_names
+from agentgym_py.env.wording import count_expansions, expand, is_expansion, made_up_name, sample_names
 from agentgym_py.rng import Rng
 
 
@@ -17,6 +17,8 @@ def test_every_expansion_is_drawn_and_no_other() -> None:
     starts = ("Leave", "Get out of", "Get away of")
     assert drawn == {f"{start} the {{place}}{end}." for start in starts for end in (" now", "")}
     assert count_expansions(text) == len(drawn) == 6
+    assert all(is_expansion(expansion.upper(), text) for expansion in drawn)
+    assert not is_expansion("Get out the {place}.", text)
 
 
 @given(st.text(alphabet="ab {}\n", max_size=20))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from agentgym_envs.todo import wording
 from agentgym_envs.todo.board import EVERY, INBOX, Row, shift, weekday
 from agentgym_envs.todo.seeding import draw_title
 from agentgym_envs.todo.task_templates import Call, Drafter, NoFitError, Part, Pick
@@ -17,8 +18,9 @@ Edit = tuple[dict[str, Any], list[Call]]
 def change(drafter: Drafter, kind: str, pick: Pick) -> Part:
     """Draw a change of every task of a pick."""
     fields, calls = CHANGES[kind](drafter, pick.ids)
-    text = drafter.sentence(kind, what=pick.what, **fields)
-    return Part(kind, text, pick.reads, tuple(calls), ids=pick.ids)
+    text = drafter.sentence(wording.DO[kind], what=pick.what, **fields)
+    notes = pick.notes(_AIMS[kind].format(**fields))
+    return Part(kind, text, pick.reads, tuple(calls), ids=pick.ids, notes=notes)
 
 
 def _rows(drafter: Drafter, ids: Ids) -> list[Row]:
@@ -38,7 +40,8 @@ def due(drafter: Drafter, ids: Ids) -> Edit:
         raise NoFitError
     words = "tomorrow" if days == 1 else f"the coming {weekday(day)}" if days < 7 else day
     on = "tomorrow" if days == 1 else f"on {words}"
-    return {"when": words, "on": on}, [("set_due", {"task": tid, "date": day}) for tid in ids]
+    count = f"tomorrow, {day}" if days == 1 else f"{weekday(day)} in {days} days, {day}" if days < 7 else day
+    return {"when": words, "on": on, "date": count}, [("set_due", {"task": tid, "date": day}) for tid in ids]
 
 
 def postpone(drafter: Drafter, ids: Ids) -> Edit:
@@ -88,7 +91,7 @@ def move(drafter: Drafter, ids: Ids) -> Edit:
     to = (place["project"], place.get("section", ""))
     if to in present or (to[1] and _swappable(drafter, ids, to)):
         raise NoFitError
-    return {"place": text}, [("move_task", {"task": tid, **place}) for tid in ids]
+    return {"place": text, "to": " > ".join(place.values())}, [("move_task", {"task": tid, **place}) for tid in ids]
 
 
 def _swappable(drafter: Drafter, ids: Ids, to: tuple[str, str]) -> bool:
@@ -102,11 +105,11 @@ def _swappable(drafter: Drafter, ids: Ids, to: tuple[str, str]) -> bool:
 
 
 def _place(drafter: Drafter) -> tuple[str, dict[str, str]]:
-    project = drafter.project()
-    section = drafter.rng.choice(("", *drafter.board.sections[project]))
-    if not section:
-        return f"the project {project}", {"project": project}
-    return f"the section {section} of {project}", {"project": project, "section": section}
+    place = {"project": drafter.project()}
+    section = drafter.rng.choice(("", *drafter.board.sections[place["project"]]))
+    if section:
+        place["section"] = section
+    return drafter.say(wording.PLACE["section" if section else "project"], **place), place
 
 
 def delete(drafter: Drafter, ids: Ids) -> Edit:
@@ -135,7 +138,8 @@ def rename(drafter: Drafter, ids: Ids) -> Edit:
 
 
 def _new_title(drafter: Drafter, theme: str) -> str:
-    return draw_title(drafter.rng, theme, drafter.split, {row.title for row in drafter.board.tasks.values()})
+    taken = {row.title for row in drafter.board.tasks.values()}
+    return draw_title(drafter.rng, theme, drafter.split, drafter.vocabulary, taken)
 
 
 def repeat(drafter: Drafter, ids: Ids) -> Edit:
@@ -164,6 +168,13 @@ CHANGES: Mapping[str, Callable[[Drafter, Ids], Edit]] = {
     "unlabel": unlabel, "move": move, "delete": delete, "comment": comment, "uncomment": uncomment, "rename": rename,
     "repeat": repeat, "stop": stop, "restore": restore, "reopen": reopen,
 }  # fmt: skip
+_AIMS: Mapping[str, str] = {
+    "complete": "complete", "due": "due {date}", "postpone": "due date + {days}", "undue": "no due date",
+    "priority": "priority {priority}", "label": "label {label}", "unlabel": "no label {label}", "move": "move to {to}",
+    "delete": "delete", "comment": 'comment "{text}"', "uncomment": 'no comment "{text}"', "rename": 'title "{title}"',
+    "repeat": "every {every}", "stop": "no repeat", "restore": "restore", "reopen": "reopen",
+}  # fmt: skip
+"""The kinds of changes in the terms of the tools, for thoughts."""
 OF_SEVERAL = ("complete", "due", "postpone", "undue", "priority", "label", "unlabel", "move", "delete", "comment")
 
 
@@ -178,15 +189,18 @@ def add(drafter: Drafter) -> Part:
     arguments: dict[str, Any] = {"title": title, **place}
     if drafter.rng.below(2):
         arguments["due"] = shift(drafter.today, drafter.rng.below(15))
-        details.append(f"due {arguments['due']}")
+        details.append(drafter.say(wording.DETAILS["due"], due=arguments["due"]))
     if drafter.rng.below(2):
         arguments["priority"] = 1 + drafter.rng.below(3)
-        details.append(f"priority {arguments['priority']}")
+        details.append(drafter.say(wording.DETAILS["priority"], priority=arguments["priority"]))
     if drafter.rng.below(2):
         arguments["labels"] = [drafter.rng.choice(drafter.board.labels)]
-        details.append(f"label {arguments['labels'][0]}")
+        details.append(drafter.say(wording.DETAILS["label"], label=arguments["labels"][0]))
+    if drafter.split == "train":
+        details = drafter.rng.sample(details, len(details))
     suffix = "".join(f", {detail}" for detail in details)
-    return Part("add", drafter.sentence("add", title=title, place=text, details=suffix), (), (("add_task", arguments),))
+    sentence = drafter.sentence(wording.DO["add"], title=title, place=text, details=suffix)
+    return Part("add", sentence, (), (("add_task", arguments),))
 
 
 def new_project(drafter: Drafter, pick: Pick) -> Part:
@@ -198,7 +212,9 @@ def new_project(drafter: Drafter, pick: Pick) -> Part:
     calls += [("add_section", {"project": name, "section": section}) for section in (first, second)]
     calls += [("move_task", {"task": tid, "project": name, "section": at}) for tid in pick.ids]
     fields = {"project": name, "sections": f"{first} and {second}", "section": at, "what": pick.what}
-    return Part("project", drafter.sentence("project", **fields), pick.reads, tuple(calls), ids=pick.ids)
+    text = drafter.sentence(wording.DO["project"], **fields)
+    notes = pick.notes(f"new project {name} with {first}, {second}; move to {name} > {at}")
+    return Part("project", text, pick.reads, tuple(calls), ids=pick.ids, notes=notes)
 
 
 def rename_name(drafter: Drafter) -> Part:
@@ -208,7 +224,7 @@ def rename_name(drafter: Drafter) -> Part:
     old = {"project": row.project, "section": row.section, "label": row.labels[0]}[what]
     taken = (*drafter.board.labels, *drafter.board.sections[row.project])
     new = drafter.one_of([name for name in drafter.vocabulary[what] if name not in taken])
-    text = drafter.sentence(f"rename {what}", old=old, new=new, project=row.project)
+    text = drafter.sentence(wording.DO[f"rename {what}"], old=old, new=new, project=row.project)
     where = {"project": row.project} if what == "section" else {}
     return Part(f"rename {what}", text, (), ((f"rename_{what}", {**where, what: old, "name": new}),))
 
@@ -216,7 +232,7 @@ def rename_name(drafter: Drafter) -> Part:
 def archive(drafter: Drafter) -> Part:
     """Archive a project."""
     name = drafter.project()
-    text = drafter.sentence("archive", project=name)
+    text = drafter.sentence(wording.DO["archive"], project=name)
     return Part("archive", text, (), (("archive_project", {"project": name}),))
 
 
@@ -232,5 +248,7 @@ def empty_section(drafter: Drafter) -> Part:
     reads: list[Call] = [("list_tasks", {"project": project, "section": section}), ("list_done", {"project": project})]
     calls: list[Call] = [("move_task", {"task": tid, **place}) for tid in inside]
     calls.append(("delete_section", {"project": project, "section": section}))
-    text = drafter.sentence("empty section", section=section, project=project, place=place_text)
-    return Part("empty section", text, tuple(reads), tuple(calls), ids=tuple(inside))
+    text = drafter.sentence(wording.DO["empty section"], section=section, project=project, place=place_text)
+    to = " > ".join(place.values())
+    notes = (f"Asked: empty {project} > {section} into {to}, then delete it.", "What is done there, too.")
+    return Part("empty section", text, tuple(reads), tuple(calls), ids=tuple(inside), notes=notes)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from agentgym_envs.todo.app import App, RefusedError
 from agentgym_envs.todo.board import Board, Row, board_from_json, facts, same_board, shift, weekday
-from agentgym_envs.todo.plan import format_call, plan
+from agentgym_envs.todo.plan import describe, format_call, plan
 from agentgym_envs.todo.requests import draft
 from agentgym_envs.todo.task_templates import Puzzle
 from agentgym_envs.todo.tools import TOOLS, call, check_arguments
@@ -64,7 +64,8 @@ class TodoEnv(GeneratedEnv[Puzzle]):
     after its due day.
 
     Splits: each of train, valid and test has its own wordings, at least two, for every kind of request and filter, and
-    its own people, things, cities, labels and comments. They share the names of existing projects and sections.
+    its own people, things, cities, labels and comments. Valid and test share the names of existing projects and
+    sections. The train split has wordings from grammars and hundreds of names, two of five of them made up.
 
     Expert: one call for each difference from the goal, then `finish`. From the start of a task this is a shortest
     solution: only labels and sections affect several tasks by one call, and no request can be solved faster by deleting
@@ -82,7 +83,7 @@ class TodoEnv(GeneratedEnv[Puzzle]):
 
     name: ClassVar[str] = "todo"
     max_return: ClassVar[float | None] = 1.0
-    version: ClassVar[int] = 3
+    version: ClassVar[int] = 4
     limits: ClassVar[Mapping[str, int]] = {"easy": 25, "medium": 30, "hard": 40}
     rules: ClassVar[Mapping[str, str]] = {
         "full": "\n".join([_INSTRUCTION, _TERMS, "Tools (? may be left out):", *map(str, TOOLS.values()), _FORM]),
@@ -106,6 +107,8 @@ class TodoEnv(GeneratedEnv[Puzzle]):
         self._puzzle, self._app, self._reads, self._over = puzzle, App(board, puzzle.today), reads, over
         self._cached_actions: dict[str, tuple[Row, tuple[str, ...]]] = {}
         """Id to a task's row and its actions."""
+        self._plan: list[str] | None = None
+        """The expert's plan until the next call."""
 
     def read(self, text: str) -> Reply:
         """Parse a reply in any form; the arguments may follow the tool's name in its line."""
@@ -113,6 +116,7 @@ class TodoEnv(GeneratedEnv[Puzzle]):
 
     def act(self, reply: Reply) -> Outcome:
         """Call a tool."""
+        self._plan = None
         arguments = reply.arguments if reply.action_input else {}
         if arguments is None:
             return Outcome('Action Input must be a JSON object, such as {"task": "t7"}.', valid=False)
@@ -172,16 +176,38 @@ class TodoEnv(GeneratedEnv[Puzzle]):
         self._require_reset()
         if self._over:
             return []
-        puzzle = self._puzzle
-        arguments = {"answer": puzzle.answer} if puzzle.answer else {}
-        calls = plan(self._app.board, puzzle.goal, puzzle.start, puzzle.today)
-        return [*calls, format_call("finish", arguments)]
+        if self._plan is None:
+            puzzle = self._puzzle
+            arguments = {"answer": puzzle.answer} if puzzle.answer else {}
+            calls = plan(self._app.board, puzzle.goal, puzzle.start, puzzle.today)
+            self._plan = [*calls, format_call("finish", arguments)]
+        return list(self._plan)
 
     def fair_expert(self) -> str | None:
         """Look up everything on which the request depends, then follow the expert."""
+        unread = self._first_unread()
+        return super().fair_expert() if unread is None else format_call(*self._puzzle.reads[unread])
+
+    def _first_unread(self) -> int | None:
+        """The number of the first lookup of the fair expert that is not done; None after the end."""
         self._require_reset()
-        unread = [read for number, read in enumerate(self._puzzle.reads) if number not in self._reads]
-        return format_call(*unread[0]) if unread and not self._over else super().fair_expert()
+        unread = (number for number in range(len(self._puzzle.reads)) if number not in self._reads)
+        return None if self._over else next(unread, None)
+
+    def expert_thought(self, action: str) -> str:
+        """Return what is asked for, before a lookup; then the tasks found and what is left to do."""
+        unread = self._first_unread()
+        if unread is not None and action == format_call(*self._puzzle.reads[unread]):
+            name, arguments = self._puzzle.reads[unread]
+            default = f"The comments of {arguments['task']}." if name == "show_task" else "The next page."
+            return self._puzzle.notes[unread] or default
+        plan = self.expert()
+        if action not in plan:
+            return ""
+        puzzle, parts = self._puzzle, []
+        if len(plan) == self._require_reset().optimal_steps and unread is None and puzzle.ids:
+            parts.append(f"Found {len(puzzle.ids)}: {', '.join(puzzle.ids)}.")
+        return " ".join((*parts, describe(plan[plan.index(action) :], self._app.board, puzzle.answer)))
 
     def secrets(self) -> list[str]:
         """Return the answer at the start, unless today's date contains it; later any tool may show it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from functools import lru_cache
 from typing import Any, TypeVar
 
@@ -15,6 +15,8 @@ from agentgym_envs.todo.tools import call
 
 T = TypeVar("T")
 _ODD = re.compile(r"[<{}\[\]]|ction|CTION")
+_TASK = re.compile(r'^Action Input: \{"task": "(t[0-9]+)"')
+_DUE = re.compile(r'set_due\nAction Input: \{"task": "(t[0-9]+)", "date": "([0-9-]+)"\}')
 _ESCAPES = {ord(char): f"\\u{ord(char):04x}" for char in "<{}[]:"}
 
 
@@ -43,6 +45,21 @@ def plan(board: Board, goal: Board, start: Board, today: str) -> list[str]:
     planner = _Planner(App(board.copy(), today), goal, start)
     planner.run()
     return planner.calls
+
+
+def describe(calls: Sequence[str], board: Board, answer: str) -> str:
+    """Describe the rest of a plan as a thought: the days before and after a new due day, and the calls left."""
+    first, *others = calls
+    if not others:
+        return f"Answer: {answer}." if answer else "All is done."
+    left: dict[str, list[str]] = {}
+    for text in calls[:-1]:
+        name, _, arguments = text.partition("\n")
+        left.setdefault(name, []).extend(_TASK.findall(arguments))
+    rest = "; ".join(f"{name} {', '.join(ids)}".strip() for name, ids in left.items())
+    match = _DUE.fullmatch(first)
+    change = f"{match[1]} due: {board.tasks[match[1]].due or 'none'} -> {match[2]}. " if match else ""
+    return f"{change}Left: {rest}."
 
 
 class _Planner:

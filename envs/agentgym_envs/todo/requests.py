@@ -35,9 +35,10 @@ def draft(rng: Rng, split: str, difficulty: str) -> Draft[Puzzle]:
 def _draft(drafter: Drafter, part: Part) -> Draft[Puzzle]:
     """Make the request; no call of its parts can be saved, so that a shortest plan is these and `finish`."""
     goal = _board_after(drafter, part)
-    reads = tuple(call for n, call in enumerate(part.reads) if call not in part.reads[:n])
-    puzzle = Puzzle(drafter.today, drafter.board, goal, reads, part.answer)
-    return Draft(part.text, puzzle, part.kind, len(part.calls) + 1)
+    new = [number for number, call in enumerate(part.reads) if call not in part.reads[:number]]
+    reads, notes = tuple(part.reads[number] for number in new), tuple(part.notes[number] for number in new)
+    puzzle = Puzzle(drafter.today, drafter.board, goal, reads, notes, part.answer, part.ids)
+    return Draft(drafter.say(wording.REQUEST, request=part.text), puzzle, part.kind, len(part.calls) + 1)
 
 
 def _board_after(drafter: Drafter, part: Part, board: Board | None = None) -> Board:
@@ -75,8 +76,15 @@ def _lookup(drafter: Drafter) -> Part:
     answer = {"when": row.due, "where": row.project, "note": row.comments[0] if len(row.comments) == 1 else ""}[kind]
     if not answer:
         raise NoFitError
-    reads = _with_comments(pick).reads if kind == "note" else pick.reads
-    return Part("question", drafter.say(wording.ASK[kind], what=pick.what), reads, answer=answer)
+    pick = _with_comments(pick) if kind == "note" else pick
+    return _question(drafter, kind, pick, answer)
+
+
+def _question(drafter: Drafter, kind: str, pick: Pick, answer: str) -> Part:
+    notes = pick.notes(_AIMS[kind])
+    return Part(
+        "question", drafter.sentence(wording.ASK[kind], what=pick.what), pick.reads, (), answer, pick.ids, notes
+    )
 
 
 # ---- medium: several tasks, by a common property --------------------------------------------------------------------
@@ -98,19 +106,20 @@ def _several(drafter: Drafter) -> Part:
     part = _change(drafter)
     if drafter.rng.below(2):
         return part
-    return replace(part, text=f"{part.text} {drafter.say(wording.COUNT)}", answer=str(len(part.ids)))
+    text = f"{part.text} {drafter.sentence(wording.COUNT)}"
+    notes = (f"{part.notes[0]} How many?", *part.notes[1:])
+    return replace(part, text=text, answer=str(len(part.ids)), notes=notes)
 
 
 def _count(drafter: Drafter) -> Part:
     """Draw a question for the number of tasks, which is at least 2."""
     pick = drafter.by_filter(2, 12)
-    return Part("question", drafter.say(wording.ASK["count"], what=pick.what), pick.reads, answer=str(len(pick.ids)))
+    return _question(drafter, "count", pick, str(len(pick.ids)))
 
 
 def _which(drafter: Drafter) -> Part:
     pick = drafter.by_search()
-    title = drafter.board.tasks[pick.ids[0]].title
-    return Part("question", drafter.say(wording.ASK["which"], what=pick.what), pick.reads, answer=title)
+    return _question(drafter, "which", pick, drafter.board.tasks[pick.ids[0]].title)
 
 
 def _change_of_searched(drafter: Drafter) -> Part:
@@ -137,11 +146,18 @@ def _two_parts(drafter: Drafter) -> Part:
         raise NoFitError
     _require_independent(drafter, first, with_second)
     _require_independent(drafter, second, with_first)
-    text, answer = f"{first.text} {second.text}", first.answer or second.answer
+    answer = first.answer or second.answer
     if first.answer and second.answer:
         raise NoFitError
-    both = (*first.reads, *second.reads), (*first.calls, *second.calls)
-    part = Part(f"{first.kind} and {second.kind}", text, *both, answer)
+    part = Part(
+        f"{first.kind} and {second.kind}",
+        drafter.say(wording.JOIN, first=first.text, second=second.text),
+        (*first.reads, *second.reads),
+        (*first.calls, *second.calls),
+        answer,
+        (*first.ids, *second.ids),
+        (*first.notes, *second.notes),
+    )
     if _shorter_by_labels(drafter, part) or _shorter_by_sections(drafter, part):
         raise NoFitError
     return part
@@ -196,10 +212,21 @@ def _if(drafter: Drafter) -> Part:
     yes, no = (_retry(drafter, _change if drafter.rng.below(2) else _change_of_searched) for _ in range(2))
     limit = max(0, len(counted.ids) + (-1, -2, 0, 1)[drafter.rng.below(4)])
     chosen = yes if len(counted.ids) > limit else no
-    text = drafter.say(wording.IF, what=counted.what, n=limit, yes=yes.text, no=no.text)
-    return Part(f"if: {chosen.kind}", text, (*counted.reads, *chosen.reads), chosen.calls, ids=chosen.ids)
+    text = drafter.sentence(wording.IF, what=counted.what, n=limit, yes=yes.text, no=no.text)
+    reads = (*counted.reads, *chosen.reads)
+    verdict = f"{len(counted.ids)} is {'' if chosen is yes else 'not '}more than {limit}."
+    notes = (*counted.notes(f"if more than {limit}"), f"{verdict} {chosen.notes[0]}", *chosen.notes[1:])
+    return Part(f"if: {chosen.kind}", text, reads, chosen.calls, ids=chosen.ids, notes=notes)
 
 
+_AIMS = {
+    "when": "its due date",
+    "where": "its project",
+    "note": "its comment",
+    "count": "how many",
+    "which": "its title",
+}
+"""The questions, for thoughts."""
 _PARTS: tuple[Template, ...] = (
     _several,
     _several,

@@ -3,50 +3,91 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container
+from collections.abc import Container, Mapping
 from functools import cache
 from itertools import product
 
 from agentgym_envs.todo.board import EVERY, INBOX, Board, Row, shift
-from agentgym_envs.todo.words import FILL, THEMES
+from agentgym_envs.todo.words import FILL, THEMES, TRAINING_PATTERNS
 from agentgym_py.rng import Rng
 
 _SLOT = re.compile(r"\{(\w+)\}")
 _FIRST_TODAY, _TODAYS = "2026-01-05", 720
+_FIRST_TRAINING_TODAY, _TRAINING_TODAYS = "2016-01-01", 9_000
+_DRAWN_WORDS = {"project": 16, "section": 24}
+"""The number of words of a training board for a slot, by default 8; a held-out board has all words of its split."""
+_TRAINING_WORDS = {slot: (2 * words, len(words)) for slot, words in FILL["train"].items()}
+
+Vocabulary = Mapping[str, tuple[str, ...]]
+"""Slot to its words."""
 
 
-def draw_today(rng: Rng) -> str:
+def draw_today(rng: Rng, split: str) -> str:
     """Draw the day of an episode."""
+    if split == "train":
+        return shift(_FIRST_TRAINING_TODAY, rng.below(_TRAINING_TODAYS))
     return shift(_FIRST_TODAY, rng.below(_TODAYS))
 
 
-def draw_board(rng: Rng, split: str, today: str, projects: int, tasks: int) -> Board:
+def draw_vocabulary(rng: Rng, split: str) -> Vocabulary:
+    """Draw the words of a board: few of many in training, so that they must be read."""
+    if split != "train":
+        return FILL[split]
+    drawn = {}
+    for slot, (words, size) in _TRAINING_WORDS.items():
+        # at equal distances, because one slice is faster than many random numbers
+        bits, start = divmod(rng.bits(), size)
+        count = _DRAWN_WORDS.get(slot, 8)
+        step = 1 + bits % ((size - 1) // count)
+        drawn[slot] = words[start : start + count * step : step]
+    return drawn
+
+
+def draw_board(rng: Rng, split: str, vocabulary: Vocabulary, today: str, projects: int, tasks: int) -> Board:
     """Draw a board with this many projects beside the inbox, and this many tasks."""
-    names = rng.sample(list(THEMES), projects)
-    sections = {INBOX: ()} | {name: tuple(rng.sample(THEMES[name][0], 2)) for name in names}
-    board = Board(dict.fromkeys(sections, False), sections, tuple(sorted(rng.sample(FILL[split]["label"], 5))), {})
+    sections = {INBOX: ()} | _draw_places(rng, split, vocabulary, projects)
+    names = list(sections)[1:]
+    board = Board(dict.fromkeys(sections, False), sections, tuple(sorted(rng.sample(vocabulary["label"], 5))), {})
     taken: set[str] = set()
     for number in range(tasks):
         # Most tasks are in the first projects, so that requests about a project match something.
-        theme = names[min(rng.below(projects), rng.below(projects))]
-        title = draw_title(rng, theme, split, taken)
+        project = names[min(rng.below(projects), rng.below(projects))]
+        title = draw_title(rng, project, split, vocabulary, taken)
         taken.add(title)
-        board.tasks[f"t{number + 1}"] = _row(rng, title, theme, board, FILL[split]["text"], today)
+        board.tasks[f"t{number + 1}"] = _row(rng, title, project, board, vocabulary["text"], today)
     return board
 
 
-def draw_title(rng: Rng, theme: str, split: str, taken: Container[str]) -> str:
+def _draw_places(rng: Rng, split: str, vocabulary: Vocabulary, projects: int) -> dict[str, tuple[str, ...]]:
+    """Draw projects and two sections of each: those of the themes, or in training any."""
+    if split != "train":
+        return {name: tuple(rng.sample(THEMES[name][0], 2)) for name in rng.sample(list(THEMES), projects)}
+    sections = iter(vocabulary["section"])
+    return {name: (next(sections), next(sections)) for name in vocabulary["project"][:projects]}
+
+
+def draw_title(rng: Rng, project: str, split: str, vocabulary: Vocabulary, taken: Container[str]) -> str:
     """Draw a title that is not taken."""
-    titles = _titles(theme, split)
     while True:
-        title = rng.choice(titles)
+        title = _training_title(rng, project, vocabulary) if split == "train" else rng.choice(_titles(project, split))
         if title not in taken:
             return title
 
 
+def _training_title(rng: Rng, project: str, vocabulary: Vocabulary) -> str:
+    pattern = rng.choice(THEMES[project][1] if project in THEMES else TRAINING_PATTERNS)
+    words = {slot: rng.choice(vocabulary[slot]) for slot in _slots(pattern) if slot != "number"}
+    return pattern.format(**words, number=2 + rng.below(9_998)) if "{number}" in pattern else pattern.format(**words)
+
+
+@cache
+def _slots(pattern: str) -> tuple[str, ...]:
+    return tuple(_SLOT.findall(pattern))
+
+
 @cache
 def _titles(theme: str, split: str) -> tuple[str, ...]:
-    """List all titles of a theme's patterns with a split's words."""
+    """List all titles of a theme's patterns with a held-out split's words."""
     titles: list[str] = []
     for pattern in THEMES[theme][1]:
         slots = _SLOT.findall(pattern)

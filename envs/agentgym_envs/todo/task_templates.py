@@ -10,8 +10,8 @@ from agentgym_envs.todo import wording
 from agentgym_envs.todo.app import PAGE, App
 from agentgym_envs.todo.board import INBOX, Board, shift
 from agentgym_envs.todo.reads import open_tasks
-from agentgym_envs.todo.seeding import draw_board, draw_today
-from agentgym_envs.todo.words import FILL
+from agentgym_envs.todo.seeding import draw_board, draw_today, draw_vocabulary
+from agentgym_py.env.wording import expand
 from agentgym_py.rng import Rng
 
 Call = tuple[str, dict[str, Any]]
@@ -30,8 +30,12 @@ class Puzzle:
     goal: Board
     reads: tuple[Call, ...]
     """Calls that show everything on which the request depends."""
+    notes: tuple[str, ...]
+    """What the fair expert thinks before each of `reads`; empty if there is nothing to say."""
     answer: str
     """Empty if the request asks nothing."""
+    ids: tuple[str, ...]
+    """The tasks that the request means, which `reads` show."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +45,12 @@ class Pick:
     what: str
     ids: tuple[str, ...]
     reads: tuple[Call, ...]
+    rule: str
+    """Which tasks these are, in the terms of the tools."""
+
+    def notes(self, aim: str) -> tuple[str, ...]:
+        """Return what the fair expert thinks before each of `reads`, when `aim` is asked for."""
+        return (f"Asked: {aim}. Which: {self.rule}.", *("",) * (len(self.reads) - 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +63,8 @@ class Part:
     calls: tuple[Call, ...] = ()
     answer: str = ""
     ids: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    """See `Puzzle.notes`."""
 
 
 class NoFitError(Exception):
@@ -63,19 +75,23 @@ class Drafter:
     """Draws parts of requests on one board."""
 
     def __init__(self, rng: Rng, split: str, difficulty: str) -> None:
-        self.rng, self.split, self.vocabulary = rng, split, FILL[split]
-        self.today = draw_today(rng)
-        self.app = App(draw_board(rng, split, self.today, *SIZES[difficulty]), self.today)
-        self.board = self.app.board
+        self.rng, self.split = rng, split
+        self.today = draw_today(rng, split)
+        vocabulary = draw_vocabulary(rng, split)
+        self.board = draw_board(rng, split, vocabulary, self.today, *SIZES[difficulty])
+        self.app = App(self.board, self.today)
+        new_projects = tuple(name for name in vocabulary["project"] if name not in self.board.projects)
+        self.vocabulary = {**vocabulary, "project": new_projects}
         self.many = MANY[difficulty]
 
     def say(self, wordings: Mapping[str, tuple[str, ...]], **fields: object) -> str:
         """Draw one of the split's wordings and fill it in."""
-        return self.rng.choice(wordings[self.split]).format(**fields)
+        texts = wordings[self.split]
+        return expand(self.rng, texts[0] if len(texts) == 1 else self.rng.choice(texts)).format(**fields)
 
-    def sentence(self, kind: str, **fields: object) -> str:
-        """Draw a sentence for a change."""
-        text = self.say(wording.DO[kind], **fields)
+    def sentence(self, wordings: Mapping[str, tuple[str, ...]], **fields: object) -> str:
+        """Draw a sentence, with a capital at its beginning."""
+        text = self.say(wordings, **fields)
         return text[0].upper() + text[1:]
 
     def project(self) -> str:
@@ -97,7 +113,8 @@ class Drafter:
         fit = [tid for tid, row in tasks if (row.done, row.deleted) == state and (not having or getattr(row, having))]
         tid = self.one_of(fit)
         title = self.board.tasks[tid].title
-        return Pick(f'"{title}"', (tid,), (("list_trash", {}) if deleted else ("search_tasks", {"text": title}),))
+        read: Call = ("list_trash", {}) if deleted else ("search_tasks", {"text": title})
+        return Pick(self.say(wording.TITLE, title=title), (tid,), (read,), f'"{title}"')
 
     def by_filter(self, low: int, high: int) -> Pick:
         """Draw several tasks, by a common property."""
@@ -123,14 +140,16 @@ class Drafter:
         where: dict[str, Any] = {"project": fields["project"]} if "project" in fields else {}
         ids = tuple(tid for tid, _ in open_tasks(self.app, **where, **filters))
         _require_size(ids, low, min(high, PAGE))
-        return Pick(self.say(wording.WHAT[name], **fields), ids, (("list_tasks", where | filters),))
+        rule = ", ".join(f"{argument} {value}" for argument, value in (where | filters).items())
+        return Pick(self.say(wording.WHAT[name], **fields), ids, (("list_tasks", where | filters),), rule)
 
     def _repeating(self, low: int, high: int) -> Pick:
         rows = open_tasks(self.app)
         ids = tuple(tid for tid, row in rows if row.every)
         _require_size(ids, low, high)
         pages = range(1, -(-len(rows) // PAGE) + 1)
-        return Pick(self.say(wording.WHAT["anywhere repeat"]), ids, tuple(("list_tasks", {"page": n}) for n in pages))
+        reads = tuple(("list_tasks", {"page": number}) for number in pages)
+        return Pick(self.say(wording.WHAT["anywhere repeat"]), ids, reads, "repeating, in any project")
 
     def _days(self, project: str, low: int, high: int) -> Pick:
         start = shift(self.today, self.rng.below(5))
@@ -139,7 +158,8 @@ class Drafter:
         ids = tuple(tid for tid, row in rows if row.due and start <= row.due <= end)
         _require_size(ids, low, high)
         what = self.say(wording.WHAT["days"], project=project, start=start, end=end)
-        return Pick(what, ids, (("list_due", {"start": start, "end": end, "project": project}),))
+        reads: tuple[Call, ...] = (("list_due", {"start": start, "end": end, "project": project}),)
+        return Pick(what, ids, reads, f"project {project}, due {start} to {end}")
 
     def by_filter_except(self, low: int, high: int) -> Pick:
         """Draw several tasks except those with a label that some of them have."""
@@ -149,7 +169,8 @@ class Drafter:
         label = self.one_of(sorted(labels))
         ids = tuple(tid for tid in pick.ids if label not in rows[tid].labels)
         _require_size(ids, low, high)
-        return Pick(self.say(wording.EXCEPT, what=pick.what, label=label), ids, pick.reads)
+        what = self.say(wording.EXCEPT, what=pick.what, label=label)
+        return Pick(what, ids, pick.reads, f"{pick.rule}, not label {label}")
 
     def by_search(self) -> Pick:
         """Draw one task that must be searched."""
@@ -160,14 +181,16 @@ class Drafter:
             dates = sorted((row.due, tid) for tid, row in rows if row.due)
             if len(dates) < 3 or dates[0][0] == dates[1][0]:
                 raise NoFitError
-            return Pick(self.say(wording.WHAT["earliest"], project=project), (dates[0][1],), (listing,))
+            what = self.say(wording.WHAT["earliest"], project=project)
+            return Pick(what, (dates[0][1],), (listing,), f"project {project}, earliest due date")
         commented = [tid for tid, row in rows if row.comments]
         tid = self.one_of(commented)
         text = self.one_of(self.board.tasks[tid].comments)
         if sum(text in self.board.tasks[other].comments for other in commented) > 1:
             raise NoFitError
         looks = tuple(("show_task", {"task": other}) for other in commented[: commented.index(tid) + 1])
-        return Pick(self.say(wording.WHAT["commented"], project=project, text=text), (tid,), (listing, *looks))
+        what = self.say(wording.WHAT["commented"], project=project, text=text)
+        return Pick(what, (tid,), (listing, *looks), f'project {project}, comment "{text}"')
 
 
 def _require_size(ids: tuple[str, ...], low: int, high: int) -> None:

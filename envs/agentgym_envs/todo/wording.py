@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-Wordings = Mapping[str, Mapping[str, tuple[str, ...]]]
+from agentgym_envs.todo import training_wording as training
 
-DO: Wordings = {
+Wording = Mapping[str, tuple[str, ...]]
+"""Split to its wordings; those of the train split are grammars."""
+Wordings = Mapping[str, Wording]
+
+
+def _with_training(held_out: Wordings, training: Wording) -> Wordings:
+    return {kind: {"train": training[kind], **wording} for kind, wording in held_out.items()}
+
+
+_HELD_OUT_DO: Wordings = {
     "complete": {
-        "train": ("Mark {what} as done.", "Tick off {what}.", "Complete {what}.", "Cross off {what}."),
         "valid": (
             "Check off {what}.",
             "I have dealt with {what}, so record that.",
@@ -17,16 +25,10 @@ DO: Wordings = {
         "test": ("Finished by now: {what}. Bring the list up to date.", "Please set {what} to done."),
     },
     "due": {
-        "train": ("Move {what} to {when}.", "Set the due date of {what} to {when}.", "Reschedule {what} to {when}."),
         "valid": ("Change the day for {what} to {when}.", "Let me do {what} {on} instead."),
         "test": ("The new due date for {what}: {when}.", "I will only get round to {what} {on}; change the dates."),
     },
     "postpone": {
-        "train": (
-            "Postpone {what} by {days}, counted from the present due date.",
-            "Push {what} back by {days}.",
-            "Move {what} {days} later than the due date says.",
-        ),
         "valid": (
             "Give me {days} more for {what} than the due date says.",
             "Shift {what} by {days} from the due date, to later.",
@@ -37,20 +39,13 @@ DO: Wordings = {
         ),
     },
     "undue": {
-        "train": (
-            "Remove the due date of {what}.",
-            "Take the due date off {what}.",
-            "Leave {what} without any due date.",
-        ),
         "valid": ("Clear the day set for {what}.", "{what} shall have no day any more."),
-        "test": ("No due date is needed any longer for {what}.", "Let {what} be open-ended, so strike the due date."),
+        "test": (
+            "No due date is needed any longer for {what}.",
+            "Let {what} be open-ended, so strike the due date.",
+        ),
     },
     "priority": {
-        "train": (
-            "Set the priority of {what} to {priority}.",
-            "Give {what} priority {priority}.",
-            "Change the priority to {priority} for {what}.",
-        ),
         "valid": ("Change {what} to priority {priority}.", "Let {what} rank as priority {priority}."),
         "test": (
             "Priority {priority} is right for {what}; put that in.",
@@ -58,11 +53,6 @@ DO: Wordings = {
         ),
     },
     "label": {
-        "train": (
-            "Add the label {label} to {what}.",
-            "Label {what} with {label}.",
-            "Attach the label {label} to {what}.",
-        ),
         "valid": ("Put the label {label} on {what}.", "Tag {what} with the label {label}."),
         "test": (
             "The label {label} is missing on {what}; see to it.",
@@ -70,11 +60,6 @@ DO: Wordings = {
         ),
     },
     "unlabel": {
-        "train": (
-            "Remove the label {label} from {what}.",
-            "Take the label {label} off {what}.",
-            "Strip {what} of the label {label}.",
-        ),
         "valid": ("Drop the label {label} on {what}.", "Untag {what}: the label {label} goes."),
         "test": (
             "The label {label} no longer fits {what}; see to it.",
@@ -82,26 +67,21 @@ DO: Wordings = {
         ),
     },
     "move": {
-        "train": ("Put {what} into {place}.", "File {what} under {place}.", "Move {what} over to {place}."),
         "valid": ("Transfer {what} into {place}.", "Relocate {what} to {place}."),
         "test": ("The right place for {what} is {place}; sort that out.", "From now on {what} belongs in {place}."),
     },
     "delete": {
-        "train": ("Delete {what}.", "Send {what} to the trash.", "Get rid of {what}."),
         "valid": ("Throw away {what}.", "Discard {what}."),
-        "test": ("I no longer want {what}; into the trash with that.", "Away with {what}: that belongs in the trash."),
+        "test": (
+            "I no longer want {what}; into the trash with that.",
+            "Away with {what}: that belongs in the trash.",
+        ),
     },
     "comment": {
-        "train": (
-            'Add the comment "{text}" to {what}.',
-            'Comment "{text}" on {what}.',
-            'Write the comment "{text}" under {what}.',
-        ),
         "valid": ('Leave the comment "{text}" on {what}.', 'Let {what} have the comment "{text}".'),
         "test": ('Note "{text}" as a comment on {what}.', 'For the record, "{text}" goes as a comment on {what}.'),
     },
     "uncomment": {
-        "train": ('Delete the comment "{text}" from {what}.', 'Remove the comment "{text}" on {what}.'),
         "valid": ('Erase the comment "{text}" on {what}.', 'Wipe the comment "{text}" off {what}.'),
         "test": (
             'The comment "{text}" on {what} is out of date and can go.',
@@ -109,11 +89,6 @@ DO: Wordings = {
         ),
     },
     "rename": {
-        "train": (
-            'Rename {what} to "{title}".',
-            'Change the title of {what} to "{title}".',
-            'Let {what} be called "{title}" instead.',
-        ),
         "valid": ('Give {what} the new title "{title}".', 'Retitle {what} as "{title}".'),
         "test": (
             'The title "{title}" suits {what} better; swap it in.',
@@ -121,11 +96,6 @@ DO: Wordings = {
         ),
     },
     "repeat": {
-        "train": (
-            "Make {what} repeat every {every}.",
-            "Let {what} come back every {every}.",
-            "Set {what} to repeat every {every}.",
-        ),
         "valid": ("Set {what} to recur every {every}.", "Have {what} return every {every}."),
         "test": (
             "I have to do {what} every {every} from now on; set the repeat.",
@@ -133,7 +103,6 @@ DO: Wordings = {
         ),
     },
     "stop": {
-        "train": ("Stop {what} from repeating.", "Let {what} repeat no more.", "Switch off the repeat of {what}."),
         "valid": ("End the repetition of {what}.", "Let {what} recur no longer."),
         "test": (
             "Doing {what} just once more is enough, so no repeat.",
@@ -141,20 +110,13 @@ DO: Wordings = {
         ),
     },
     "restore": {
-        "train": (
-            "Bring {what} back from the trash.",
-            "Restore {what}, which I deleted.",
-            "Get {what} out of the trash again.",
-        ),
         "valid": ("Undo the deletion of {what}.", "Fish {what} out of the trash."),
-        "test": ("I should not have deleted {what}; I want it back.", "Deleting {what} was a mistake; reverse that."),
+        "test": (
+            "I should not have deleted {what}; I want it back.",
+            "Deleting {what} was a mistake; reverse that.",
+        ),
     },
     "reopen": {
-        "train": (
-            "Reopen {what}, which is not done after all.",
-            "Mark {what} as not done.",
-            "Put {what} back among the open tasks.",
-        ),
         "valid": ("Undo the completion of {what}.", "Set {what} back to open."),
         "test": (
             "I ticked off {what} too early; it is still to be done.",
@@ -162,22 +124,16 @@ DO: Wordings = {
         ),
     },
     "add": {
-        "train": (
-            'Add the task "{title}" to {place}{details}.',
-            'Create a task "{title}" in {place}{details}.',
-            'Put a new task "{title}" into {place}{details}.',
+        "valid": (
+            'Enter "{title}" as a new task in {place}{details}.',
+            'In {place}, start a task "{title}"{details}.',
         ),
-        "valid": ('Enter "{title}" as a new task in {place}{details}.', 'In {place}, start a task "{title}"{details}.'),
         "test": (
             '{place} still lacks the task "{title}"{details}; write it down.',
             'Let {place} have one more task, "{title}"{details}.',
         ),
     },
     "project": {
-        "train": (
-            'Create a project "{project}" with the sections {sections}, and put {what} into {section}.',
-            'Start a project "{project}" that has the sections {sections}, then move {what} into {section}.',
-        ),
         "valid": (
             'I need a new project "{project}" with the sections {sections}; {what} goes under {section}.',
             'Open a project "{project}", give it the sections {sections}, and file {what} in {section}.',
@@ -188,7 +144,6 @@ DO: Wordings = {
         ),
     },
     "rename project": {
-        "train": ("Rename the project {old} to {new}.", "Let the project {old} have the name {new}."),
         "valid": ("Give the project {old} the new name {new}.", "The project {old} gets a new name: {new}."),
         "test": (
             "The project {old} is to be called {new}.",
@@ -196,10 +151,6 @@ DO: Wordings = {
         ),
     },
     "rename section": {
-        "train": (
-            "Rename the section {old} of {project} to {new}.",
-            "Let the section {old} of {project} have the name {new}.",
-        ),
         "valid": (
             "Give the section {old} of {project} the new name {new}.",
             "The section {old} of {project} gets a new name: {new}.",
@@ -210,23 +161,23 @@ DO: Wordings = {
         ),
     },
     "rename label": {
-        "train": ("Rename the label {old} to {new}.", "Let the label {old} have the name {new}."),
         "valid": ("Give the label {old} the new name {new}.", "The label {old} gets a new name: {new}."),
-        "test": ("The label {old} is to be called {new}.", "{new} is the better name for the label {old}; use that."),
+        "test": (
+            "The label {old} is to be called {new}.",
+            "{new} is the better name for the label {old}; use that.",
+        ),
     },
     "archive": {
-        "train": ("Archive the project {project}.", "Move the project {project} to the archive."),
-        "valid": ("Put the project {project} into the archive.", "The archive should take in the project {project}."),
+        "valid": (
+            "Put the project {project} into the archive.",
+            "The archive should take in the project {project}.",
+        ),
         "test": (
             "The project {project} is over; file it in the archive.",
             "We have closed the project {project}, so archive that.",
         ),
     },
     "empty section": {
-        "train": (
-            "Delete the section {section} of {project}; first put its tasks, done or not, into {place}.",
-            "Move the tasks, done or not, from the section {section} of {project} to {place}; then delete the section.",
-        ),
         "valid": (
             "{project} can do without the section {section}: all its tasks, done or not, go into {place}.",
             "Transfer what the section {section} of {project} holds, done or not, to {place}, then drop the section.",
@@ -237,24 +188,19 @@ DO: Wordings = {
         ),
     },
 }
+DO = _with_training(_HELD_OUT_DO, training.DO)
 """Kind of change to split to wordings. `{what}` is one task's title or the tasks that a filter finds."""
 
-WHAT: Wordings = {
+_HELD_OUT_WHAT: Wordings = {
     "overdue": {
-        "train": ("everything overdue in {project}", "all overdue tasks in {project}"),
         "valid": ("each task of {project} that is overdue", "all that is overdue in {project}"),
         "test": ("whatever is overdue in {project}", "every open task in {project} whose due date has passed"),
     },
     "today": {
-        "train": ("everything due today in {project}", "all open tasks in {project} due today"),
         "valid": ("each open task of {project} that is due today", "all that {project} has due today"),
         "test": ("whatever is due today in {project}", "every open task in {project} with today as due date"),
     },
     "nodate": {
-        "train": (
-            "all open tasks in {project} without a due date",
-            "everything open in {project} that has no due date",
-        ),
         "valid": ("each open task of {project} that has no due date", "all undated open tasks of {project}"),
         "test": (
             "whatever is open and has no due date in {project}",
@@ -262,10 +208,6 @@ WHAT: Wordings = {
         ),
     },
     "label": {
-        "train": (
-            "all open tasks in {project} with the label {label}",
-            "everything open in {project} with the label {label}",
-        ),
         "valid": (
             "each open task of {project} that has the label {label}",
             "all open tasks of {project} tagged {label}",
@@ -276,10 +218,6 @@ WHAT: Wordings = {
         ),
     },
     "priority": {
-        "train": (
-            "all open tasks in {project} with priority {priority}",
-            "everything open in {project} with priority {priority}",
-        ),
         "valid": (
             "each open task of {project} that has priority {priority}",
             "all priority {priority} tasks of {project} that are open",
@@ -290,10 +228,6 @@ WHAT: Wordings = {
         ),
     },
     "section": {
-        "train": (
-            "all open tasks in the section {section} of {project}",
-            "everything open in the section {section} of {project}",
-        ),
         "valid": (
             "each open task that the section {section} of {project} holds",
             "all that is open under {section} in {project}",
@@ -304,10 +238,6 @@ WHAT: Wordings = {
         ),
     },
     "anywhere label": {
-        "train": (
-            "all open tasks with the label {label} in any project",
-            "everything open with the label {label} in any project",
-        ),
         "valid": (
             "each open task of any project that has the label {label}",
             "all open tasks tagged {label} across all projects",
@@ -318,7 +248,6 @@ WHAT: Wordings = {
         ),
     },
     "anywhere overdue": {
-        "train": ("everything overdue in any project", "all overdue tasks in any project"),
         "valid": ("each overdue task of any project", "all that is overdue across all projects"),
         "test": (
             "whatever is overdue in any project",
@@ -326,7 +255,6 @@ WHAT: Wordings = {
         ),
     },
     "anywhere repeat": {
-        "train": ("all open tasks in any project that repeat", "everything open and repeating in any project"),
         "valid": ("each open task of any project that recurs", "all recurring open tasks across all projects"),
         "test": (
             "whatever repeats and is open in any project",
@@ -334,10 +262,6 @@ WHAT: Wordings = {
         ),
     },
     "days": {
-        "train": (
-            "all open tasks in {project} due from {start} to {end}",
-            "everything open in {project} due from {start} to {end}",
-        ),
         "valid": (
             "each open task of {project} that is due between {start} and {end}",
             "all open tasks of {project} that fall due between {start} and {end}",
@@ -348,10 +272,6 @@ WHAT: Wordings = {
         ),
     },
     "earliest": {
-        "train": (
-            "the open task in {project} with the earliest due date",
-            "the open task in {project} that is due first",
-        ),
         "valid": (
             "that open task of {project} whose due date comes first",
             "the open task of {project} that is the first to fall due",
@@ -362,10 +282,6 @@ WHAT: Wordings = {
         ),
     },
     "commented": {
-        "train": (
-            'the open task in {project} that has the comment "{text}"',
-            'the open task in {project} with "{text}" as a comment',
-        ),
         "valid": (
             'that open task of {project} which bears the comment "{text}"',
             'the open task of {project} that somebody gave the comment "{text}"',
@@ -376,55 +292,52 @@ WHAT: Wordings = {
         ),
     },
 }
+WHAT = _with_training(_HELD_OUT_WHAT, training.WHAT)
 """Which tasks; `earliest` and `commented` find one."""
 
-EXCEPT: Mapping[str, tuple[str, ...]] = {
-    "train": ("{what} (except those with the label {label})", "{what} (not those with the label {label})"),
+EXCEPT: Wording = {
+    "train": training.EXCEPT,
     "valid": ("{what} (but none with the label {label})", "{what} (leave out those with the label {label})"),
     "test": ("{what} (unless labelled {label})", "{what} (skip any that bear the label {label})"),
 }
 
-COUNT: Mapping[str, tuple[str, ...]] = {
-    "train": ("Tell me how many there were.", "How many were there?"),
+COUNT: Wording = {
+    "train": training.COUNT,
     "valid": ("Report the number of those tasks.", "Say how many that came to."),
     "test": ("I want to know, too, how many tasks that was.", "State also the number of tasks concerned."),
 }
 """Asked after a change of several."""
 
-ASK: Wordings = {
+_HELD_OUT_ASK: Wordings = {
     "count": {
-        "train": ("Count {what}.", "Tell me the number of tasks: {what}."),
         "valid": ("Work out how many tasks fit: {what}.", "Find the number of tasks for this: {what}."),
-        "test": ("What number of tasks do you find for this: {what}?", "To how many tasks does this apply: {what}?"),
+        "test": (
+            "What number of tasks do you find for this: {what}?",
+            "To how many tasks does this apply: {what}?",
+        ),
     },
     "when": {
-        "train": ("When is {what} due?", "Tell me the due date of {what}."),
         "valid": ("On which date is {what} due?", "Look up the due date of {what}."),
         "test": ("Which day stands as the due date of {what}?", "By which day do I have to do {what}?"),
     },
     "where": {
-        "train": ("Which project is {what} in?", "Tell me the project of {what}."),
         "valid": ("To which project does {what} belong?", "In which project do I find {what}?"),
         "test": ("Under which project did I file {what}?", "What is the name of the project that holds {what}?"),
     },
     "note": {
-        "train": ("What does the comment on {what} say?", "Tell me the comment on {what}."),
         "valid": ("Read me the comment on {what}.", "What was commented on {what}?"),
         "test": ("What did I note as a comment on {what}?", "What is written as a comment under {what}?"),
     },
     "which": {
-        "train": ("What is the title of {what}?", "Name {what}."),
         "valid": ("Give me the title of {what}.", "State the title of {what}."),
         "test": ("How did I word the title of {what}?", "I have forgotten the title of {what}; what is it?"),
     },
 }
+ASK = _with_training(_HELD_OUT_ASK, training.ASK)
 """Questions that change nothing."""
 
-IF: Mapping[str, tuple[str, ...]] = {
-    "train": (
-        "Count {what}. If there are more than {n}: {yes} Otherwise: {no}",
-        "Find {what}. If that is more than {n}: {yes} If not: {no}",
-    ),
+IF: Wording = {
+    "train": training.IF,
     "valid": (
         "Look at {what}. Should that be more than {n} tasks: {yes} If not: {no}",
         "In case there are more than {n} tasks here ({what}): {yes} In any other case: {no}",
@@ -434,3 +347,26 @@ IF: Mapping[str, tuple[str, ...]] = {
         "Check {what}. Are there more than {n}? Then: {yes} Are there not? Then: {no}",
     ),
 }
+
+TITLE: Wording = {"train": training.TITLE, "valid": ('"{title}"',), "test": ('"{title}"',)}
+"""A task by its title."""
+
+PLACE: Wordings = _with_training(
+    {
+        "project": dict.fromkeys(("valid", "test"), ("the project {project}",)),
+        "section": dict.fromkeys(("valid", "test"), ("the section {section} of {project}",)),
+    },
+    training.PLACE,
+)
+
+DETAILS: Wordings = _with_training(
+    {name: dict.fromkeys(("valid", "test"), (f"{name} {{{name}}}",)) for name in ("due", "priority", "label")},
+    training.DETAILS,
+)
+"""Details of a new task."""
+
+JOIN: Wording = {"train": training.JOIN, "valid": ("{first} {second}",), "test": ("{first} {second}",)}
+"""Two parts of a request."""
+
+REQUEST: Wording = {"train": training.REQUEST, "valid": ("{request}",), "test": ("{request}",)}
+"""A whole request."""

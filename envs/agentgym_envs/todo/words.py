@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from agentgym_envs.todo import training_words
+
 _THEMES = {
     "Work": (
         "Planning, Reports, Meetings, Hiring",
@@ -64,29 +66,6 @@ _THEMES = {
     ),
 }
 _FILL = {
-    "train": {
-        "person": "Ana, Bruno, Carla, David, Elena, Farid, Greta, Hugo, Ines, Jonas, Katya, Liam",
-        "topic": (
-            "budget, yearly report, contract, new website, survey, price list, training day, audit, product launch, "
-            "travel policy, sales plan, newsletter"
-        ),
-        "thing": (
-            "door handle, bathroom tap, fence, bookshelf, oven, bicycle, window frame, lamp, washing machine, stairs,"
-            " garage door, carpet"
-        ),
-        "food": "apples, rice, coffee, olive oil, bread flour, cheese, tomatoes, honey, onions, tea",
-        "plant": "roses, carrots, lavender, beans, tulips, basil, strawberries, apple tree, fern, mint",
-        "city": "Lisbon, Vienna, Oslo, Prague, Seville, Dublin, Kyoto, Tallinn, Marseille, Porto",
-        "subject": "algebra, Roman history, genetics, French verbs, statistics, optics, poetry, logic, geology",
-        "event": "summer party, chess evening, book fair, quiz night, general meeting, film night, bazaar, open day",
-        "text": (
-            "ask for a receipt, wait for the reply, costs about 40 euros, the key is at the office, take the blue "
-            "folder, only before noon, see last year's notes, bring two copies"
-        ),
-        "project": "Boat trip, New flat, Choir, Podcast, Car sale, Tax return",
-        "section": "Later, Ideas, This month, Waiting list, First steps, Contacts",
-        "label": "phone, urgent, waiting, errand, email, quick, money, online",
-    },
     "valid": {
         "person": "Mira, Nils, Olga, Pavel, Rosa, Simon, Tessa, Umar",
         "topic": (
@@ -137,4 +116,15 @@ THEMES: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 FILL: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     split: {slot: _listed(words) for slot, words in slots.items()} for split, slots in _FILL.items()
 }
+FILL = {
+    "train": training_words.draw_words(
+        {word.casefold() for slots in FILL.values() for words in slots.values() for word in words}
+    ),
+    **FILL,
+}
 """Split to slot to its words."""
+TRAINING_PATTERNS = (
+    *(pattern for _, patterns in THEMES.values() for pattern in patterns),
+    *_listed(training_words.PATTERNS),
+)
+"""The patterns of titles in a training project that is not among the themes."""

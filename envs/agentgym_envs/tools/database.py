@@ -13,6 +13,8 @@ from typing import Any
 
 from agentgym_envs.tools import words as w
 from agentgym_envs.tools.themes import THEMES
+from agentgym_envs.tools.training_words import MADE_UP
+from agentgym_py.env.wording import sample_names
 from agentgym_py.rng import Rng
 
 DATABASES = {"train": 64, "valid": 16, "test": 16}
@@ -21,6 +23,15 @@ WEEK = 7
 """The days of forecasts and of past weather."""
 _MAX_POOLED, _MAX_FREE = 96, 2
 """The databases of which a pool keeps copies, and the free copies of each."""
+
+_COUNTRIES, _TRAINING_MEETINGS = 5, 24
+"""The countries and topics of events of a training database."""
+_HELD_OUT_NAMES = frozenset(
+    word.casefold()
+    for split in ("valid", "test")
+    for kind in w.WORDS[split].__slots__
+    for word in getattr(w.WORDS[split], kind)
+)
 
 _SCHEMA = """
 CREATE TABLE places(city TEXT PRIMARY KEY COLLATE NOCASE, country TEXT COLLATE NOCASE, population INT, elevation_m INT,
@@ -77,8 +88,12 @@ class _Builder:
     """The rows of a new database."""
 
     rng: Rng
+    split: str
     words: w.Words
+    common: w.Common
     today: date
+    meetings: Sequence[str] = ()
+    """The topics of events, old and new ones."""
     tables: dict[str, Rows] = field(default_factory=dict)
 
     def day(self, offset: int) -> str:
@@ -91,9 +106,17 @@ class _Builder:
     def ids(self, count: int, low: int = 100, high: int = 1000) -> list[int]:
         return self.rng.sample(range(low, high), count)
 
+    def names(self, words: Sequence[str], count: int) -> list[str]:
+        """Draw different words; in training some are made up."""
+        if self.split != "train":
+            return self.rng.sample(words, count)
+        names = sample_names(self.rng, words, count, MADE_UP, avoid=_HELD_OUT_NAMES)
+        return [name.capitalize() if words[0].istitle() else name for name in names]
+
     def people(self, count: int) -> list[str]:
         """Draw full names with different surnames."""
-        return [f"{self.rng.choice(w.FIRST_NAMES)} {name}" for name in self.rng.sample(self.words.surnames, count)]
+        first_names = self.common.first_names
+        return [f"{self.rng.choice(first_names)} {name}" for name in self.names(self.words.surnames, count)]
 
     def column(self, table: str, index: int) -> list[Any]:
         return [row[index] for row in self.tables[table]]
@@ -103,7 +126,8 @@ class _Builder:
 def database_of(split: str, number: int, wide: bool) -> Database:
     """Build database `number` of a split; a `wide` one has the rows of the themed tools, too."""
     rng = Rng("tools", split, number)
-    new = _Builder(rng, w.WORDS[split], date(2030, 1, 1) + timedelta(days=rng.below(1800)))
+    today = date(2030, 1, 1) + timedelta(days=rng.below(1800))
+    new = _Builder(rng, split, w.WORDS[split], w.COMMON[split], today)
     for fill in (_places, _weather, _films, _papers, _events, _shop):
         fill(new)
     new.tables["figures"] = _figures(new) if wide else []
@@ -119,18 +143,20 @@ def database_of(split: str, number: int, wide: bool) -> Database:
 
 
 def _places(new: _Builder) -> None:
-    rng = new.rng
+    rng, countries = new.rng, new.common.countries
+    if new.split == "train":
+        countries = tuple(new.names(countries, _COUNTRIES))
     new.tables["places"] = [
         (
             start + rng.choice(w.PLACE_ENDINGS),
-            rng.choice(w.COUNTRIES),
+            rng.choice(countries),
             new.between(12, 2400) * 500,
             new.between(1, 1900),
             rng.choice(w.TIME_ZONES),
             new.between(8, 160),
             new.between(1, 300),
         )
-        for start in rng.sample(new.words.places, 12)
+        for start in new.names(new.words.places, 12)
     ]
 
 
@@ -155,7 +181,7 @@ def _films(new: _Builder) -> None:
     new.tables["people"] = [
         (number, name, new.between(1930, 1999), rng.choice(cities)) for number, name in zip(ids, people, strict=True)
     ]
-    titles = [f"{rng.choice(w.FILM_STARTS)} {noun}" for noun in rng.sample(new.words.films, 16)]
+    titles = [f"{rng.choice(new.common.film_starts)} {noun}" for noun in new.names(new.words.films, 16)]
     scores = new.between
     new.tables["films"] = [
         (
@@ -187,11 +213,11 @@ def _papers(new: _Builder) -> None:
          new.between(40, 9000))
         for number, name in zip(authors, people, strict=True)
     ]  # fmt: skip
-    titles = [f"{rng.choice(w.PAPER_STARTS)} {topic.title()}" for topic in rng.sample(new.words.topics, 14)]
+    titles = [f"{rng.choice(new.common.paper_starts)} {topic.title()}" for topic in new.names(new.words.topics, 14)]
     papers = new.ids(len(titles))
     years = sorted(new.between(1994, 2029) for _ in papers)
     new.tables["papers"] = [
-        (number, title, year, rng.choice(w.VENUES), rng.choice(w.FIELDS))
+        (number, title, year, rng.choice(new.common.venues), rng.choice(w.FIELDS))
         for number, title, year in zip(papers, titles, years, strict=True)
     ]
     new.tables["authorship"] = [
@@ -207,6 +233,7 @@ def _papers(new: _Builder) -> None:
 def _events(new: _Builder) -> None:
     rng = new.rng
     cities, guests = new.column("places", 0), new.people(8)
+    new.meetings = new.names(new.words.meetings, _TRAINING_MEETINGS) if new.split == "train" else new.words.meetings
     new.tables["events"] = [
         (
             number,
@@ -215,9 +242,9 @@ def _events(new: _Builder) -> None:
             clock(new.between(32, 76) * 15),
             new.between(2, 16) * 15,
             rng.choice(cities),
-            rng.choice(w.ROOMS),
+            rng.choice(new.common.rooms),
         )
-        for number, topic in zip(new.ids(9), rng.sample(new.words.meetings, 9), strict=True)
+        for number, topic in zip(new.ids(9), rng.sample(new.meetings, 9), strict=True)
     ]
     new.tables["attendees"] = [
         (event, guest) for event in new.column("events", 0) for guest in rng.sample(guests, new.between(2, 5))
@@ -227,10 +254,10 @@ def _events(new: _Builder) -> None:
 def _shop(new: _Builder) -> None:
     rng = new.rng
     cities, customers = new.column("places", 0), new.people(11)
-    goods = [f"{rng.choice(w.COLOURS)} {noun}" for noun in rng.sample(new.words.goods, 10)]
+    goods = [f"{rng.choice(new.common.colours)} {noun}" for noun in new.names(new.words.goods, 10)]
     products = new.ids(len(goods))
     new.tables["products"] = [
-        (number, name, new.between(6, 240), new.between(3, 90) * 50, rng.choice(w.MAKERS), new.between(9, 400))
+        (number, name, new.between(6, 240), new.between(3, 90) * 50, rng.choice(new.common.makers), new.between(9, 400))
         for number, name in zip(products, goods, strict=True)
     ]
     new.tables["orders"] = [
@@ -242,7 +269,7 @@ def _shop(new: _Builder) -> None:
             status,
             rng.choice(cities),
             new.day(-new.between(1, 20)),
-            rng.choice(w.CARRIERS),
+            rng.choice(new.common.carriers),
             rng.choice(cities),
             new.day(new.between(1, 12)),
         )
@@ -255,7 +282,7 @@ def _shop(new: _Builder) -> None:
 def _figures(new: _Builder) -> Rows:
     rows: Rows = []
     for theme in THEMES:
-        names = new.rng.sample(new.words.things, 5)
+        names = new.names(new.words.things, 5)
         for attribute in theme.attributes:
             values = new.rng.sample(range(3, 990), len(names))
             rows += [(theme.noun, attribute, name, value) for name, value in zip(names, values, strict=True)]
@@ -280,7 +307,7 @@ def _names(new: _Builder) -> dict[str, Sequence[Any]]:
         "guest": sorted(set(new.column("attendees", 1))),
         "order": new.column("orders", 0),
         "author_name": new.column("authors", 1),
-        "topic": [topic.capitalize() for topic in new.words.meetings if topic.capitalize() not in titles],
+        "topic": [topic.capitalize() for topic in new.meetings if topic.capitalize() not in titles],
     }
     for status in w.STATUSES[:4]:
         names[f"order:{status}"] = [row[0] for row in orders if row[4] == status]

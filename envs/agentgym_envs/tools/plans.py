@@ -15,6 +15,7 @@ from agentgym_envs.tools.database import WEEK, Database, clock
 from agentgym_envs.tools.lookups import MAX_ROWS
 from agentgym_envs.tools.tool import Answer, ToolError, rows_of, to_json
 from agentgym_envs.tools.wording import Ask, Change, Hop, Pick, Search, Wording, wordings
+from agentgym_py.env.wording import expand
 from agentgym_py.rng import Rng
 
 Kind = str
@@ -78,6 +79,8 @@ class Planner:
     connection: sqlite3.Connection
     """A copy of the database, on which the calls run."""
     calls: list[Call] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    """The part of the request that each call is for, with what is known by then; and the field that it shows."""
     named: dict[str, list[Any]] = field(default_factory=dict)
     """The values that the request names, by parameter."""
     reached: set[tuple[Kind, Any]] = field(default_factory=set)
@@ -91,8 +94,12 @@ class Planner:
 
     def say(self, wording: Wording, **parts: object) -> str:
         """Draw one of the split's wordings and fill it in."""
+        return self.draw(wording).format(**parts)
+
+    def draw(self, wording: Wording) -> str:
+        """Draw one of the split's wordings."""
         texts = wording[self.split]
-        return (texts[0] if len(texts) == 1 else self.rng.choice(texts)).format(**parts)
+        return expand(self.rng, texts[0] if len(texts) == 1 else self.rng.choice(texts))
 
     def name(self, parameter: str, value: Any) -> Any:
         """Record that the request names a value."""
@@ -146,7 +153,9 @@ class Planner:
             return self._look_up(way, kind.split(":")[0])
         source = self.thing(way.source, calls - 1)
         value = pick_value(self.call(way.tool, **{way.parameter: source.value}), way.field, way.pick)
-        return Phrase(self.say(way.say, x=source.words), self._new(kind, value))
+        text = self.draw(way.say)
+        self.notes.append(f"{text.format(x=source.value)}: {' '.join(filter(None, (way.pick, way.field)))}.")
+        return Phrase(text.format(x=source.words), self._new(kind, value))
 
     def _new(self, kind: Kind, value: Any) -> Any:
         """Record a found thing; Redraw if it was found before."""
@@ -162,7 +171,9 @@ class Planner:
         if len(values) != 1:
             raise Redraw
         self.lookups.append((self.calls[-1], name, values[0]))
-        return Phrase(self.say(way.say, x=name), self._new(kind, values[0]))
+        words = self.say(way.say, x=name)
+        self.notes.append(f"{words}: {way.field}.")
+        return Phrase(words, self._new(kind, values[0]))
 
     def _name(self, kind: Kind) -> Phrase:
         if kind in _FIRST_DAY:
@@ -190,7 +201,10 @@ class Planner:
         if any((ask.field, value) in row.items() for rows in self.answers[:-1] for row in rows):
             raise Redraw
         words = self._adverb(on[0].words) if on else ""
-        return Phrase(self.say(ask.say, x=source.words, d=words), value)
+        text = self.draw(ask.say)
+        known = text.format(x=source.value, d=f"on {on[0].value}" if on else "")
+        self.notes.append(f"{known}: {' '.join(filter(None, (ask.pick, ask.field)))}.")
+        return Phrase(text.format(x=source.words, d=words), value)
 
     def _adverb(self, day: str) -> str:
         if any(day in wording[self.split] for wording in wordings().days.values()):
@@ -201,7 +215,10 @@ class Planner:
         """Draw an imperative of exactly this many calls, and the question about its effect with the answer."""
         things = dict(zip(change.slots, self.things(tuple(change.slots.values()), calls - 1), strict=True))
         answer = self.call(change.tool, **{name: thing.value for name, thing in things.items()})
-        do = self.say(change.say, **{name: thing.words for name, thing in things.items()})
+        text = self.draw(change.say)
+        do = text.format(**{name: thing.words for name, thing in things.items()})
+        known = text.format(**{name: thing.value for name, thing in things.items()})
+        self.notes.append(f"{known}.")
         return do, Phrase(self.say(change.ask), pick_value(answer, change.field, ""))
 
     def things(self, kinds: tuple[Kind, ...], calls: int) -> list[Phrase]:

@@ -181,6 +181,15 @@ class Session:
             plan.append(call.text)
         return [*plan, Call(FINISH.name, {"answer": self.puzzle.answer}).text]
 
+    def note(self, plan: list[str]) -> str:
+        """Return what the expert thinks before the first call of a plan; empty before an undo."""
+        notes = {call.text: note for call, note in zip(self.puzzle.calls, self.puzzle.notes, strict=True)}
+        if len(plan) == 1:
+            return self.puzzle.answer_note
+        if plan[0].startswith(f"{SEARCH.name} "):
+            return f"{notes[plan[1]]} I need a tool."
+        return notes.get(plan[0], "")
+
     def _changes_to_undo(self) -> tuple[int, set[Key]]:
         """Return how many changes to undo and which of the needed ones then remain."""
         if self.is_state_right():

@@ -27,7 +27,11 @@ class Puzzle:
     database: Database
     calls: tuple[Call, ...]
     """The needed calls, ordered so that the arguments of each are known."""
+    notes: tuple[str, ...]
+    """What the expert thinks before each call: the part of the request that it is for."""
     answer: str
+    answer_note: str
+    """How the answer follows from what the request and the calls have shown."""
     tools: tuple[str, ...] | None
     """The available tools, without `finish` and `undo_last_change`; None if they must be searched."""
     named: Mapping[str, tuple[Any, ...]]
@@ -59,6 +63,8 @@ class _Request:
     kind: str
     instruction: str
     answer: Any
+    note: str
+    """See `Puzzle.answer_note`."""
 
 
 Template = Callable[[Planner], _Request]
@@ -84,7 +90,7 @@ def draft(connections: ConnectionPool, rng: Rng, split: str, difficulty: str) ->
     calls = tuple(planner.calls)
     tools = None if wide else _offer(rng, calls, OFFERED[difficulty])
     named = {parameter: tuple(values) for parameter, values in planner.named.items()}
-    puzzle = Puzzle(database, calls, str(request.answer), tools, named)
+    puzzle = Puzzle(database, calls, tuple(planner.notes), str(request.answer), request.note, tools, named)
     return Draft(request.instruction, puzzle, request.kind, None if wide else len(calls) + 1)
 
 
@@ -108,15 +114,21 @@ _NAMES = tuple(CORE)
 
 def _question(planner: Planner, ask: Ask, calls: int, kind: str) -> _Request:
     question = planner.ask(ask, calls)
-    return _request(planner, kind, planner.say(wordings().frames["questions"], a=question.words), question.value)
+    return _request(planner, kind, _question_text(planner, question.words), question.value, ask.field or ask.pick)
 
 
-def _request(planner: Planner, kind: str, text: str, answer: Any) -> _Request:
+def _question_text(planner: Planner, words: str) -> str:
+    """Draw a question, for a noun phrase or, in training, a clause such as "who directed it"."""
+    is_clause = planner.split == "train" and not words.startswith("the ")
+    return planner.say(wordings().frames["clauses" if is_clause else "questions"], a=words)
+
+
+def _request(planner: Planner, kind: str, text: str, answer: Any, field: str, note: str = "") -> _Request:
     """Make a request; Redraw if its own words contain the answer."""
     answer_text = str(answer)
     if not answer_text.isdigit() and answer_text.casefold() in text.casefold():
         raise Redraw
-    return _Request(kind, text[0].upper() + text[1:], answer)
+    return _Request(kind, text[0].upper() + text[1:], answer, note or f"The answer is {field}: {answer}.")
 
 
 @cache
@@ -185,17 +197,22 @@ def _numbers(*shares: int) -> tuple[Ask, ...]:
 
 
 def _arithmetic(planner: Planner, kind: str, one: str, first: int, other: str, second: int) -> _Request:
-    frame, answer = ("sums", first + second) if planner.rng.below(2) else ("differences", abs(first - second))
-    return _request(planner, kind, planner.say(wordings().frames[frame], a=one, b=other), answer)
+    if planner.rng.below(2):
+        frame, answer, note = "sums", first + second, f"{first} + {second} = {first + second}."
+    else:
+        frame, answer = "differences", abs(first - second)
+        note = f"{max(first, second)} - {min(first, second)} = {answer}."
+    return _request(planner, kind, planner.say(wordings().frames[frame], a=one, b=other), answer, "", note)
 
 
 def change(calls: int) -> Template:
     """Make a template of requests for one change, with this many calls."""
 
     def make(planner: Planner) -> _Request:
-        do, question = planner.change(planner.rng.choice(_changes(calls)), calls)
+        change = planner.rng.choice(_changes(calls))
+        do, question = planner.change(change, calls)
         text = planner.say(wordings().frames["orders"], do=do, a=question.words)
-        return _request(planner, "change", text, question.value)
+        return _request(planner, "change", text, question.value, change.field)
 
     return make
 
@@ -221,10 +238,11 @@ def changes(calls: int) -> Template:
         first = 2 + planner.rng.below(calls - 3)
         orders = bool(planner.rng.below(2))
         do, _ = planner.change(planner.rng.choice(_changes(first, orders)), first)
-        then, question = planner.change(planner.rng.choice(_changes(calls - first, not orders)), calls - first)
+        last = planner.rng.choice(_changes(calls - first, not orders))
+        then, question = planner.change(last, calls - first)
         both = f"{do}{planner.say(wordings().frames['then'])} {then}"
         text = planner.say(wordings().frames["orders"], do=both, a=question.words)
-        return _request(planner, "changes", text, question.value)
+        return _request(planner, "changes", text, question.value, last.field)
 
     return make
 
@@ -234,38 +252,47 @@ def no_tool_question(planner: Planner) -> _Request:
     kind = planner.rng.choice(sorted(wordings().untooled))
     parts = _NO_TOOL_QUESTIONS[kind](planner)
     text = planner.say(wordings().untooled[kind], **parts)
-    return _request(planner, "no_tool", text, parts["answer"])
+    return _request(planner, "no_tool", text, parts["answer"], "", parts["thought"])
 
 
 def _end(planner: Planner) -> dict[str, Any]:
     start, minutes = 15 * (32 + planner.rng.below(40)), 20 + 5 * planner.rng.below(30)
-    return {"start": clock(start), "m": minutes, "answer": clock(start + minutes)}
+    end = clock(start + minutes)
+    return {
+        "start": clock(start),
+        "m": minutes,
+        "answer": end,
+        "thought": f"{clock(start)} + {minutes} minutes = {end}.",
+    }
 
 
 def _price(planner: Planner) -> dict[str, Any]:
     n, price = 2 + planner.rng.below(8), 11 + planner.rng.below(80)
     thing = planner.rng.choice(planner.database.names["product"])
-    return {"n": n, "p": price, "thing": thing, "answer": n * price}
+    return {"n": n, "p": price, "thing": thing, "answer": n * price, "thought": f"{n} * {price} = {n * price}."}
 
 
 def _degrees(planner: Planner) -> dict[str, Any]:
     low, rise = planner.rng.below(12), 11 + planner.rng.below(14)
-    return {"a": low, "b": low + rise, "city": planner.rng.choice(planner.database.names["city"]), "answer": rise}
+    city, high = planner.rng.choice(planner.database.names["city"]), low + rise
+    return {"a": low, "b": high, "city": city, "answer": rise, "thought": f"{high} - {low} = {rise}."}
 
 
 def _years(planner: Planner) -> dict[str, Any]:
     year, n = 1900 + planner.rng.below(90), 12 + planner.rng.below(40)
-    return {"y": year, "n": n, "answer": year + n}
+    return {"y": year, "n": n, "answer": year + n, "thought": f"{year} + {n} = {year + n}."}
 
 
 def _letters(planner: Planner) -> dict[str, Any]:
     city = planner.rng.choice(planner.database.names["city"])
-    return {"city": city, "answer": city[::-1].lower()}
+    back = city[::-1].lower()
+    return {"city": city, "answer": back, "thought": f"{' '.join(city.lower())} backwards: {' '.join(back)}."}
 
 
 def _change_due(planner: Planner) -> dict[str, Any]:
     total, note = 21 + planner.rng.below(68), planner.rng.choice((100, 200))
-    return {"total": total, "note": note, "answer": note - total}
+    answer = note - total
+    return {"total": total, "note": note, "answer": answer, "thought": f"{note} - {total} = {answer}."}
 
 
 _NO_TOOL_QUESTIONS: Mapping[str, Callable[[Planner], dict[str, Any]]] = {
@@ -285,13 +312,14 @@ def _figure(planner: Planner) -> tuple[str, int]:
     name = planner.name("name", planner.rng.choice(planner.database.names[f"theme:{theme.noun}"]))
     answer = planner.call(themed_name("get", theme.noun, attribute), name=name)
     words = planner.say(wordings().frames["figures"], attribute=attribute, noun=theme.noun, x=name)
+    planner.notes.append(f"{words}.")
     return words, rows_of(answer)[0][attribute.replace(" ", "_")]
 
 
 def figure(planner: Planner) -> _Request:
     """Draw a question about a number for a themed tool."""
     words, value = _figure(planner)
-    return _request(planner, "themed", planner.say(wordings().frames["questions"], a=words), value)
+    return _request(planner, "themed", _question_text(planner, words), value, "value")
 
 
 def figures(planner: Planner) -> _Request:
@@ -307,8 +335,8 @@ def superlative(planner: Planner) -> _Request:
     verb, frame, column = planner.rng.choice((("top", "tops", "name"), ("total", "totals", "total")))
     answer = planner.call(themed_name(verb, theme.noun, attribute))
     words = planner.say(wordings().frames[frame], attribute=attribute, noun=theme.noun)
-    text = planner.say(wordings().frames["questions"], a=words)
-    return _request(planner, "themed", text, rows_of(answer)[0][column])
+    planner.notes.append(f"{words}.")
+    return _request(planner, "themed", _question_text(planner, words), rows_of(answer)[0][column], column)
 
 
 TEMPLATES: Mapping[str, tuple[Template, ...]] = {

@@ -1,9 +1,11 @@
-"""The words of rows; words that name things belong to one split each, all others are shared."""
+"""The words of rows; words that name things belong to one split each, the train split has more of all others."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+
+from agentgym_envs.tools import training_words as training
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,19 +42,13 @@ def _words(places: str, surnames: str, films: str, topics: str, goods: str, meet
 
 WORDS: Mapping[str, Words] = {
     "train": _words(
-        "Alder Birch Cedar Clay Dun Elm Falcon Glen Hazel Iron Juniper Kings Larch Maple North Oak Pine Quarry Raven "
-        "Silver Thorn Upper Vale Willow",
-        "Abbott Barlow Castell Dahl Eriksen Farrow Galvez Holm Ishida Jansen Kovac Lindqvist Marlow Novak Okoye "
-        "Petrov Quist Rinaldi Sato Tanaka Ulrich Varga Whitlock Yilmaz Zeller Bergmann Conti Duarte Eklund Fontaine",
-        "Harbour Lantern Orchard Compass Winter Bridge Garden Letter Mirror River Crown Station Island Clock Forest "
-        "Shadow Voyage Promise Tower Feather Journey Window Secret Morning Desert Melody",
-        "protein folding, soil erosion, speech recognition, graph colouring, coral reefs, battery ageing, "
-        "word order, tidal energy, bird migration, sparse matrices, river deltas, vaccine trials, steel fatigue, "
-        "early writing, deep parsing, plant roots, traffic flow, quantum noise, market crashes, sleep and memory",
-        "kettle lamp backpack blanket notebook umbrella teapot clock chair drill basket pillow mirror bottle",
-        "budget review, design sprint, team lunch, hiring panel, board meeting, product demo, choir practice, "
-        "dentist visit, tax briefing, yoga class, road map talk, safety drill, book club, sales call, code clinic",
-        "Aurora Beacon Cobalt Dorado Ember Fjord Galleon Halcyon Indigo Jasper Kestrel Lumen Meridian Nimbus",
+        training.PLACES,
+        training.SURNAMES,
+        training.FILMS,
+        training.TOPICS,
+        training.GOODS,
+        training.MEETINGS,
+        training.THINGS,
     ),
     "valid": _words(
         "Amber Bracken Copper Drift Ember Fern Gull Heron Ivy Jade Kestrel Lime Mist Nettle",
@@ -102,3 +98,42 @@ MAKERS = ("Brightway", "Cornerstone", "Everwell", "Foxhill", "Handel & Co", "Ost
 CARRIERS = ("RedPost", "SwiftLine", "ParcelBee", "NordFreight", "Hermione", "Cargonaut")
 STATUSES = ("processing", "sent", "delivered", "cancelled", "returned")
 ROOMS = ("Basement", "Library", "Terrace", "Room 12", "Room 27", "Hall", "Studio", "Kitchen", "Attic", "Lounge")
+
+
+@dataclass(frozen=True, slots=True)
+class Common:
+    """Words of rows that splits share."""
+
+    first_names: tuple[str, ...]
+    countries: tuple[str, ...]
+    film_starts: tuple[str, ...]
+    paper_starts: tuple[str, ...]
+    venues: tuple[str, ...]
+    colours: tuple[str, ...]
+    makers: tuple[str, ...]
+    carriers: tuple[str, ...]
+    rooms: tuple[str, ...]
+
+
+_HELD_OUT = Common(FIRST_NAMES, COUNTRIES, FILM_STARTS, PAPER_STARTS, VENUES, COLOURS, MAKERS, CARRIERS, ROOMS)
+COMMON: Mapping[str, Common] = {
+    "train": Common(
+        (*FIRST_NAMES, *training.FIRST_NAMES.split()),
+        tuple(training.COUNTRIES.split()),
+        *(
+            tuple(text.split(", "))
+            for text in (
+                training.FILM_STARTS,
+                training.PAPER_STARTS,
+                training.VENUES,
+                training.COLOURS,
+                training.MAKERS,
+                training.CARRIERS,
+                training.ROOMS,
+            )
+        ),
+    ),
+    "valid": _HELD_OUT,
+    "test": _HELD_OUT,
+}
+"""Split to its shared words; the train split has all those of the others, and more."""

@@ -16,10 +16,12 @@ from agentgym_envs.todo.env import TodoEnv, normalize
 from agentgym_envs.todo.plan import format_call
 from agentgym_envs.todo.task_templates import MANY, SIZES
 from agentgym_envs.todo.tools import TOOLS, call
+from agentgym_envs.todo.training_words import WORDS
 from agentgym_envs.todo.wording import ASK, COUNT, DO, EXCEPT, IF, WHAT
 from agentgym_envs.todo.words import FILL
 from agentgym_py.env import SPLITS
 from agentgym_py.env.actions import format_reply, parse_reply
+from agentgym_py.env.wording import count_expansions, is_expansion
 from agentgym_py.errors import SnapshotError
 from agentgym_py.rng import Rng
 
@@ -336,3 +338,57 @@ def test_a_call_may_stand_in_one_line() -> None:
         first = env.step(two)
         env.restore(before)
         assert env.step(one) == first and first[4]["valid_action"]
+
+
+def test_training_wordings_are_rich() -> None:
+    """Dozens for every kind of request, eight for every filter, and no held-out wording among them."""
+    several = {"except": EXCEPT, "count": COUNT, "if": IF}
+    for name, table in {**DO, **ASK, **several, **WHAT}.items():
+        grammars = table["train"]
+        assert sum(map(count_expansions, grammars)) >= (8 if name in WHAT or name in several else 12), name
+        held_out = [text for split in ("valid", "test") for text in table[split]]
+        assert not [text for text in held_out for grammar in grammars if is_expansion(text, grammar)]
+
+
+def test_training_names_are_rich() -> None:
+    """Hundreds of names, many of them made up; none is a held-out one."""
+    env = TodoEnv(difficulty="easy")
+    boards = [env.puzzle_of(env.task(number, "train")).start for number in range(150)]
+    listed = {word.casefold() for words in WORDS.values() for word in words.split(", ")}
+    held_out = {word.casefold() for split in ("valid", "test") for words in FILL[split].values() for word in words}
+    for names in (
+        {project for board in boards for project in board.projects},
+        {section for board in boards for sections in board.sections.values() for section in sections},
+        {label for board in boards for label in board.labels},
+    ):
+        made_up = [name for name in names if name.casefold() not in listed]
+        assert len(names) > 100 and 0.3 < len(made_up) / len(names) < 0.5
+        assert not {name.casefold() for name in names} & held_out
+    titles = {row.title for board in boards for row in board.tasks.values()}
+    assert len(titles) > 1500
+    held_out_words = {word for slot in ("person", "city", "plant") for word in FILL["valid"][slot] + FILL["test"][slot]}
+    assert not [title for title in titles if held_out_words & set(re.findall(r"[\w]+", title))]
+
+
+@pytest.mark.parametrize("difficulty", LEVELS)
+def test_thoughts_say_what_is_asked_and_what_is_left(difficulty: str) -> None:
+    """The fair expert's thoughts name only tasks and answers that were shown, and at the end the answer."""
+    env = TodoEnv(difficulty=difficulty, split="valid")
+    for number in range(30):
+        seen, _ = env.reset(options={"task": number})
+        thoughts: list[str] = []
+        while not env.stop_reason:
+            action = env.fair_expert()
+            assert action is not None
+            assert env.expert_thought("list_labels") == ""
+            thoughts.append(env.expert_thought(action))
+            assert set(re.findall(r"\bt[0-9]+", thoughts[-1])) <= set(re.findall(r"\bt[0-9]+", seen)), thoughts[-1]
+            if "Left: " in thoughts[-1]:
+                left = thoughts[-1].rpartition("Left: ")[2]
+                calls = [call.partition("\n") for call in env.expert()[:-1]]
+                assert all(name in left for name, _, _ in calls)
+                assert re.findall(r"\bt[0-9]+", left).count("t1") == sum('"t1"' in text for _, _, text in calls)
+            seen += env.step(action)[0]
+        assert thoughts[0].startswith("Asked: " if env.puzzle.reads else "Left: ")
+        answer = env.puzzle.answer
+        assert thoughts[-1].endswith(f"Answer: {answer}." if answer else "All is done.")

@@ -35,6 +35,17 @@ def test_words_do_for_every_world(split: str) -> None:
         assert len(names["customer"]) >= 5 and len(names["topic"]) >= 3 and len(names["theme:bank"]) == 5
 
 
+def test_training_names_are_rich() -> None:
+    """Hundreds of names, many of them made up; none is a held-out one."""
+    names = [database_of("train", number, False).names for number in range(16)]
+    surnames = {name.split()[-1] for each in names for kind in ("person", "author", "guest") for name in each[kind]}
+    listed = set(WORDS["train"].surnames)
+    assert len(surnames & listed) > 150 and len(surnames - listed) > 150
+    assert not surnames & {*WORDS["valid"].surnames, *WORDS["test"].surnames}
+    assert len({city for each in names for city in each["city"]}) > 150
+    assert len({country for each in names for country in each["country"]}) > 30
+
+
 def rows(connection: sqlite3.Connection) -> int:
     """How many events there are."""
     return int(connection.execute("SELECT count(*) FROM events").fetchone()[0])

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
+from datetime import timedelta
 
 import gymnasium
 import pytest
@@ -383,13 +385,13 @@ def test_a_megabyte_is_a_step() -> None:
 
 
 def test_the_expert_speaks_react_with_thoughts() -> None:
-    """A collected episode has thought, action and action input apart, and says what each tool is for."""
+    """A collected episode has thought, action and action input apart, and says what each call is for."""
     played = Collector(ExpertAgent()).collect(Job(EnvSpec("AgentTools-v0"), 3, "test"))
     assert played.success
     for step in played.steps:
         assert step.reply == format_reply(step.action, step.thought, step.action_input)
         assert step.thought and step.action_input and " " not in step.action
-    assert played.steps[-1].action == "finish" and played.steps[-1].thought == "I know the answer."
+    assert played.steps[-1].action == "finish" and played.steps[-1].thought.startswith("The answer is ")
     env = ToolsEnv()
     assert env.expert_thought("undo_last_change") == "That change was not asked for."
     assert env.expert_thought("search_tools {}") == "I need another tool." and env.expert_thought("nothing") == ""
@@ -410,3 +412,21 @@ def test_it_is_made_by_name() -> None:
     assert isinstance(made, TextEnv) and made.max_steps == 24
     with pytest.raises(ConfigError, match="retrieval"):
         ToolsEnv(difficulty="harder")
+
+
+@pytest.mark.parametrize("difficulty", ["easy", "medium", "hard", "retrieval"])
+def test_thoughts_quote_the_request_and_what_was_found(difficulty: str) -> None:
+    """Every number of a thought was said before, but for sums and days; the last thought has the answer."""
+    env = ToolsEnv(difficulty=difficulty, split="valid")
+    for number in range(40):
+        said, _ = env.reset(options={"task": number})
+        today = env.session.puzzle.database.today
+        said += " ".join((today + timedelta(days=days)).isoformat() for days in (-2, -1, 1, 2))
+        for action in env.expert():
+            thought = env.expert_thought(action)
+            assert thought
+            if not action.startswith("finish"):
+                assert all(figure in said for figure in re.findall(r"[0-9-]+[0-9]", thought)), thought
+            elif "backwards" not in thought:
+                assert env.session.puzzle.answer in thought
+            said += env.step(action)[0]

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from datetime import date, timedelta
 from itertools import combinations
@@ -15,6 +16,7 @@ from agentgym_envs.tools.task_templates import OFFERED, TEMPLATES
 from agentgym_envs.tools.tool import rows_of
 from agentgym_envs.tools.wording import wordings
 from agentgym_py.env import SPLITS
+from agentgym_py.env.wording import count_expansions, expand, is_expansion
 from agentgym_py.rng import Rng
 
 
@@ -93,6 +95,22 @@ def test_every_wording_has_its_places() -> None:
         assert [each.name for each in CORE[change.tool].parameters] == list(change.slots)
     for say in [each.say for each in known.hops] + [each.say for each in known.searches.values()]:
         assert all("{x}" in text for split in SPLITS for text in say[split]), say
+
+
+def test_training_wordings_are_rich() -> None:
+    """Several for every part of a request, each with the same places; no held-out wording is among them."""
+    known = wordings()
+    says = [hop.say for hop in known.hops] + [ask.say for ask in known.asks]
+    says += [search.say for search in known.searches.values()] + list(known.untooled.values())
+    says += [say for change in known.changes for say in (change.say, change.ask)]
+    says += [say for name, say in known.frames.items() if name not in ("on", "clauses")]
+    for say in says:
+        assert sum(map(count_expansions, say["train"])) >= 3, say
+        for grammar in say["train"]:
+            places = [sorted(re.findall(r"\{\w+\}", expand(Rng(number), grammar))) for number in range(30)]
+            assert all(found == sorted(set(re.findall(r"\{\w+\}", grammar))) for found in places), grammar
+            assert not [text for split in ("valid", "test") for text in say[split] if is_expansion(text, grammar)]
+    assert sum(sum(map(count_expansions, say["train"])) for say in says) > 1000
 
 
 def test_divisions_spend_all_calls() -> None:
