@@ -176,18 +176,9 @@ def path_arguments(name: str) -> set[str]:
 
 def env_arguments(name: str) -> dict[str, inspect.Parameter]:
     """Return the named arguments of an installed world's class."""
-    env_class = _env_class(name)
-    parameters = parameters_of(env_class) if env_class else {}
+    found = env_class(name)
+    parameters = parameters_of(found) if found else {}
     return {key: p for key, p in parameters.items() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)}
-
-
-def evolve_defaults(names: Sequence[str]) -> list[Mapping[str, Any]]:
-    """Return the `TextEnv.evolve_defaults` of installed worlds; wrong names are reported later."""
-    defaults: list[Mapping[str, Any]] = []
-    for name in names:
-        with suppress(AgentGymError):
-            defaults.append(getattr(_env_class(name), "evolve_defaults", {}))
-    return defaults
 
 
 def find_env_names(words: Sequence[str]) -> list[str]:
@@ -232,11 +223,11 @@ def _require_makeable(spec: EnvSpec) -> EnvSpec:
     return spec
 
 
-def _env_class(name: str) -> type | None:
+def env_class(name: str) -> type | None:
     """Return the class of an installed world; None for one that was registered with Gymnasium directly."""
     env_id = registration.env_id(name)
     source = registration.source_of(env_id)
     if not source and env_id not in registry.names("agentgym.envs"):
         return None
-    env_class = registry.load("agentgym.envs", source or env_id)
-    return env_class if inspect.isclass(env_class) else None
+    found = registry.load("agentgym.envs", source or env_id)
+    return found if inspect.isclass(found) else None

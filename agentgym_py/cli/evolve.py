@@ -19,15 +19,13 @@ from agentgym_py.cli import interrupt_status, print_interrupted, resume_hint, si
 from agentgym_py.cli.agent_options import ModelOptions
 from agentgym_py.cli.engine_options import EngineOptions
 from agentgym_py.cli.env_options import (
-    ALL,
     add_env_options,
-    env_names,
     env_specs,
     env_versions,
-    evolve_defaults,
     require_tasks,
     warn_of_training_tasks,
 )
+from agentgym_py.cli.evolve_defaults import chosen_by_worlds, require_options, world_defaults
 from agentgym_py.cli.interrupts import InterruptibleReporter
 from agentgym_py.cli.parser import (
     Parser,
@@ -152,39 +150,9 @@ def options(parser: Parser) -> None:
     trainer = first.get("trainer", "filtered_bc")
     add_settings(parser, trainer)
     defaults = info_of(trainer_class(trainer)).evolve_defaults
-    _require_options(parser, defaults, f"the trainer {trainer}")
-    names = peek_envs(parser.argv) or ["shop"]
-    worlds = world_defaults(env_names(names), parser)
-    if ALL in names:
-        worlds["explore_order"] = "learnable"
+    require_options(parser, defaults, f"the trainer {trainer}")
+    worlds = world_defaults(peek_envs(parser.argv) or ["shop"], parser)
     parser.set_defaults({**worlds, **defaults, **_preset(first.get("preset", "default"), parser)})
-
-
-def world_defaults(names: Sequence[str], parser: Parser) -> dict[str, Any]:
-    """Return the defaults that suit the worlds: one world's own, or the largest numbers of several."""
-    by_world = evolve_defaults(names)
-    for name, defaults in zip(names, by_world, strict=False):
-        _require_options(parser, defaults, f"the world {name}")
-    if len(names) == 1 or not by_world:
-        return dict(by_world[0]) if by_world else {}
-    kwargs = {
-        name: defaults["env_kwargs"]
-        for name, defaults in zip(names, by_world, strict=False)
-        if "env_kwargs" in defaults
-    }
-    numbers = {name for defaults in by_world for name, value in defaults.items() if isinstance(value, int | float)}
-    usual = {name: parser.options[name].default for name in numbers}
-    largest = {name: max(defaults.get(name, usual[name]) for defaults in by_world) for name in sorted(numbers)}
-    given = any(word.startswith("--env_kwargs") for word in parser.argv)  # those for all worlds override these
-    return largest if given else largest | {"env_kwargs": kwargs}
-
-
-def _require_options(parser: Parser, defaults: Mapping[str, Any], whose: str) -> None:
-    """Raise ConfigError if `evolve_defaults` name no option."""
-    for name in defaults:
-        if name not in parser.options:
-            near = suggestion(name, [option.flag for option in parser.options.values()])
-            raise ConfigError(f"{whose} has evolve_defaults for {name!r}, no option of evolve{near}")
 
 
 def add_settings(parser: Parser, trainer: str) -> None:
@@ -539,7 +507,7 @@ def _header(folder: RunFolder, config: EvolveConfig, worlds: int) -> list[str]:
             f"Failed episodes are selected, too: {setting('select.success_only', False)}, "
             f"{setting('select.threshold', f'{config.select.threshold:g}')}."
         )
-    return lines + _lines_of_worlds(folder.config()) + _progress(folder, config)
+    return lines + chosen_by_worlds(folder.config()) + _progress(folder, config)
 
 
 def _learning_rates(weights: int, trainers: Mapping[str, Any]) -> list[str]:
@@ -554,17 +522,6 @@ def _learning_rates(weights: int, trainers: Mapping[str, Any]) -> list[str]:
         f"{setting('trainer.learning_rate', 'RATE')} changes it."
         for name, trainer in by_size.items()
     ]
-
-
-def _lines_of_worlds(settings: Mapping[str, Any]) -> list[str]:
-    """Name the settings of a run that its worlds have chosen."""
-    values, names, lines = flatten_options(settings), settings.get("env", []), list[str]()
-    for name, defaults in zip(names, evolve_defaults(names), strict=False):
-        own = flatten_options({"env_kwargs": {name: defaults.get("env_kwargs", {})}}) if len(names) > 1 else {}
-        flat = own or flatten_options(defaults)
-        chosen = [f"--{key} {value}" for key, value in flat.items() if values.get(key) == value]
-        lines += [f"Defaults of {name}: {' '.join(chosen)}"] if chosen else []
-    return lines
 
 
 def _progress(folder: RunFolder, config: EvolveConfig) -> list[str]:

@@ -1,0 +1,66 @@
+"""The defaults of `agentgym evolve` that its worlds choose (`TextEnv.evolve_defaults`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from agentgym_py.cli.env_options import ALL, env_class, env_names
+from agentgym_py.cli.parser import Parser, suggestion
+from agentgym_py.cli.values import flatten_options
+from agentgym_py.errors import AgentGymError, ConfigError
+
+
+def defaults_by_world(names: Sequence[str]) -> dict[str, Mapping[str, Any]]:
+    """Return the `TextEnv.evolve_defaults` of installed worlds; wrong names are reported later."""
+    defaults: dict[str, Mapping[str, Any]] = {}
+    for name in names:
+        with suppress(AgentGymError):
+            defaults[name] = getattr(env_class(name), "evolve_defaults", {})
+    return defaults
+
+
+def world_defaults(names: Sequence[str], parser: Parser) -> dict[str, Any]:
+    """Return the defaults for the worlds of `--env`.
+
+    One world has its own. Several have the largest of their numbers, and the arguments of each, unless the command line
+    has `--env_kwargs`. With `all` the rounds share their tasks by what can be learnt.
+    """
+    by_world = defaults_by_world(env_names(names))
+    for name, defaults in by_world.items():
+        require_options(parser, defaults, f"the world {name}")
+    if len(by_world) == 1:
+        return dict(*by_world.values())
+    numbers = {
+        key for defaults in by_world.values() for key, value in defaults.items() if isinstance(value, int | float)
+    }
+    usual = {key: parser.options[key].default for key in sorted(numbers)}
+    chosen = {key: max(defaults.get(key, usual[key]) for defaults in by_world.values()) for key in usual}
+    if not any(word.startswith("--env_kwargs") for word in parser.argv):
+        chosen["env_kwargs"] = _kwargs_by_world(by_world)
+    return chosen | ({"explore_order": "learnable"} if ALL in names else {})
+
+
+def _kwargs_by_world(by_world: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    return {name: defaults["env_kwargs"] for name, defaults in by_world.items() if "env_kwargs" in defaults}
+
+
+def require_options(parser: Parser, defaults: Mapping[str, Any], whose: str) -> None:
+    """Raise ConfigError if `evolve_defaults` name no option."""
+    for name in defaults:
+        if name not in parser.options:
+            near = suggestion(name, [option.flag for option in parser.options.values()])
+            raise ConfigError(f"{whose} has evolve_defaults for {name!r}, no option of evolve{near}")
+
+
+def chosen_by_worlds(settings: Mapping[str, Any]) -> list[str]:
+    """Return a line for each world of a run that chose some of its settings."""
+    values, by_world = flatten_options(settings), defaults_by_world(settings.get("env", []))
+    lines = []
+    for name, defaults in by_world.items():
+        several = {"env_kwargs": _kwargs_by_world({name: defaults})}
+        flat = flatten_options(defaults if len(by_world) == 1 else several)
+        chosen = [f"--{key} {value}" for key, value in flat.items() if values.get(key) == value]
+        lines += [f"Defaults of {name}: {' '.join(chosen)}"] if chosen else []
+    return lines
