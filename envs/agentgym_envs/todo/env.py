@@ -84,6 +84,12 @@ class TodoEnv(GeneratedEnv[Puzzle]):
     name: ClassVar[str] = "todo"
     max_return: ClassVar[float | None] = 1.0
     version: ClassVar[int] = 4
+    held_out_version: ClassVar[int | None] = 3
+    evolve_defaults: ClassVar[Mapping[str, Any]] = {
+        "env_kwargs": {"difficulty": "easy"},
+        "expert_tasks": 100,
+        "max_new_tokens": 96,
+    }
     limits: ClassVar[Mapping[str, int]] = {"easy": 25, "medium": 30, "hard": 40}
     rules: ClassVar[Mapping[str, str]] = {
         "full": "\n".join([_INSTRUCTION, _TERMS, "Tools (? may be left out):", *map(str, TOOLS.values()), _FORM]),

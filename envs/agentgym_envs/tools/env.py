@@ -73,6 +73,12 @@ class ToolsEnv(GeneratedEnv[Puzzle]):
     name: ClassVar[str] = "tools"
     max_return: ClassVar[float | None] = 1.0
     version: ClassVar[int] = 3
+    held_out_version: ClassVar[int | None] = 2
+    evolve_defaults: ClassVar[Mapping[str, Any]] = {
+        "env_kwargs": {"difficulty": "easy"},
+        "expert_tasks": 100,
+        "max_new_tokens": 96,
+    }
     limits: ClassVar[Mapping[str, int]] = {"easy": 8, "medium": 12, "hard": 20, "retrieval": 24}
     rules: ClassVar[Mapping[str, str]] = {
         "full": (
