@@ -18,6 +18,7 @@ Pattern = tuple["str | tuple[Pattern, ...]", ...]
 _TOKENS = re.compile(r"[\[\]|]|[^\[\]|]+")
 _CONSONANTS, _VOWELS = "bcdfghklmnprstvwz", "aeiou"
 _ENDINGS = ("", "", "n", "r", "s", "t", "l", "ck")
+_RUDE = re.compile("bone|cock|cum|dick|fag|fuck|kike|nazi|niga|nige|pedo|peni|puta|rape|seme|suck|tit|vagi|wank")
 
 
 def expand(rng: Rng, text: str) -> str:
@@ -33,9 +34,14 @@ def count_expansions(text: str) -> int:
     return _count(_parse(text))
 
 
+def grammar_regex(grammar: str) -> str:
+    """Return a regular expression for the expansions of a grammar."""
+    return _regex(_parse(grammar))
+
+
 def is_expansion(text: str, grammar: str) -> bool:
     """Tell whether a grammar expands to a text, in any case."""
-    return re.fullmatch(_regex(_parse(grammar)), text, re.IGNORECASE) is not None
+    return re.fullmatch(grammar_regex(grammar), text, re.IGNORECASE) is not None
 
 
 def made_up_name(rng: Rng, avoid: Collection[str] = ()) -> str:
@@ -43,7 +49,7 @@ def made_up_name(rng: Rng, avoid: Collection[str] = ()) -> str:
     while True:
         syllables = [rng.choice(_CONSONANTS) + rng.choice(_VOWELS) for _ in range(rng.choice((2, 2, 3)))]
         name = "".join(syllables) + rng.choice(_ENDINGS)
-        if name not in avoid:
+        if name not in avoid and not _RUDE.search(name):
             return name
 
 

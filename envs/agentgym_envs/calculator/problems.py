@@ -10,6 +10,7 @@ from functools import cache
 from agentgym_envs.calculator.expressions import evaluate, format_number
 from agentgym_envs.calculator.words import FOODS, GOODS, IRRELEVANT, NAMES, TOLERANCE_NOTES, WORDINGS
 from agentgym_py.env.generated import Draft
+from agentgym_py.env.wording import expand, made_up_name
 from agentgym_py.rng import Rng
 
 TOLERANCE = Fraction(1, 100)
@@ -18,6 +19,12 @@ STEPS: Mapping[str, tuple[int, int]] = {"easy": (1, 2), "medium": (3, 5), "hard"
 ASIDES: Mapping[str, tuple[int, int]] = {"easy": (0, 1), "medium": (1, 2), "hard": (2, 3)}
 """Minimum and maximum number of irrelevant sentences, by difficulty."""
 _TRIES = 20
+_MADE_UP = 0.4
+"""Share of made-up words in training problems, so that words must be read."""
+_POOLS = {"name": NAMES, "goods": GOODS, "food": FOODS}
+_HELD_OUT_WORDS = frozenset(
+    word.lower().removesuffix("s") for pool in _POOLS.values() for split in ("valid", "test") for word in pool[split]
+)
 _MAX_VALUE, _MAX_DENOMINATOR = 100_000, 1000
 """Quantities stay below the first, with at most three decimals."""
 
@@ -31,7 +38,7 @@ class Problem:
     values: tuple[Fraction, ...]
     """The value of each calculation."""
     reasons: tuple[str, ...]
-    """The sentence behind each calculation."""
+    """The quantity so far, and what each calculation does: `So far 144; 4 times as many.`"""
     tolerance: Fraction
     """0 if the answer must be exact."""
     unit: str
@@ -149,6 +156,57 @@ THEMES: Mapping[str, Theme] = {
 }  # fmt: skip
 
 
+GISTS: Mapping[str, tuple[str, ...]] = {
+    "stock boxes": ("{a} lots of {b}",),
+    "stock more": ("{a} more",),
+    "stock packs": ("{a} lots of {b}", "so many more",),
+    "stock give": ("{a} fewer",),
+    "stock percent": ("{p} percent less",),
+    "stock one in": ("1 in {k} is gone",),
+    "stock times": ("{k} times as many",),
+    "stock share": ("shared by {k}",),
+    "stock price": ("{p} euros each",),
+    "stock weight": ("{g} grams each", "in kilograms",),
+    "stock time": ("{m} minutes each", "in hours",),
+    "money wage": ("{a} hours on {b} days", "{p} euros an hour",),
+    "money earn": ("{p} more",),
+    "money weeks": ("{a} times {p}", "so much more",),
+    "money spend": ("{p} less",),
+    "money buy": ("{a} times {p}", "so much less",),
+    "money tax": ("{t} percent less",),
+    "money interest": ("{t} percent more",),
+    "money share": ("shared by {k}",),
+    "money cents": ("in cents",),
+    "trip hours": ("{h} hours at {v}",),
+    "trip leg": ("{m} minutes in hours", "at {v} an hour", "so much more",),
+    "trip more": ("{a} more",),
+    "trip walk": ("{w} metres in kilometres", "so much more",),
+    "trip back": ("there and back",),
+    "trip days": ("{k} times",),
+    "trip fuel": ("hundreds of kilometres", "{l} litres each",),
+    "trip cost": ("hundreds of kilometres", "{l} litres each", "{p} euros a litre",),
+    "trip time": ("at {v} an hour",),
+    "area wall": ("{a} by {b}",),
+    "area floor": ("{c} centimetres in metres", "by {a}",),
+    "area without": ("{d} by {e}", "so much less",),
+    "area and": ("{d} by {e}", "so much more",),
+    "area rooms": ("{k} times",),
+    "area waste": ("{t} percent more",),
+    "area price": ("{p} euros each",),
+    "area paint": ("{k} to a litre",),
+    "food recipe": ("{g} grams for {k}, so for one", "for {b}",),
+    "food more": ("{s} kilograms in grams", "so much more",),
+    "food spoons": ("{a} times {b}", "so much more",),
+    "food less": ("{w} less",),
+    "food percent": ("{t} percent less",),
+    "food times": ("{k} times as much",),
+    "food kilograms": ("in kilograms",),
+    "food bowls": ("shared by {k}",),
+    "food cost": ("in kilograms", "{p} euros each",),
+}  # fmt: skip
+"""What each calculation of a sentence does, in all splits."""
+
+
 class _UnfitError(Exception):
     """The draw makes no sensible story; another one may."""
 
@@ -160,8 +218,7 @@ class _Story:
         self.rng, self.split = rng, split
         self.kind = rng.choice(tuple(THEMES))
         self.theme = THEMES[self.kind]
-        pools = {"name": NAMES, "goods": GOODS, "food": FOODS}
-        self.words = {key: rng.choice(pool[split]) for key, pool in pools.items()}
+        self.words = {key: _draw_word(rng, key, split) for key in _POOLS}
         self.sentences: list[str] = []
         self.calculations: list[str] = []
         self.values: list[Fraction] = []
@@ -206,8 +263,11 @@ class _Story:
         whole = self.theme.whole and sentence.unit in ("", "goods")
         if not all(_is_sensible(value, whole) for value in values[1 : -1 if sentence.rough else None]):
             raise _UnfitError
-        self.sentences.append(wording.format(**self.words, **numbers))
-        self.reasons += [self.sentences[-1]] * len(calculations)
+        self.sentences.append(expand(self.rng, wording).format(**self.words, **numbers))
+        for template, gist in zip(sentence.calculations, GISTS.get(sentence.key, ()), strict=True):
+            so_far = f"So far {format_number(self.x)}; " if "{x}" in template else ""
+            thought = f"{so_far}{gist.format(**numbers)}."
+            self.reasons.append(f"{thought[0].upper()}{thought[1:]}")
         self.calculations += calculations
         self.values += values[1:]
         self.x = Fraction(numbers[sentence.start_number]) if sentence.start_number else self.values[-1]
@@ -215,8 +275,17 @@ class _Story:
     def add_asides(self, number: int) -> None:
         """Insert irrelevant sentences at random places before the question."""
         for wording in self.rng.sample(IRRELEVANT[self.split], number):
-            text = wording.format(n=2 + self.rng.below(58), **self.words)
+            text = expand(self.rng, wording).format(n=2 + self.rng.below(58), **self.words)
             self.sentences.insert(self.rng.below(len(self.sentences)), text)
+
+
+def _draw_word(rng: Rng, key: str, split: str) -> str:
+    """Draw a name, a kind of goods or a food; in training problems some are made up."""
+    pool = _POOLS[key]
+    if split != "train" or rng.uniform() >= _MADE_UP:
+        return rng.choice(pool[split])
+    word = made_up_name(rng, _HELD_OUT_WORDS)
+    return word.capitalize() if key == "name" else f"{word.rstrip('s')}s" if key == "goods" else word
 
 
 def _is_sensible(value: Fraction, whole: bool) -> bool:
@@ -239,7 +308,7 @@ def draft(rng: Rng, split: str, difficulty: str) -> Draft[Problem]:
     story.add_asides(asides[0] + rng.below(asides[1] - asides[0] + 1))
     exact = _MAX_DENOMINATOR % story.values[-1].denominator == 0
     if not exact:
-        story.sentences.append(TOLERANCE_NOTES[split])
+        story.sentences.append(expand(rng, TOLERANCE_NOTES[split]))
     unit = story.words["goods"] if end.unit == "goods" else end.unit
     tolerance = Fraction(0) if exact else TOLERANCE
     problem = Problem(tuple(story.calculations), tuple(story.values), tuple(story.reasons), tolerance, unit)

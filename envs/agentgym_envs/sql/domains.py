@@ -1,7 +1,11 @@
-"""Subjects of databases: three tables each; the second refers to the first, and the third to the second."""
+"""Subjects of databases: three tables each; the second refers to the first, and the third to the second.
+
+`DOMAINS` are those of valid and test tasks; `subjects` draws those of training tasks.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -10,38 +14,47 @@ from typing import Literal
 class Amount:
     """A column of integers, and phrases about it."""
 
-    names: tuple[str, str]
+    names: tuple[str, ...]
     """Possible names of the column."""
     low: int
     high: int
     noun: str
     """`number of pages`, after "the"."""
     over: str
-    """`with more than {} pages`."""
+    """`with more than {} pages`; like all phrases, it may be a grammar, and `{units}` stands for the units."""
     under: str
     most: str
     """`the most pages`, after "Which book has"."""
     term: str
     """An adjective for large values: `thick`."""
+    units: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
     """A column with one of a few values."""
 
-    names: tuple[str, str]
+    names: tuple[str, ...]
     noun: str
     which: str
-    """`from {}`."""
+    """`from {}`, where `{noun}` stands for the noun."""
     values: tuple[str, ...]
     """Different in their first three letters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Extra:
+    """A column that no question is about."""
+
+    name: str
+    values: Sequence[str | int]
 
 
 @dataclass(frozen=True, slots=True)
 class Entity:
     """The kind of thing that a table holds."""
 
-    names: tuple[str, str]
+    names: tuple[str, ...]
     """Possible names of the table."""
     singular: str
     plural: str
@@ -51,6 +64,11 @@ class Entity:
     choice: Choice
     of: str = ""
     """The preposition before a phrase about the previous table: `by`."""
+    label: str = ""
+    """The column with the rows' names; if empty, `name` or `title`."""
+    extras: tuple[Extra, ...] = ()
+    order: tuple[int, ...] = ()
+    """Order of the columns, as positions in the usual order; empty for that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +77,10 @@ class Domain:
 
     name: str
     entities: tuple[Entity, Entity, Entity]
+    distractor: Entity | None = None
+    """The kind of thing in a fourth table that no question is about."""
+    order: tuple[int, ...] = (0, 1, 2)
+    """Order of the tables."""
 
 
 def _amount(names: str, low: int, high: int, noun: str, units: str, term: str, verb: str = "with") -> Amount:

@@ -48,8 +48,10 @@ class SQLEnv(GeneratedEnv[Puzzle]):
     Each task has its own generated database.
 
     Task: a question such as "How many loans of more than 12 days are there?" about a database of three tables. Its
-    subject (one of eight), names of tables and columns, rows and notation of values are drawn from the task's id. The
-    splits share subjects and columns, but neither wordings of questions nor names of people and things.
+    subject, names of tables and columns, rows and notation of values are drawn from the task's id. Valid and test tasks
+    have eight subjects. Training tasks combine other tables, columns and values; two of five are made up, names of
+    columns may differ from those in the question, and some databases have a column or a table more. So a question must
+    be read against the tables shown. The splits share neither wordings of questions nor names of people and things.
 
     | difficulty | questions | values in the database | first observation | fair expert's steps | random success |
     |---|---|---|---|---|---|
@@ -87,7 +89,14 @@ class SQLEnv(GeneratedEnv[Puzzle]):
     """
 
     name: ClassVar[str] = "sql"
+    version: ClassVar[int] = 1
+    held_out_version: ClassVar[int | None] = 0
     max_return: ClassVar[float | None] = 1.0
+    evolve_defaults: ClassVar[Mapping[str, Any]] = {
+        "env_kwargs": {"difficulty": "easy"},
+        "expert_tasks": 100,
+        "max_new_tokens": 160,
+    }
     limits: ClassVar[Mapping[str, int]] = {"easy": 6, "medium": 8, "hard": 10}
     rules: ClassVar[Mapping[str, str]] = {
         "full": (
@@ -175,9 +184,11 @@ class SQLEnv(GeneratedEnv[Puzzle]):
     def begin(self, task: Task) -> str:
         """Return the question and the tables."""
         self._looked, self._answered = [], False
-        tables = [f"{names.table}({', '.join(names.columns())})" for names in self.puzzle_of(task).layout.names]
+        schema = self.puzzle_of(task).layout.schema()
         if self.difficulty == "hard":
-            tables = [table.partition("(")[0] for table in tables]
+            tables = [table for table, _ in schema]
+        else:
+            tables = [f"{table}({', '.join(columns)})" for table, columns in schema]
         return f"{task.instruction}\nTables: {', '.join(tables)}"
 
     def read(self, text: str) -> Reply:
@@ -239,10 +250,9 @@ class SQLEnv(GeneratedEnv[Puzzle]):
 
     def _plain_actions(self, puzzle: Puzzle) -> list[str]:
         actions = [f"query[{_SCHEMA}]"]
-        for names in puzzle.layout.names:
-            table = names.table
+        for table, columns in puzzle.layout.schema():
             actions += [f"query[SELECT * FROM {table} LIMIT 3]", f"answer[SELECT COUNT(*) FROM {table}]"]
-            for column in names.columns() if self.difficulty != "hard" else ():
+            for column in columns if self.difficulty != "hard" else ():
                 actions += [_distinct(table, column), f"answer[SELECT {column} FROM {table}]"]
         return actions
 
@@ -298,10 +308,19 @@ class SQLEnv(GeneratedEnv[Puzzle]):
         return [self.puzzle.question.sql, *sorted(cell for cell in cells if isinstance(cell, str))]
 
     def expert_thought(self, action: str) -> str:
-        """Return why the fair expert makes a query."""
+        """Return which tables and columns the question means, as far as the fair expert knows them."""
+        if action != self.fair_expert():
+            return ""
+        question = self.puzzle.question
+        tables = "; ".join(question.tables)
         if action == f"query[{_SCHEMA}]":
-            return "I need the columns."
-        return "I need to see how the values are written." if action.startswith("query[SELECT DISTINCT") else ""
+            return f"{tables}. I need the columns."
+        if action.startswith("query"):
+            number = self._looks().index(action[len("query[") : -1]) - (self.difficulty == "hard")
+            column = question.looks[number][1]
+            first = "" if self._looked else f"{tables}; "
+            return f"{first}{question.looked_up[number]}: {column}. How is it written?"
+        return f"{'; '.join((tables, *question.meaning))}."
 
 
 def _unique_answer(database: GuardedDatabase, question: Question) -> Answer | None:

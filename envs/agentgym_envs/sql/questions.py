@@ -7,40 +7,168 @@ from dataclasses import dataclass
 
 from agentgym_envs.sql.guard import Row
 from agentgym_envs.sql.tables import Layout
+from agentgym_py.env.wording import expand
 from agentgym_py.rng import Rng
 
 Rows = tuple[list[Row], list[Row], list[Row]]
 
-# Two wordings in train, one each in valid and test.
-_WORDINGS: Mapping[str, tuple[str, str, str, str]] = {
-    "count": ("How many {s} are there?", "Count the {s}.", "What is the number of {s}?", "Give the count of the {s}."),
-    "names": ("Name the {s}.", "Which are the {s}? List them by {label}.", "List the {s} by {label}.",
-              "Give the {label} of each of the {s}."),
-    "lookup": ("What is the {noun} of {one} {label}?", "Look up the {noun} of {one} {label}.",
-               "For {one} {label}, what is the {noun}?", "{label} is the {label_column} of a {one}. Find its {noun}."),
-    "extreme": ("Which of the {s} has {most}?", "Of all {s}, which one has {most}?",
-                "Find the {label} of the one with {most} among the {s}.", "Among the {s}, name the one with {most}."),
-    "average": ("What is the average {noun} of the {s}?", "Give the average {noun} of the {s}.",
-                "Find the mean {noun} of the {s}.", "Compute how high the {noun} of the {s} is on average."),
-    "per": ("For each {group}, how many {s} are there? Give the {group} and the number.",
-            "How many {s} does each {group} have? Give the {group} and the number.",
-            "Count the {s} by {group}: {group} first, then the number.",
-            "List every {group} with its number of {s}."),
-    "busiest": ("Which {parent} has the most {s}?", "Name the {parent} that has the most {s}.",
-                "Find the {parent} with the largest number of {s}.", "Who or what among the {parents} leads in {s}?"),
-    "share": ("What percentage of the {s} are {part}?", "How many percent of the {s} are {part}?",
-              "Find the percentage of {part} among the {s}.", "Of the {s}, give the percentage that are {part}."),
-    "above": ("Which of the {s} have a {noun} above the average of all {many}?",
-              "Name the {s} whose {noun} is above the average of all {many}.",
-              "List the {s} that exceed the mean {noun} of all {many}.",
-              "Find the {s} with a {noun} over the average of all {many}."),
-    "without": ("Which {parents} have no {s}?", "Name the {parents} that have no {s}.",
-                "List all {parents} without any {s}.", "Find the {parents} for which there are no {s}."),
-    "several": ("Which {parents} have at least {k} {s}?", "Name the {parents} that have {k} or more {s}.",
-                "List all {parents} with no fewer than {k} {s}.",
-                "Find the {parents} for which at least {k} {s} exist."),
+WORDINGS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    "count": {
+        "train": (
+            "How many {s} [are there|exist|do you find|are on record|does the database hold|are in the data]?",
+            "[Count|Please count|Just count] [all |]the {s}[ in the database|].",
+            "[Tell me|Say|Find out|Work out|I want to know|Check|Show] how many {s} there are.",
+            "[Report|Return|Show|Get|I need|Tell me] the number of {s}[ on record|].",
+            "[In total|Altogether|All in all|In this database], how many {s} [are there|do you find|do you count]?",
+            "How [large|big|high] is the number of {s}?",
+            "[What do you get when you count all {s}?|Please count all {s}: how many are there?]",
+        ),
+        "valid": ("What is the number of {s}?",),
+        "test": ("Give the count of the {s}.",),
+    },
+    "names": {
+        "train": (
+            "[Name|Show|Give me|Print|Write down|Tell me|I need|Return] [all |all of |]the {s}.",
+            "[Which|What] {s} [are there|are on record|do you find|does the database know]?",
+            "[Show|Return|Print|I need|Write down|Get] the {label} of [all|every one of] the {s}.",
+            "[Which|What] are the {s}? [List|Show|Name|Give] them by {label}.",
+            "[Make|Write|Prepare] a list of [all |]the {s}.",
+            "[By|With] {label}, which {s} [are there|do you find]?",
+            "I am looking for the {s}. [Give|Show] [me |]the {label} of each.",
+        ),
+        "valid": ("List the {s} by {label}.",),
+        "test": ("Give the {label} of each of the {s}.",),
+    },
+    "lookup": {
+        "train": (
+            "What is the {noun} of [the |]{one} {label}?",
+            "[Look up|Find|Tell me|Show|Return|I need|Read out] the {noun} of [the |]{one} {label}.",
+            "[Which|What] {noun} does [the |]{one} {label} have?",
+            "One {one} is [called|named] {label}. [What is the {noun}?|Give the {noun}.|Which {noun} is stored?]",
+            "In the [record|row|entry] of [the |]{one} {label}, what [is|stands as] the {noun}?",
+            "[Take|Consider] the {one} {label}: what is the {noun}?",
+            "The {noun} of [the |]{one} {label} is [wanted|asked for|needed].",
+        ),
+        "valid": ("For {one} {label}, what is the {noun}?",),
+        "test": ("{label} is the {label_column} of a {one}. Find its {noun}.",),
+    },
+    "extreme": {
+        "train": (
+            "Which [one |]of the {s} has {most}?",
+            "[Of|Out of|From] all {s}, which [one |]has {most}?",
+            "[Show|Return|Tell me|Give|Name] the one of the {s} [with|that has] {most}.",
+            "[Search|Look through|Go through|Compare] the {s}: which [one |]has {most}?",
+            "What is the {label} of the one of the {s} [with|that has] {most}?",
+            "[Take|Consider] all {s}. [Which one has {most}?|Name the one with {most}.|Show the one that has {most}.]",
+            "[I want|I need|Return] the {label} of that one of the {s} which has {most}.",
+        ),
+        "valid": ("Find the {label} of the one with {most} among the {s}.",),
+        "test": ("Among the {s}, name the one with {most}.",),
+    },
+    "average": {
+        "train": (
+            "[What is|How large is|How big is] the average {noun} of [the|all] {s}?",
+            "[Give|Tell me|Calculate|Return|Work out|Show|I need] the average {noun} of [the|all] {s}.",
+            "On average, [what|how large] is the {noun} of [the|all] {s}?",
+            "[Take|Consider] [the|all] {s}: what is their average {noun}?",
+            "[Average|Take the average of|Take the mean of] the {noun} over [the|all] {s}.",
+            "What does the {noun} of [the|all] {s} come to on average?",
+            "For [the|all] {s}, [work out|calculate|return] the [average|mean] {noun}.",
+        ),
+        "valid": ("Find the mean {noun} of the {s}.",),
+        "test": ("Compute how high the {noun} of the {s} is on average.",),
+    },
+    "per": {
+        "train": (
+            "For [each|every] {group}, how many {s} are there? [Give|Show|Return] the {group} and the number.",
+            "How many {s} [does each {group} have|are there for each {group}|belong to each {group}]? "
+            "[Give|Show|Return|Print] the {group} and the number.",
+            "[Break down|Split|Group|Divide] the {s} by {group}[ and count them|]. [Show|Return|Give] {group} and "
+            "count.",
+            "[Show|Return|Print|Tabulate] [each|every] {group} [and|together with] [how many {s} it has|its number of "
+            "{s}].",
+            "[I need|Show|Return] two columns: the {group}, and how many {s} [there are for it|have it].",
+            "For [each|every] {group} of the {s}, [show|return|give] that {group} and [how many there are|their "
+            "number].",
+        ),
+        "valid": ("Count the {s} by {group}: {group} first, then the number.",),
+        "test": ("List every {group} with its number of {s}.",),
+    },
+    "busiest": {
+        "train": (
+            "Which {parent} has [the most|the highest number of|the greatest number of] {s}?",
+            "[Name|Show|Return|Tell me|I need] the {parent} [that has|with] [the most|the highest number of] {s}.",
+            "Of all {parents}, which [one |]has [the most|the greatest number of] {s}?",
+            "[Compare|Go through|Look through] the {parents}: which one has the most {s}?",
+            "The most {s} belong to which {parent}?",
+            "[For|With] which {parent} [are there the most|do you find the most|do you count the most] {s}?",
+        ),
+        "valid": ("Find the {parent} with the largest number of {s}.",),
+        "test": ("Who or what among the {parents} leads in {s}?",),
+    },
+    "share": {
+        "train": (
+            "[What percentage|How many percent|What percent|Which percentage] of the {s} are {part}?",
+            "[Tell me|Calculate|Work out|Return|Show|I need] the percentage of the {s} that are {part}.",
+            "How [large|big|high] is the [share|part|portion] of {part} among the {s}, in percent?",
+            "[In percent|As a percentage|In per cent], what [part|share|portion] of the {s} are {part}?",
+            "[Out of|Taking] all {s}, what percentage are {part}?",
+            "[How many in a hundred|How many out of a hundred] of the {s} are {part}?",
+        ),
+        "valid": ("Find the percentage of {part} among the {s}.",),
+        "test": ("Of the {s}, give the percentage that are {part}.",),
+    },
+    "above": {
+        "train": (
+            "Which of the {s} have more than the average {noun} of all {many}?",
+            "[Name|Show|Return|Print|Tell me] the {s} whose {noun} is [above|larger than|greater than|higher than] the "
+            "average of all {many}.",
+            "Which [of the |]{s} [lie above|are above|beat|top] the average {noun} of all {many}?",
+            "[Take|Work out] the average {noun} of all {many}. Which of the {s} [are above it|lie above it|lie "
+            "higher]?",
+            "[Show|Return|I need] those of the {s} that [have more than|lie above] the average {noun} of "
+            "all {many}.",
+        ),
+        "valid": ("List the {s} that exceed the mean {noun} of all {many}.",),
+        "test": ("Find the {s} with a {noun} over the average of all {many}.",),
+    },
+    "without": {
+        "train": (
+            "Which {parents} [have no|do not have any|are without|go without] {s}?",
+            "[Name|Show|Return|Print|Tell me] [all |the |]{parents} that [have no|do not have any|are without] {s}.",
+            "For which {parents} [are there no|do you find no|does the database hold no] {s}?",
+            "Which {parents} [remain|are left] when [all|those] with {s} are [left out|taken away|dropped]?",
+            "[Leave out|Drop|Remove] the {parents} that have {s}. [Which ones remain|Which are left]?",
+            "[I need|Show|Return] the {parents} for which [no {s} are on record|the data has no {s}].",
+        ),
+        "valid": ("List all {parents} without any {s}.",),
+        "test": ("Find the {parents} for which there are no {s}.",),
+    },
+    "several": {
+        "train": (
+            "Which {parents} have [at least {k}|{k} or more|not less than {k}] {s}?",
+            "[Name|Show|Return|Print|Tell me] [all |the |]{parents} [that have|with] [{k} or more|at least {k}] {s}.",
+            "Which {parents} [come to|reach|count] [at least {k}|{k} or more] {s}?",
+            "For which {parents} [do you find|are there|do you count] [{k} or more|at least {k}] {s}?",
+            "[Count the {s}.|Look at the {s}.] Which {parents} have [at least {k}|{k} or more] of them?",
+            "[I need|Show|Return] the {parents} [having|that come to] [{k} {s} or more|at least {k} {s}].",
+        ),
+        "valid": ("List all {parents} with no fewer than {k} {s}.",),
+        "test": ("Find the {parents} for which at least {k} {s} exist.",),
+    },
 }  # fmt: skip
-_WORDINGS_OF = {"train": (0, 1), "valid": (2,), "test": (3,)}
+"""Wordings of each kind of question by split; those of the train split are grammars."""
+NOTES: Mapping[str, str] = {
+    "train": (
+        "[[By|With] {term} {plural} [we mean|I mean] [{plural}|those] {over}.|{Plural} {over} are called "
+        "{term}.|[Here, {term}|In this question, {term}|In this database, {term}|{Term}] means {over}.|[Call|We call] "
+        "{plural} {over} {term}.|[Here|In this case], {term} {plural} are [those|the ones] {over}.|[The word "
+        "{term}|{Term}] stands for {plural} {over}.]"
+    ),
+    "valid": "{Term} {plural} are {plural} {over}.",
+    "test": "{Term} {plural} are {plural} {over}.",
+}
+"""Definitions of an adjective in the question by split."""
 KINDS = {
     "easy": ("count", "names", "lookup", "extreme"),
     "medium": ("count", "names", "extreme", "average", "per"),
@@ -59,6 +187,12 @@ class Question:
     """A statement whose two rows must differ so that the answer is unique; empty if it always is."""
     looks: tuple[tuple[str, str], ...]
     """Tables and columns that the statement compares with a word."""
+    looked_up: tuple[str, ...]
+    """The word of the question behind each look."""
+    tables: tuple[str, ...]
+    """What the question calls a table, and its name: `players = squad`."""
+    meaning: tuple[str, ...]
+    """Words of the question and their columns, with the notation if it differs: `keeper: role 'KEE'`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +203,10 @@ class _Condition:
     kind: str
     words: str
     sql: str
+    about: str
+    """The word of the question that stands for the column."""
+    meaning: str
+    """The column, and the notation of a value if it differs."""
     note: str = ""
     """Definition of a word in the question."""
 
@@ -85,11 +223,10 @@ class _QuestionBuilder:
         self.parent = layout.domain.entities[level - 1]
         """What the previous table holds; meaningless in the first."""
         self.conditions: list[_Condition] = []
-        row = rng.choice(rows[level])
-        self.witness: dict[int, Row] = {level: row}
+        self.witness: dict[int, Row] = {level: rng.choice(rows[level])}
         for above in range(level - 1, -1, -1):
-            row = rows[above][int(row[-1] or 0) - 1]
-            self.witness[above] = row
+            link = self.cell(above + 1, layout.names[above + 1].link)
+            self.witness[above] = rows[above][int(str(link)) - 1]
 
     def column(self, level: int, name: str) -> str:
         """Return a column with its table."""
@@ -122,14 +259,15 @@ class _QuestionBuilder:
         names, choice = self.layout.names[level], self.layout.domain.entities[level].choice
         stored = self.cell(level, names.choice)
         value = next(word for word, text in names.stored.items() if text == stored)
-        return _Condition(
-            level, "choice", choice.which.format(value), f"{self.column(level, names.choice)} = '{stored}'"
-        )
+        phrase = expand(self.rng, choice.which).format(value, noun=choice.noun)
+        meaning = names.choice if value == stored else f"{names.choice} '{stored}'"
+        return _Condition(level, "choice", phrase, f"{self.column(level, names.choice)} = '{stored}'", value, meaning)
 
     def _label(self, level: int) -> _Condition:
         names = self.layout.names[level]
         label = str(self.cell(level, names.label))
-        return _Condition(level, "label", label, f"{self.column(level, names.label)} = '{label}'")
+        column = self.column(level, names.label)  # with the table, which the question may not name
+        return _Condition(level, "label", label, f"{column} = '{label}'", label, column)
 
     def _amount(self, level: int) -> _Condition:
         names, entity = self.layout.names[level], self.layout.domain.entities[level]
@@ -138,14 +276,21 @@ class _QuestionBuilder:
         bound = values[len(values) * (3 + self.rng.below(4)) // 10]
         column, over = self.column(level, names.amount), int(self.witness[level][place] or 0) > bound
         named = self.difficulty != "easy" and over and self.rng.below(5) < 2
+        phrase = self.amount_phrase(level, bound if over else bound + 1, over=over)
         if not named:
-            phrase = entity.amount.over if over else entity.amount.under
-            bound += 0 if over else 1
-            return _Condition(level, "amount", phrase.format(bound), f"{column} {'>' if over else '<'} {bound}")
-        note = (
-            f"{entity.amount.term.capitalize()} {entity.plural} are {entity.plural} {entity.amount.over.format(bound)}."
+            sql = f"{column} > {bound}" if over else f"{column} < {bound + 1}"
+            about = entity.amount.noun.removeprefix("number of ")
+            return _Condition(level, "amount", phrase, sql, about, names.amount)
+        term, plural = entity.amount.term, entity.plural
+        note = expand(self.rng, NOTES[self.split]).format(
+            term=term, Term=term.capitalize(), plural=plural, Plural=plural.capitalize(), over=phrase
         )
-        return _Condition(level, "term", entity.amount.term, f"{column} > {bound}", note)
+        return _Condition(level, "term", term, f"{column} > {bound}", term, names.amount, note)
+
+    def amount_phrase(self, level: int, bound: int, *, over: bool = True) -> str:
+        """Return a comparison with a number in words."""
+        amount = self.layout.domain.entities[level].amount
+        return expand(self.rng, amount.over if over else amount.under).format(bound, units=amount.units)
 
     def phrase(self, level: int | None = None) -> str:
         """Return the rows that satisfy the conditions, in words."""
@@ -180,21 +325,41 @@ class _QuestionBuilder:
         parent = self.level - 1
         return f"{self.source(parent)}{self.where()} GROUP BY {self.column(parent, 'id')}"
 
-    def question(self, sql: str, tie: str = "", **fields: object) -> Question:
-        """Return the question in the wording of the split."""
+    def question(self, sql: str, tie: str = "", asked: str = "", **fields: object) -> Question:
+        """Return the question in a wording of the split; `asked` is what it asks for, with the column."""
         entity, names = self.entity, self.names
-        wording = _WORDINGS[self.kind][self.rng.choice(_WORDINGS_OF[self.split])]
+        wording = expand(self.rng, self.rng.choice(WORDINGS[self.kind][self.split]))
+        most = expand(self.rng, entity.amount.most).format(units=entity.amount.units)
         text = wording.format(
             **{"s": self.phrase(), "label": names.label, "one": entity.singular, "many": entity.plural,
-               "noun": entity.amount.noun, "most": entity.amount.most, **fields}
+               "noun": entity.amount.noun, "most": most, **fields}
         )  # fmt: skip
+        text = f"{text[0].upper()}{text[1:]}"
         notes = [condition.note for condition in self.conditions if condition.note]
-        compared = [self.layout.names[condition.level] for condition in self.conditions if condition.kind == "choice"]
         if " JOIN " not in sql and "NOT IN" not in sql:  # a single table
             sql, tie = sql.replace(f"{names.table}.", ""), tie.replace(f"{names.table}.", "")
+        compared = [condition for condition in self.conditions if condition.kind == "choice"]
+        places = [self.layout.names[condition.level] for condition in compared]
         return Question(
-            self.kind, " ".join([text, *notes]), sql, tie, tuple((table.table, table.choice) for table in compared)
+            self.kind,
+            " ".join([text, *notes]),
+            sql,
+            tie,
+            tuple((table.table, table.choice) for table in places),
+            tuple(condition.about for condition in compared),
+            self._tables(text),
+            tuple(filter(None, (asked, *(f"{condition.about}: {condition.meaning}" for condition in self.conditions)))),
         )
+
+    def _tables(self, text: str) -> tuple[str, ...]:
+        """The tables that the question names, from its own one upwards."""
+        tables = []
+        for level in range(self.level, -1, -1):
+            entity, names = self.layout.domain.entities[level], self.layout.names[level]
+            word = entity.plural if entity.plural in text else entity.singular
+            if word in text:
+                tables.append(f"{word} = {names.table}")
+        return tuple(tables)
 
 
 def draw_question(layout: Layout, rows: Rows, rng: Rng, split: str, difficulty: str) -> Question:
@@ -251,22 +416,25 @@ def _lookup(builder: _QuestionBuilder) -> Question:
     noun, column = builder.rng.choice([(entity.amount.noun, names.amount), (entity.choice.noun, names.choice)])
     label = str(builder.cell(builder.level, names.label))
     sql = f"SELECT {column} {builder.source()} WHERE {names.label} = '{label}'"
-    return builder.question(sql, noun=noun, label=label, label_column=names.label)
+    return builder.question(sql, asked=f"{noun}: {column}", noun=noun, label=label, label_column=names.label)
 
 
 def _extreme(builder: _QuestionBuilder) -> Question:
     rest = f"{builder.source()}{builder.where()} ORDER BY {builder.amount} DESC LIMIT"
-    return builder.question(f"SELECT {builder.label} {rest} 1", f"SELECT {builder.amount} {rest} 2")
+    asked = f"the most: {builder.names.amount}"
+    return builder.question(f"SELECT {builder.label} {rest} 1", f"SELECT {builder.amount} {rest} 2", asked)
 
 
 def _average(builder: _QuestionBuilder) -> Question:
-    return builder.question(f"SELECT AVG({builder.amount}) {builder.source()}{builder.where()}")
+    asked = f"{builder.entity.amount.noun}: {builder.names.amount}"
+    return builder.question(f"SELECT AVG({builder.amount}) {builder.source()}{builder.where()}", asked=asked)
 
 
 def _per(builder: _QuestionBuilder) -> Question:
     group = builder.column(builder.level, builder.names.choice)
     sql = f"SELECT {group}, COUNT(*) {builder.source()}{builder.where()} GROUP BY {group}"
-    return builder.question(sql, group=builder.entity.choice.noun)
+    group_noun = builder.entity.choice.noun
+    return builder.question(sql, asked=f"{group_noun}: {builder.names.choice}", group=group_noun)
 
 
 def _busiest(builder: _QuestionBuilder) -> Question:
@@ -280,12 +448,14 @@ def _share(builder: _QuestionBuilder) -> Question:
     place = names.columns().index(names.amount)
     bound = builder.rng.choice(sorted(int(row[place] or 0) for row in builder.rows[builder.level])[2:-2])
     sql = f"SELECT 100.0 * SUM({builder.amount} > {bound}) / COUNT(*) {builder.source()}{builder.where()}"
-    return builder.question(sql, part=f"{entity.plural} {entity.amount.over.format(bound)}")
+    over = builder.amount_phrase(builder.level, bound)
+    return builder.question(sql, asked=f"{over}: {names.amount}", part=f"{entity.plural} {over}")
 
 
 def _above(builder: _QuestionBuilder) -> Question:
     above_average = f"{builder.amount} > (SELECT AVG({builder.names.amount}) FROM {builder.names.table})"
-    return builder.question(f"SELECT {builder.label} {builder.source()}{builder.where(above_average)}")
+    asked = f"{builder.entity.amount.noun}: {builder.names.amount}"
+    return builder.question(f"SELECT {builder.label} {builder.source()}{builder.where(above_average)}", asked=asked)
 
 
 def _without(builder: _QuestionBuilder) -> Question:

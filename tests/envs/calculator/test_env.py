@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 from agentgym_envs.calculator.env import CalculatorEnv, read_answer
 from agentgym_envs.calculator.expressions import evaluate, format_number
-from agentgym_envs.calculator.problems import ASIDES, STEPS, THEMES, TOLERANCE
+from agentgym_envs.calculator.problems import _POOLS, ASIDES, STEPS, THEMES, TOLERANCE, _draw_word
 from agentgym_envs.calculator.words import FOODS, GOODS, IRRELEVANT, NAMES, TOLERANCE_NOTES, WORDINGS
 from agentgym_py.env import SPLITS
+from agentgym_py.env.wording import count_expansions, expand, grammar_regex, is_expansion
 from agentgym_py.errors import SnapshotError
 from agentgym_py.rng import Rng
 
@@ -41,35 +42,43 @@ def test_the_expert_solves_every_problem(difficulty: str, split: str) -> None:
         assert len(told) < 1200
 
 
+def fields_as_words(regex: str) -> str:
+    """Let fields of a wording match any word or number."""
+    return re.sub(r"\\\{\w+\\\}", r"[\\w.]+", regex)
+
+
+ASIDE = re.compile("|".join(fields_as_words(grammar_regex(text)) for text in IRRELEVANT["train"]))
+
+
 @pytest.mark.parametrize("difficulty", LEVELS)
-def test_a_thought_is_the_sentence_that_is_calculated(difficulty: str) -> None:
-    """It stands in the problem, in its order, and is none that does not matter."""
-    aside = re.compile("|".join(each.replace("{n}", r"\d+").replace("{name}", r"\w+") for each in IRRELEVANT["train"]))
+def test_a_thought_says_what_is_calculated(difficulty: str) -> None:
+    """Its numbers were told or computed, the quantity so far among them; the last one says that nothing is left."""
     env = CalculatorEnv(difficulty=difficulty)
     for number in range(60):
-        told, _ = env.reset(options={"task": number})
-        at = 0
-        *calculations, answer = env.expert()
-        for action in calculations:
-            thought = env.expert_thought(action)
-            assert thought in told[at:] and not aside.fullmatch(thought)
-            at = told.index(thought, at)
-            env.step(action)
-            assert not env.expert_thought(action)  # it is made
+        told, _ = env.reset(options={"task": number, "split": SPLITS[number % 3]})
+        known = set(re.findall(r"\d+(?:\.\d+)?", told)) | {"1", "2", "60", "100", "1000"}
+        answer = env.expert()[-1]
         assert not env.expert_thought(answer)
+        while (action := env.fair_expert()) != answer:
+            thought = env.expert_thought(action or "")
+            assert action and re.fullmatch(r"(So far [\d./]+; )?\w.*\.", thought)
+            assert set(re.findall(r"\d+(?:\.\d+)?", thought)) <= known
+            known.add(env.step(action)[0])
+            assert not env.expert_thought(action)  # it is made
+        assert env.expert_thought(answer) == f"Nothing is left: {answer[len('finish[') : -1]} {env.puzzle.unit}."
 
 
 @pytest.mark.parametrize("difficulty", LEVELS)
 def test_asides_and_tolerance_are_as_promised(difficulty: str) -> None:
     """So many sentences that do not matter; an error is allowed just where the answer is no short decimal."""
     env, rough = CalculatorEnv(difficulty=difficulty), 0
-    aside = re.compile("|".join(each.replace("{n}", r"\d+").replace("{name}", r"\w+") for each in IRRELEVANT["train"]))
     for number in range(100):
         task = env.task(number)
         problem = env.puzzle_of(task)
-        asides = len(aside.findall(task.instruction))
+        asides = len(ASIDE.findall(task.instruction))
         assert ASIDES[difficulty][0] <= asides <= ASIDES[difficulty][1], task
-        assert problem.tolerance == (TOLERANCE if TOLERANCE_NOTES["train"] in task.instruction else 0)
+        note = re.search(grammar_regex(TOLERANCE_NOTES["train"]), task.instruction)
+        assert problem.tolerance == (TOLERANCE if note else 0)
         assert bool(problem.tolerance) == (1000 % problem.answer.denominator != 0)
         rough += bool(problem.tolerance)
     assert rough
@@ -91,8 +100,8 @@ def test_all_themes_are_told() -> None:
         )
         for theme in THEMES.values():
             for sentence in (*theme.starts, *theme.middles, *theme.ends):
-                pieces = max(re.split(r"\{\w+\}", WORDINGS[sentence.key][split][0]), key=len)
-                assert pieces in told, (split, sentence.key)
+                wordings = [fields_as_words(grammar_regex(text)) for text in WORDINGS[sentence.key][split]]
+                assert re.search("|".join(wordings), told), (split, sentence.key)
 
 
 @pytest.mark.parametrize("difficulty", LEVELS)
@@ -222,20 +231,32 @@ def test_who_does_not_think_fails(difficulty: str) -> None:
 
 
 def test_each_split_has_its_own_words() -> None:
-    """No wording, name or thing belongs to two; and all wordings of a sentence hold the same numbers."""
-    for table in (
-        *WORDINGS.values(),
-        IRRELEVANT,
-        NAMES,
-        GOODS,
-        FOODS,
-        {split: (text,) for split, text in TOLERANCE_NOTES.items()},
-    ):
+    """No wording, name or thing belongs to two; and all wordings of a sentence hold the same numbers, once."""
+    notes = {split: (text,) for split, text in TOLERANCE_NOTES.items()}
+    for table in (NAMES, GOODS, FOODS):
         texts = [text for split in SPLITS for text in table[split]]
         assert len(set(texts)) == len(texts)
-    for say, table in WORDINGS.items():
-        held = {frozenset(re.findall(r"\{(\w)\}", text)) for split in SPLITS for text in table[split]}
-        assert len(held) == 1, say
+    for table in (*WORDINGS.values(), IRRELEVANT, notes):
+        held_out = [text for split in ("valid", "test") for text in table[split]]
+        assert len(set(held_out)) == len(held_out)
+        for text in held_out:
+            assert not any(is_expansion(text, grammar) for grammar in table["train"])
+    for key, table in WORDINGS.items():
+        rng = Rng(key)
+        expanded = [expand(rng, text) for text in table["train"] for _ in range(20)]
+        held = {tuple(sorted(re.findall(r"\{(\w)\}", text))) for text in (*expanded, *table["valid"], *table["test"])}
+        assert len(held) == 1, (key, held)
+
+
+def test_training_problems_are_rich() -> None:
+    """Each sentence has dozens of wordings; names and things are hundreds, many of them made up."""
+    counts = {key: sum(map(count_expansions, table["train"])) for key, table in WORDINGS.items()}
+    assert min(counts.values()) >= 20, counts
+    assert sum(map(count_expansions, IRRELEVANT["train"])) > 60
+    drawn = {key: {_draw_word(Rng(key, number), key, "train") for number in range(600)} for key in _POOLS}
+    for key, pool in _POOLS.items():
+        assert len(drawn[key] - set(pool["train"])) > 150
+        assert not drawn[key] & {*pool["valid"], *pool["test"]}
 
 
 def test_no_problem_stands_in_two_splits() -> None:

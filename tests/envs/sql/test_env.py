@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sqlite3
 import threading
 from typing import Any
 
@@ -11,11 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentgym_envs.sql import questions, words
-from agentgym_envs.sql.domains import DOMAINS
+from agentgym_envs.sql import questions, subjects, vocabulary, words
+from agentgym_envs.sql.domains import DOMAINS, Entity
 from agentgym_envs.sql.env import SQLEnv, _answer, _unique_answer
 from agentgym_envs.sql.guard import Result
 from agentgym_py.env import SPLITS
+from agentgym_py.env.wording import count_expansions, is_expansion
 from agentgym_py.errors import CatalogueError, SnapshotError
 from agentgym_py.rng import Rng
 
@@ -129,7 +131,7 @@ def test_a_statement_may_stand_on_lines_in_fences_and_under_a_note(form: str) ->
 def test_a_rare_condition_has_a_twin_that_finds_nothing() -> None:
     """Where no draw has an answer worth asking for, one without rows or with 0 keeps a copied result wrong."""
     env = SQLEnv(difficulty="hard")
-    env.reset(options={"task": 205})
+    env.reset(options={"task": 193})
     twin, answer = env.twin()
     assert env.puzzle.answer == {(1,)} and answer == {(0,)} and _unique_answer(twin, env.puzzle.question) is None
     assert env.step("answer[SELECT 1]")[4]["reward_parts"] == {"shown": 1.0, "twin": 0.0}
@@ -230,10 +232,12 @@ def test_a_result_is_shown_short() -> None:
 
 def test_splits_share_no_name_and_no_way_to_ask() -> None:
     """Names of people and things differ between any two splits, and so do the sentences of every kind of question."""
-    for way in questions._WORDINGS.values():
-        assert (
-            len(set(way)) == 4 and len({place for places in questions._WORDINGS_OF.values() for place in places}) == 4
-        )
+    for wordings in (*questions.WORDINGS.values(), {split: (note,) for split, note in questions.NOTES.items()}):
+        for text in (*wordings["valid"], *wordings["test"]):
+            assert not any(is_expansion(text, grammar) for grammar in wordings["train"])
+    for wordings in questions.WORDINGS.values():
+        assert wordings["valid"] != wordings["test"]
+        assert sum(map(count_expansions, wordings["train"])) >= 24
     for made in (words.people, words.titles):
         words_of = [{word for name in made(split) for word in name.split()} for split in SPLITS]
         assert not words_of[0] & words_of[1] and not words_of[0] & words_of[2] and not words_of[1] & words_of[2]
@@ -241,10 +245,74 @@ def test_splits_share_no_name_and_no_way_to_ask() -> None:
 
 def test_values_differ_in_their_first_letters() -> None:
     """So that a code names one value only, and every word of a domain can stand in a statement."""
-    for domain in DOMAINS:
-        for entity in domain.entities:
-            starts = [value[:3].lower() for value in entity.choice.values]
-            assert len(set(starts)) == len(starts) and all("'" not in value for value in entity.choice.values)
+    choices = [entity.choice.values for domain in DOMAINS for entity in domain.entities]
+    choices += [feature.values for group in vocabulary.FEATURES.values() for feature in group]
+    for values in choices:
+        starts = [value[:3].lower() for value in values]
+        assert len(set(starts)) == len(starts) and all("'" not in value for value in values)
+
+
+def test_training_databases_are_rich() -> None:
+    """Tables, columns and values of training tasks differ from task to task; none is a held-out one."""
+    env = SQLEnv(difficulty="easy")
+    layouts = [env.puzzle_of(env.task(number, "train")).layout for number in range(150)]
+    entities = [
+        (entity, names)
+        for layout in layouts
+        for entity, names in zip(layout.domain.entities, layout.names, strict=True)
+    ]
+    tables = {names.table for _, names in entities}
+    values = {value.lower() for _, names in entities for value in names.stored}
+    assert len(tables) > 250 and len({column for _, names in entities for column in names.columns()}) > 500
+    assert len(values) > 500
+    assert len({names.columns().index("id") for _, names in entities}) > 3
+    assert sum(bool(layout.others) for layout in layouts) > 10
+    held_out = [entity for domain in DOMAINS for entity in domain.entities]
+    assert not tables & {name for entity in held_out for name in entity.names}
+    assert not values & {value.lower() for entity in held_out for value in entity.choice.values}
+    pairs = {pair for entity, names in entities for pair in _linked(entity, names.choice, names.amount)}
+    assert not pairs & {
+        pair
+        for entity in held_out
+        for column in (*entity.choice.names, *entity.amount.names)
+        for pair in _linked(entity, column, column)
+    }
+
+
+def _linked(entity: Entity, choice: str, amount: str) -> list[tuple[str, str]]:
+    """Nouns of a question with the names of columns that do not hold them."""
+    pairs = [(entity.choice.noun, choice), (entity.amount.noun.removeprefix("number of "), amount)]
+    return [(noun, column) for noun, column in pairs if noun not in column]
+
+
+def test_every_name_can_stand_in_a_statement() -> None:
+    """No table or column of training databases has a name that SQLite reserves."""
+    nouns = [noun for chain in vocabulary.CHAINS for noun in chain]
+    tables = {name for noun in nouns for name in (noun.singular, noun.plural, *noun.synonyms)}
+    features = [feature for group in vocabulary.FEATURES.values() for feature in group]
+    measures = [measure for group in vocabulary.MEASURES.values() for measure in group]
+    columns = {name for feature in features for name in (feature.noun, *feature.synonyms)}
+    columns |= {name for measure in measures for name in (measure.noun, *measure.synonyms)}
+    columns |= set(subjects._made_up_words())
+    for name in (*tables, *columns):
+        sqlite3.connect(":memory:").execute(f"CREATE TABLE {name} (id INTEGER PRIMARY KEY, {name} TEXT)")
+
+
+@pytest.mark.parametrize("difficulty", LEVELS)
+def test_thoughts_say_what_the_question_means(difficulty: str) -> None:
+    """The fair expert names tables, columns and conditions, and no notation before it has seen it."""
+    env = SQLEnv(difficulty=difficulty)
+    for number in range(24):
+        seen, _ = env.reset(options={"task": number, "split": SPLITS[number % 3]})
+        question = env.puzzle.question
+        while (action := env.fair_expert()) is not None:
+            thought = env.expert_thought(action)
+            assert env.expert_thought("query[SELECT 1]") == ""
+            values = re.findall(r" '([^']*)'", thought)
+            assert values == [] if action.startswith("query") else all(value in seen for value in values)
+            seen += env.step(action)[0]
+        assert all(meaning in thought for meaning in (*question.tables, *question.meaning))
+        assert all(text.partition(" = ")[0] in seen for text in question.tables)
 
 
 def test_a_snapshot_keeps_what_was_looked_at() -> None:
