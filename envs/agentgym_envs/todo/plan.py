@@ -34,7 +34,7 @@ def _format_value(value: object) -> str:
     return _quoted(value) if type(value) is str else json.dumps(value)
 
 
-@lru_cache(maxsize=10_000)
+@lru_cache(maxsize=2_000)
 def _quoted(text: str) -> str:
     quoted = json.dumps(text, ensure_ascii=False)
     return quoted.translate(_ESCAPES) if _ODD.search(quoted) else quoted
