@@ -20,6 +20,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
+from agentgym_py import trust
 from agentgym_py.errors import ConfigError, EndpointError
 from agentgym_py.registry import install_advice
 from agentgym_py.rng import Rng
@@ -31,6 +32,7 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 KEY = "OPENAI_API_KEY"
+DEFAULT_ADDRESS = "https://api.openai.com/v1"
 _FIRST_WAIT, _LONGEST_WAIT = 1.0, 120.0
 """Seconds before the first retry (doubled each time), and the longest wait that a server may ask for."""
 _CONNECT_SECONDS = 3.0
@@ -132,6 +134,7 @@ class HttpClient:
     async def _post(self, url: str, body: str, read: Callable[[Any], T | None], what: str) -> T | _Busy:
         import httpx2
 
+        trust.require_online(url)
         try:
             async with asyncio.timeout(self._timeout):
                 response = await self._connect().post(url, content=body)
@@ -262,6 +265,8 @@ def checked_address(url: str) -> str:
         raise ConfigError(
             f"base_url must hold no user and no password; put the key into the environment variable {KEY}"
         )
+    if url.rstrip("/") != DEFAULT_ADDRESS:  # its key belongs there
+        trust.require_host(url)
     return url.rstrip("/")
 
 

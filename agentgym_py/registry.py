@@ -17,6 +17,7 @@ from shlex import quote
 from types import ModuleType
 from typing import Any, Literal
 
+from agentgym_py import trust
 from agentgym_py.errors import UnknownNameError, did_you_mean
 
 Group = Literal["agentgym.envs", "agentgym.trainers", "agentgym.agents"]
@@ -184,8 +185,10 @@ def import_source(place: str) -> ModuleType:
     """Import a file or a dotted name; its folder stays on `sys.path`, because spawned processes import it too.
 
     Raises:
+        ConfigError: only a file names it; see `trust`.
         UnknownNameError: it does not exist, or does not load.
     """
+    trust.require_source(place)
     path = Path(place).absolute() if place.endswith(".py") else None
     if path and not path.is_file():
         raise UnknownNameError(f"There is no file {place!r}.")

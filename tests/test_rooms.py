@@ -112,7 +112,7 @@ ROOMS = [
     {"training"}, {"evolution"}, {"report"}, {"serving"}, {"viewer"}, {"testing"}, {"cli"},
 ]  # fmt: skip
 """The rooms of the core, left to right: a module imports from its own room, rooms further left and the ground."""
-GROUND = {"checks", "distributed", "errors", "files", "http_client", "registry", "rng", "version"}
+GROUND = {"checks", "distributed", "errors", "files", "http_client", "registry", "rng", "trust", "version"}
 """Modules at the top level that every room may import, and that import no room."""
 
 
@@ -201,5 +201,5 @@ def test_a_circle_of_imports_is_found_in_every_folder(tmp_path: Path) -> None:
 
 
 def test_the_top_level_stays_small() -> None:
-    """At most twelve files lie beside the rooms."""
-    assert len([path for path in FOLDERS["agentgym_py"].iterdir() if path.is_file()]) <= 12
+    """At most thirteen files lie beside the rooms."""
+    assert len([path for path in FOLDERS["agentgym_py"].iterdir() if path.is_file()]) <= 13

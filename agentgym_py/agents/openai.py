@@ -17,6 +17,7 @@ from agentgym_py.env import TextEnv, function_tool, text_parameter
 from agentgym_py.env.actions import format_reply
 from agentgym_py.errors import ConfigError, EndpointError
 from agentgym_py.http_client import (
+    DEFAULT_ADDRESS,
     HttpClient,
     PromptTooLongError,
     RequestFailedError,
@@ -67,7 +68,7 @@ class OpenAIAgent:
     def __init__(
         self,
         model: str = "",
-        base_url: str = "https://api.openai.com/v1",
+        base_url: str = DEFAULT_ADDRESS,
         *,
         tools: bool = False,
         temperature: float | None = None,

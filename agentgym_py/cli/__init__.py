@@ -14,7 +14,7 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from agentgym_py import distributed
+from agentgym_py import distributed, trust
 from agentgym_py.cli.interrupts import INTERRUPTED, KILLED, Killed, interrupts_honoured, remember_interrupt
 from agentgym_py.errors import AgentGymError, RunError, naming_options
 from agentgym_py.version import __version__
@@ -55,10 +55,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     2 means a user error, which one line on stderr names; 130 means Ctrl-C; 141 means that stdout was closed. A bug
     keeps its traceback.
     """
-    with _short_warnings(), naming_options():
+    words = list(sys.argv[1:] if argv is None else argv)
+    with _short_warnings(), naming_options(), trust.naming(words):
         try:
             with interrupts_honoured(), distributed.rank_zero_output():
-                status = _main(sys.argv[1:] if argv is None else argv)
+                status = _main(without_allowed(words))
             print(end="", flush=True)  # raises BrokenPipeError here instead of at shutdown
             return status
         except AgentGymError as error:
@@ -86,6 +87,15 @@ def run_command(argv: Sequence[str]) -> None:
         raise KeyboardInterrupt
     if status:
         raise RunError(f"agentgym {argv[0]} ended with status {status}")
+
+
+def without_allowed(words: Sequence[str]) -> list[str]:
+    """Remove `--allow NAME`, which every command takes: `trust` reads it."""
+    kept = [word for word in words if not word.startswith("--allow=")]
+    while "--allow" in kept:
+        place = kept.index("--allow")
+        del kept[place : place + 2]
+    return kept
 
 
 def build_parser(name: str, argv: Sequence[str]) -> Parser:

@@ -10,6 +10,7 @@ import shutil
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
@@ -17,6 +18,7 @@ from typing import Any
 
 import yaml
 
+from agentgym_py import trust
 from agentgym_py.cli import build_parser, command_module, interrupt_status, nested_command, sigterm_as_interrupt
 from agentgym_py.cli.parser import Parser, UsageError, Values, read_options
 from agentgym_py.cli.pipeline_file import (
@@ -64,9 +66,10 @@ def run(args: Values) -> int:
         raise UsageError(f"--out DIR is needed, or `out: DIR` in {file}")
     pipeline = Pipeline(RunFolder(Path(folder)), stages, file, chosen.out is not None)
     done = pipeline.read_state()["done"]
-    for stage in stages:
-        if stage.name not in done:
-            require_valid(stage, stages, file)
+    with trust.offline() if chosen.list else nullcontext():
+        for stage in stages:
+            if stage.name not in done:
+                require_valid(stage, stages, file)
     if chosen.list:
         pipeline.show()
         return 0

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
-from agentgym_py.errors import UnknownNameError, did_you_mean
+from agentgym_py.errors import ConfigError, UnknownNameError, did_you_mean
 from agentgym_py.registry import Plugin, absolute_source, entry_points_of, is_source, load, names, plugins, warn
 
 if TYPE_CHECKING:
@@ -73,6 +73,28 @@ def env_id(name: str) -> str:
     raise UnknownNameError(f"No environment {name!r} is installed.{near} Name your own by its source, such as FILE.py.")
 
 
+def stored_env_class(name: str) -> type[TextEnv]:
+    """Return the class of the world that a file names; it is known to be a `TextEnv` before anything of it is called.
+
+    Raises:
+        ConfigError: the file names a server, a source, or something else that is no installed or registered TextEnv.
+        UnknownNameError: there is no such environment.
+    """
+    from agentgym_py.env.base import TextEnv
+
+    if is_source(name):
+        raise ConfigError(f"the file names the Python source {name!r:.100}, which is not run for a stored trajectory")
+    known_id = env_id(name)
+    if known_id == REMOTE:
+        raise ConfigError(f"the file names a server ({REMOTE}): stored trajectories name the world itself")
+    if known_id in names("agentgym.envs"):
+        return cast("type[TextEnv]", load("agentgym.envs", known_id))  # the user installed it
+    target = _class_in_gymnasium(known_id)
+    if not (inspect.isclass(target) and issubclass(target, TextEnv)):
+        raise ConfigError(f"the file names {name!r:.100}, which is not a TextEnv")
+    return target
+
+
 def register_source(name: str) -> str:
     """Register the world of a source, `FILE.py[:Class]` or `module:Class`, here and in child processes; return its id.
 
@@ -112,13 +134,21 @@ def _ids_in_gymnasium() -> Iterator[str]:
 
     from agentgym_py.env.base import TextEnv
 
-    for name, spec in gymnasium.registry.items():
-        target: Any = spec.entry_point
-        if isinstance(target, str):
-            module, _, attribute = target.partition(":")
-            target = getattr(sys.modules.get(module), attribute, None)
+    for name in gymnasium.registry:
+        target = _class_in_gymnasium(name)
         if inspect.isclass(target) and issubclass(target, TextEnv):
             yield name
+
+
+def _class_in_gymnasium(env_id: str) -> Any:
+    """Return the entry point of an id in Gymnasium's registry; None if its module is not imported yet."""
+    import gymnasium
+
+    target: Any = gymnasium.registry[env_id].entry_point
+    if isinstance(target, str):
+        module, _, attribute = target.partition(":")
+        target = getattr(sys.modules.get(module), attribute, None)
+    return target
 
 
 def target_of(env_id: str) -> str:

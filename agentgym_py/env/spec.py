@@ -59,7 +59,7 @@ class EnvSpec:
             env = gymnasium.make(env_id(self.name), disable_env_checker=True, **self.kwargs).unwrapped
         except AgentGymError:
             raise
-        except (AttributeError, LookupError, TypeError, ValueError, gymnasium.error.Error) as error:
+        except (AttributeError, ImportError, LookupError, TypeError, ValueError, gymnasium.error.Error) as error:
             cause = error.__cause__ or error  # Gymnasium wraps a TypeError and adds the arguments
             where = f" ({line})" if (line := env_line(cause)) else ""
             raise ConfigError(f"{self.name} cannot be made with {dict(self.kwargs)}: {cause}{where}") from error

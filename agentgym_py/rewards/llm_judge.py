@@ -19,6 +19,7 @@ from agentgym_py.checks import require_arguments
 from agentgym_py.errors import ConfigError, EndpointError
 from agentgym_py.files import add_filename, write_atomic
 from agentgym_py.http_client import (
+    DEFAULT_ADDRESS,
     HttpClient,
     PromptTooLongError,
     RequestFailedError,
@@ -111,7 +112,7 @@ class OpenAIJudge:
     def __init__(
         self,
         model: str = "",
-        base_url: str = "https://api.openai.com/v1",
+        base_url: str = DEFAULT_ADDRESS,
         *,
         temperature: float | None = 0.0,
         max_new_tokens: int = 512,

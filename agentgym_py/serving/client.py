@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 import gymnasium
 
+from agentgym_py import trust
 from agentgym_py.env import Outcome, Reply, StopReason, Task, TextEnv
 from agentgym_py.env.spaces import UnicodeText
 from agentgym_py.errors import ActionError, ConfigError, EndpointError, InfrastructureError, UnknownNameError
@@ -56,6 +57,7 @@ class Connection:
         except (ValueError, LookupError, http.client.InvalidURL) as error:
             message = f"url must be an address such as http://127.0.0.1:8000, as agentgym serve prints it; got {url!r}"
             raise ConfigError(message) from error
+        trust.require_host(url)
         self._url, self._path, self._retries = url, parts.path.rstrip("/") + SESSIONS, retries
         self.lost = False
         """Whether the last request found no server."""
@@ -95,6 +97,7 @@ class Connection:
             retries_left, wait = retries_left - 1, 3 * wait
 
     def _send(self, method: str, path: str, body: bytes) -> tuple[int, bytes]:
+        trust.require_online(self._url)
         try:
             self._http.request(method, self._path + path, body, self._headers)
             answer = self._http.getresponse()

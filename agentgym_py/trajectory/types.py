@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from agentgym_py import trust
+from agentgym_py.checks import is_path, parameters_of
 from agentgym_py.env import EnvSpec, StopReason
-from agentgym_py.env.registration import REMOTE, short_name
+from agentgym_py.env.registration import stored_env_class
 from agentgym_py.errors import ConfigError
 from agentgym_py.files import canonical_json
 
@@ -194,12 +196,20 @@ class Trajectory:
         """Return the spec of this episode's environment.
 
         Raises:
-            ConfigError: the trajectory names a server. This package never stores one, and a foreign file must not send
-                the user's token to its author.
+            ConfigError: the trajectory names something else than an installed or registered TextEnv, such as a server
+                or Python source, or a path that the user has not named. A file must not choose what is run or read.
+            UnknownNameError: there is no such environment.
         """
-        if self.provenance.env_id in (REMOTE, short_name(REMOTE)):
-            raise ConfigError(f"{self.id} names a server ({REMOTE}): stored trajectories name the world itself")
-        return EnvSpec(self.provenance.env_id, self.provenance.env_kwargs)
+        spec = EnvSpec(self.provenance.env_id, self.provenance.env_kwargs)
+        try:
+            world: Any = stored_env_class(spec.name)
+            parameters = parameters_of(world)
+        except ConfigError as error:
+            raise ConfigError(f"{self.id}: {error}") from error
+        for name, value in spec.kwargs.items():
+            if name in parameters and is_path(parameters[name]) and value is not None:
+                trust.require_path(value, f"{self.id}, argument {name}")
+        return spec
 
 
 @dataclass(frozen=True, slots=True)

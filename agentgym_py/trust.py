@@ -1,0 +1,117 @@
+"""What a file may make a command do: only what its user has named.
+
+A config, run folder, manifest, pipeline or trajectory may come from a stranger. The command line contacts a server,
+runs Python source or reads a path of a trajectory only if the user named it: in an option, with `--allow NAME`, or in
+an environment variable. In Python nothing is restricted, because the program names what it uses.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from agentgym_py.errors import ConfigError
+
+_URL = re.compile(r"https?://[^\s\"',]+", re.IGNORECASE)
+_VARIABLES = ("AGENTGYM_URL", "OPENAI_BASE_URL", "AGENTGYM_ENVS")
+"""Environment variables whose hosts and sources count as named."""
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+_words: tuple[str, ...] | None = None
+"""What the user named; None without a command line. Global, because threads contact servers, too."""
+_offline = False
+
+
+@contextmanager
+def naming(words: Sequence[str]) -> Iterator[None]:
+    """Restrict the commands within to what these words of a command line, and the environment variables, name."""
+    global _words
+    before, variables = _words, [os.environ.get(name, "") for name in _VARIABLES]
+    _words = (*(before or ()), *words, *variables)
+    try:
+        yield
+    finally:
+        _words = before
+
+
+@contextmanager
+def offline() -> Iterator[None]:
+    """Contact no server at all."""
+    global _offline
+    before, _offline = _offline, True
+    try:
+        yield
+    finally:
+        _offline = before
+
+
+def is_offline() -> bool:
+    """Return whether no server may be contacted."""
+    return _offline
+
+
+def require_host(url: str) -> None:
+    """Raise ConfigError if the address comes from a file; this machine may always be contacted.
+
+    The request would send the user's token or key, and what the user plays, to whoever wrote the file.
+    """
+    host = _host(url)
+    if _words is None or host in LOOPBACK:
+        return
+    if host not in {_host(found) for word in _words for found in _URL.findall(word)} | set(_parts()):
+        raise ConfigError(f"{url} comes from a file and would be contacted; if you trust it, add --allow {host}")
+
+
+def require_online(url: str) -> None:
+    """Raise ConfigError within `offline`."""
+    if _offline:
+        raise ConfigError(f"{url} would be contacted, but this command contacts no server")
+
+
+def require_source(place: str) -> None:
+    """Raise ConfigError if a Python file, or a module by its dotted name, is named by a file only."""
+    if _words is None:
+        return
+    if place.endswith(".py"):
+        named = any(part.endswith(".py") and _absolute(part) == _absolute(place) for part in _places())
+    else:
+        named = place in _places()
+    if not named:
+        raise ConfigError(f"{place} is Python source that a file names; if you trust it, add --allow {place}")
+
+
+def require_path(path: object, where: str) -> None:
+    """Raise ConfigError if a trajectory names a path that the user has not named."""
+    if _words is not None and _absolute(str(path)) not in map(_absolute, _parts()):
+        raise ConfigError(f"{where}: a path that comes from a file; if you trust it, add --allow {path}")
+
+
+def allow(path: str) -> None:
+    """Count a path of the command's own settings as named."""
+    global _words
+    if _words is not None:
+        _words = (*_words, path)
+
+
+def _parts() -> list[str]:
+    """Return the values within the words: `--env=a.py,b.py` has two."""
+    return [part for word in _words or () for part in re.split("[=,;]", word) if part] + list(_words or ())
+
+
+def _places() -> set[str]:
+    """Return files and modules of the sources among the words: `FILE.py` of `FILE.py:Class`."""
+    return {part.partition(":")[0] for part in _parts()}
+
+
+def _absolute(path: str) -> str:
+    return os.path.normpath(Path(path).absolute())
+
+
+def _host(url: str) -> str | None:
+    try:
+        return urlsplit(url).hostname
+    except ValueError:
+        return None

@@ -1,0 +1,192 @@
+"""What files of strangers may make a command do: nothing that its user has not named."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from agentgym_py import trust
+from agentgym_py.cli import main
+from agentgym_py.env import registration
+from agentgym_py.errors import AgentGymError, ConfigError
+from agentgym_py.trajectory import Trajectory, store
+from agentgym_py.trajectory.types import Provenance
+
+Run = Callable[..., tuple[int, str]]
+ADDRESS = "http://stranger.invalid:8000"
+
+
+@pytest.fixture(autouse=True)
+def forget_sources(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Other tests do not find this test's folder."""
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setenv(registration.SOURCES, "")
+    yield
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs the command line in an empty folder; a request to any server fails the test."""
+    monkeypatch.chdir(tmp_path)
+
+    def contacted(*_: Any, **__: Any) -> None:
+        pytest.fail("a server was contacted")
+
+    monkeypatch.setattr(http.client.HTTPConnection, "connect", contacted)
+
+    def command(*argv: str) -> tuple[int, str]:
+        status = main(list(argv))
+        return status, "".join(capsys.readouterr())
+
+    return command
+
+
+def episode(env_id: str, **env_kwargs: Any) -> Trajectory:
+    """A stored episode that names a world."""
+    origin = Provenance(env_id, 0, env_kwargs, "t", 0, "expert")
+    return Trajectory("a", origin, "train", "", "", "", "", (), "", 0.0, False, None)
+
+
+def evil(name: str) -> Path:
+    """A world's file that leaves a trace when it is run."""
+    path = Path(name)
+    path.write_text("from pathlib import Path\nPath('ran').touch()\n")
+    return path.absolute()
+
+
+def as_config(env: str, kwargs: dict[str, Any]) -> list[str]:
+    """A file of options."""
+    Path("c.yaml").write_text(yaml.safe_dump({"env": env, "env_kwargs": kwargs}))
+    return ["collect", "--config", "c.yaml", "--agent", "random", "--out", "o.jsonl"]
+
+
+def as_pipeline(env: str, kwargs: dict[str, Any]) -> list[str]:
+    """A pipeline's file."""
+    stage = {"stage": "collect", "agent": "random", "env": env, "env_kwargs": kwargs}
+    Path("p.yaml").write_text(yaml.safe_dump({"out": "made", "stages": [stage]}))
+    return ["pipeline", "p.yaml"]
+
+
+def as_manifest(env: str, kwargs: dict[str, Any]) -> list[str]:
+    """The manifest of an evaluation, changed."""
+    assert main(["eval", "--env", "maze", "--agent", "random", "--tasks", "1", "--out", "e"]) == 0
+    manifest = json.loads(Path("e/manifest.json").read_text())
+    manifest["options"] |= {"env": [env], "env_kwargs": kwargs}
+    Path("e/manifest.json").write_text(json.dumps(manifest))
+    return ["eval", "--manifest", "e"]
+
+
+def as_run(env: str, kwargs: dict[str, Any]) -> list[str]:
+    """A run folder that can be resumed."""
+    pytest.importorskip("torch")
+    Path("r").mkdir()
+    Path("r/provenance.json").write_text("{}")
+    settings = {"env": [env], "env_kwargs": kwargs, "trainer": {"name": "filtered_bc"}}
+    Path("r/run.yaml").write_text(yaml.safe_dump(settings))
+    return ["evolve", "--resume", "r"]
+
+
+FILES = pytest.mark.parametrize("file", [as_config, as_pipeline, as_manifest, as_run])
+
+
+@FILES
+def test_no_server_of_a_file_is_contacted(file: Callable[..., list[str]], run: Run) -> None:
+    """One line names the host and the option; with it, the command gets as far as the connection."""
+    argv = file("remote", {"url": ADDRESS, "env": "shop"})
+    status, said = run(*argv)
+    assert status == 2 and "if you trust it, add --allow stranger.invalid" in said, said
+    with pytest.raises(BaseException, match="a server was contacted"):
+        run(*argv, "--allow", "stranger.invalid")
+
+
+@FILES
+@pytest.mark.parametrize("source", ["evil_of_files.py", "./evil_of_files.py:World", "evil_of_files:World"])
+def test_no_python_of_a_file_is_run(file: Callable[..., list[str]], source: str, run: Run) -> None:
+    """Neither a file nor a module."""
+    evil("evil_of_files.py")
+    status, said = run(*file(source, {}))
+    assert status == 2 and "is Python source that a file names" in said, said
+    assert not Path("ran").exists()
+
+
+@pytest.mark.parametrize("key", ["agent", "trainer"])
+def test_no_agent_or_trainer_of_a_file_is_run(key: str, run: Run) -> None:
+    """They are sources, too."""
+    evil("evil_of_agents.py")
+    Path("c.yaml").write_text(yaml.safe_dump({key: "evil_of_agents.py"}))
+    status, said = run(*(["eval"] if key == "agent" else ["evolve"]), "--config", "c.yaml")
+    assert status == 2 and "is Python source that a file names" in said, said
+    assert not Path("ran").exists()
+
+
+@pytest.mark.parametrize("key", ["base_url", "agent_kwargs"])
+def test_no_key_is_sent_to_an_endpoint_of_a_file(key: str, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whichever setting holds the address; OPENAI_BASE_URL names a host, too."""
+    pytest.importorskip("httpx2")
+    address = f"{ADDRESS}/v1"
+    setting = {key: address if key == "base_url" else {"base_url": address}}
+    Path("c.yaml").write_text(yaml.safe_dump({"agent": "openai", "model": "m", "env": "maze", "tasks": 1, **setting}))
+    status, said = run("eval", "--config", "c.yaml")
+    assert status == 2 and "if you trust it, add --allow stranger.invalid" in said, said
+    monkeypatch.setenv("OPENAI_BASE_URL", address)
+    with trust.naming([]):
+        trust.require_host(address)
+
+
+def test_the_list_of_a_pipeline_contacts_nobody(run: Run) -> None:
+    """Also no server on this machine, and it is shown all the same."""
+    status, said = run(*as_pipeline("remote", {"url": "http://127.0.0.1:9", "env": "shop"}), "--list")
+    assert status == 0 and "agentgym collect" in said, said
+
+
+@pytest.mark.parametrize(
+    "env_id",
+    [
+        "evil_of_episodes.py", "evil_of_episodes:World", "agentgym_py.serving.client:RemoteEnv", "remote",
+        "AgentRemote-v0", "CartPole-v1", "GymV26Environment-v0", "phys2d/CartPole-v1", "nowhere",
+    ],
+)  # fmt: skip
+def test_a_trajectory_names_only_text_worlds(env_id: str, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing else is imported or made, in a command or in Python."""
+    import gymnasium
+
+    evil("evil_of_episodes.py")
+    monkeypatch.setattr(gymnasium, "make", lambda *_, **__: pytest.fail("something was made"))
+    store.write("a.jsonl", [episode(env_id, url=ADDRESS)])
+    assert run("replay", "a.jsonl")[0] == 1
+    assert run("view", "a.jsonl", "--export", "page.html")[0] == 0
+    with pytest.raises(AgentGymError):
+        episode(env_id).env_spec()
+    assert not Path("ran").exists()
+
+
+def test_a_trajectory_names_no_path(run: Run) -> None:
+    """Unless the command line names it, too."""
+    store.write("a.jsonl", [replace(episode("household", games="/"), id="b")])
+    status, said = run("replay", "a.jsonl")
+    assert status == 1 and "b, argument games: a path that comes from a file" in said, said
+    assert "a path that comes" not in run("replay", "a.jsonl", "--allow", "/")[1]
+    assert episode("household", games="/").env_spec().kwargs == {"games": "/"}
+
+
+def test_what_the_command_line_names_is_allowed(tmp_path: Path) -> None:
+    """In any option, as the file writes it or not."""
+    with trust.naming(["--env=a.py,b.py:World", "--url", "https://Server.example/x", "--allow", "pkg.mod"]):
+        for place in ("a.py", str(Path("b.py").absolute()), "pkg.mod"):
+            trust.require_source(place)
+        trust.require_host("http://server.example:1/y")
+        trust.require_host("http://localhost:1")
+        for wrong in ("c.py", "pkg", "/a.py"):
+            with pytest.raises(ConfigError, match="--allow"):
+                trust.require_source(wrong)
+        with pytest.raises(ConfigError, match="--allow"):
+            trust.require_host("http://example/server.example")
+    trust.require_source("c.py")
