@@ -66,7 +66,10 @@ def sample_names(rng: Rng, names: Sequence[str], count: int, made_up: float, avo
 
 
 def _expand(rng: Rng, pattern: Pattern) -> str:
-    return "".join(part if isinstance(part, str) else _expand(rng, rng.choice(part)) for part in pattern)
+    text = ""
+    for part in pattern:
+        text += part if isinstance(part, str) else _expand(rng, part[rng.below(len(part))])
+    return text
 
 
 def _count(pattern: Pattern) -> int:

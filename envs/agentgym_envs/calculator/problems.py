@@ -22,6 +22,8 @@ _TRIES = 20
 _MADE_UP = 0.4
 """Share of made-up words in training problems, so that words must be read."""
 _POOLS = {"name": NAMES, "goods": GOODS, "food": FOODS}
+_USED = {"stock": ("name", "goods"), "food": ("name", "food"), "money": ("name",), "trip": ("name",), "area": ("name",)}
+"""Words that a theme needs."""
 _HELD_OUT_WORDS = frozenset(
     word.lower().removesuffix("s") for pool in _POOLS.values() for split in ("valid", "test") for word in pool[split]
 )
@@ -218,7 +220,7 @@ class _Story:
         self.rng, self.split = rng, split
         self.kind = rng.choice(tuple(THEMES))
         self.theme = THEMES[self.kind]
-        self.words = {key: _draw_word(rng, key, split) for key in _POOLS}
+        self.words = {key: _draw_word(rng, key, split) for key in (_USED[self.kind] if split == "train" else _POOLS)}
         self.sentences: list[str] = []
         self.calculations: list[str] = []
         self.values: list[Fraction] = []
@@ -257,15 +259,16 @@ class _Story:
         numbers = {name: self.rng.choice(options) for name, options in _numbers(sentence.key).items()}
         calculations: list[str] = []
         values = [Fraction(0)]
+        x = format_number(self.x)
         for template in sentence.calculations:
-            calculations.append(template.format(x=format_number(self.x), _=format_number(values[-1]), **numbers))
+            calculations.append(template.format(x=x, _=format_number(values[-1]), **numbers))
             values.append(evaluate(calculations[-1]))
         whole = self.theme.whole and sentence.unit in ("", "goods")
         if not all(_is_sensible(value, whole) for value in values[1 : -1 if sentence.rough else None]):
             raise _UnfitError
         self.sentences.append(expand(self.rng, wording).format(**self.words, **numbers))
         for template, gist in zip(sentence.calculations, GISTS.get(sentence.key, ()), strict=True):
-            so_far = f"So far {format_number(self.x)}; " if "{x}" in template else ""
+            so_far = f"So far {x}; " if "{x}" in template else ""
             thought = f"{so_far}{gist.format(**numbers)}."
             self.reasons.append(f"{thought[0].upper()}{thought[1:]}")
         self.calculations += calculations

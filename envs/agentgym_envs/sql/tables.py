@@ -13,7 +13,7 @@ from agentgym_envs.sql.subjects import draw_subject
 from agentgym_py.rng import Rng
 
 _MIN_ROWS, _EXTRA_ROWS = (8, 24, 45), (4, 8, 12)
-_TRAINING_MIN_ROWS, _TRAINING_EXTRA_ROWS = (6, 14, 24), (6, 14, 22)
+_TRAINING_MIN_ROWS, _TRAINING_EXTRA_ROWS = (5, 10, 16), (6, 12, 18)
 _OTHER_ROWS = 5
 _STRIDE = 10_007
 """Distance between the values of an extra column: prime, so that all occur; cheaper than to draw each."""
