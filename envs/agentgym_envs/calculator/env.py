@@ -78,11 +78,6 @@ class CalculatorEnv(GeneratedEnv[Problem]):
         "expert_tasks": 100,
         "max_new_tokens": 96,
     }
-    evolve_defaults: ClassVar[Mapping[str, Any]] = {
-        "env_kwargs": {"difficulty": "easy"},
-        "expert_tasks": 100,
-        "max_new_tokens": 96,
-    }
     limits: ClassVar[Mapping[str, int]] = {"easy": 15, "medium": 20, "hard": 25}
     rules: ClassVar[Mapping[str, str]] = {
         "full": (

@@ -91,11 +91,6 @@ class SQLEnv(GeneratedEnv[Puzzle]):
     name: ClassVar[str] = "sql"
     version: ClassVar[int] = 1
     held_out_version: ClassVar[int | None] = 0
-    evolve_defaults: ClassVar[Mapping[str, Any]] = {
-        "env_kwargs": {"difficulty": "easy"},
-        "expert_tasks": 100,
-        "max_new_tokens": 96,
-    }
     max_return: ClassVar[float | None] = 1.0
     evolve_defaults: ClassVar[Mapping[str, Any]] = {
         "env_kwargs": {"difficulty": "easy"},
