@@ -61,6 +61,8 @@ MORE = {
     "kto": [*_PAIRS, "--trainer.gradient_accumulation", "2"],
     "orpo": [*_PAIRS, "--trainer.lora_rank", "2"], "ranking": _PAIRS,
     "reverse_curriculum": RUNS["grpo"],
+    "distill": ["--expert_tasks", "0", "--trainer.teacher", "teacher", "--trainer.tasks_per_iteration", "4",
+                "--trainer.minibatch_size", "5", "--trainer.learning_rate", "1e-2", *UNMASKED],
     "r3": [*RUNS["ppo_warm"], "--trainer.tasks_per_iteration", "6", "--trainer.prm_learning_rate", "1e-2"],
 }  # fmt: skip
 """Of the other trainers."""
@@ -182,6 +184,7 @@ def base(toy_envs: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the policy that all runs begin with."""
     folder = tmp_path_factory.mktemp("ranks")
     toy_envs.word_policy().save(folder / "base")
+    toy_envs.word_policy(seed=7).save(folder / "teacher")
     return folder
 
 

@@ -35,23 +35,34 @@ class AgentLogits(NamedTuple):
     head: Callable[[Tensor], Tensor] | None = None
     """The head, if it runs in pieces: hidden states (n, H) to logits (n, V)."""
 
-    def map_logits(self, function: Callable[[Tensor, Tensor], tuple[Tensor, ...]]) -> tuple[Tensor, ...]:
-        """Apply a function of logits (n, V) and targets (n,) piece by piece; each of its tensors is (n,), then (N,)."""
+    def map_logits(self, function: Callable[..., tuple[Tensor, ...]], *rows: Tensor) -> tuple[Tensor, ...]:
+        """Apply a function of logits (n, V) and targets (n,) piece by piece; each of its tensors is (n,), then (N,).
+
+        `rows` are further arguments with one row per token, cut into the same pieces.
+        """
         if self.logits_NV is not None:
-            return function(self.logits_NV, self.targets_N)
+            return function(self.logits_NV, self.targets_N, *rows)
         head = self.head
         assert head is not None
 
-        def piece(hidden_nH: Tensor, targets_n: Tensor) -> tuple[Tensor, ...]:
-            return function(at_least_float32(head(hidden_nH)), targets_n)
+        def piece(hidden_nH: Tensor, targets_n: Tensor, *rows: Tensor) -> tuple[Tensor, ...]:
+            return function(at_least_float32(head(hidden_nH)), targets_n, *rows)
 
+        inputs = [torch.split(tensor, _TOKENS) for tensor in (self.hidden_NH, self.targets_N, *rows)]
         pieces = [
-            checkpoint(piece, hidden_nH, targets_n, use_reentrant=False, preserve_rng_state=False)
-            for hidden_nH, targets_n in zip(
-                torch.split(self.hidden_NH, _TOKENS), torch.split(self.targets_N, _TOKENS), strict=True
-            )
+            checkpoint(piece, *of_piece, use_reentrant=False, preserve_rng_state=False)
+            for of_piece in zip(*inputs, strict=True)
         ]
         return tuple(torch.cat(values) for values in zip(*pieces, strict=True))
+
+    @property
+    def rows(self) -> Tensor:
+        """One row per token from which `logits_of` computes its logits: the logits, or the hidden state, (N, ...)."""
+        return self.hidden_NH if self.logits_NV is None else self.logits_NV
+
+    def logits_of(self, rows: Tensor) -> Tensor:
+        """Return the logits of some of `rows`, (n, V)."""
+        return rows if self.head is None else at_least_float32(self.head(rows))
 
 
 def at_least_float32(x: Tensor) -> Tensor:

@@ -5,6 +5,7 @@ Each check raises `AssertionError` if a promise is broken; a family or a trainer
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -113,6 +114,20 @@ def make_trainer(name: str, way: Way) -> Any:
     return kind(**{key: value for key, value in settings.items() if key in known})
 
 
+def with_teacher(trainer: Any, policy: Policy, folder: Path) -> Any:
+    """Give a trainer with the setting `teacher` a copy of the policy with larger weights, saved in `folder`."""
+    import torch
+
+    if "teacher" not in {field.name for field in fields(trainer)}:
+        return trainer
+    teacher = copy.deepcopy(policy)
+    with torch.no_grad():
+        for weight in teacher.model.parameters():
+            weight *= 1.5
+    teacher.save(folder)
+    return replace(trainer, teacher=str(folder))
+
+
 def make_rollouts(policy: Policy, spec: EnvSpec, budget: int) -> Rollouts:
     """Make rollouts on two tasks whose episodes score 0 and 1 by turns, because random weights win nothing."""
     from agentgym_py.engine import HFEngine, SamplingParams
@@ -147,7 +162,8 @@ def check_trainer(name: str, family: str, way: Way, spec: EnvSpec, folder: Path)
     """
     from agentgym_py.errors import ConfigError
 
-    policy, trainer = miniature(family, way.dtype), make_trainer(name, way)
+    policy = miniature(family, way.dtype)
+    trainer = with_teacher(make_trainer(name, way), policy, folder / "teacher")
     before, digest = weights_of(policy), policy.digest()
     try:
         report = run_trainer(trainer, policy, spec, folder / "training")

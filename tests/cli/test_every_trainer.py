@@ -18,6 +18,7 @@ GROUP: registry.Group = "agentgym.trainers"
 ELSEWHERE = ("filtered_bc",)
 """Whose rounds `test_evolve.py` looks at closely."""
 CHANGED = {
+    "distill": ("--trainer.teacher", "teacher"),
     "grpo": ("--trainer.group_size", "4", "--trainer.tasks_per_iteration", "4"),
     "ppo": ("--trainer.tasks_per_iteration", "8", "--trainer.critic_warmup", "0"),
     "r3": ("--trainer.tasks_per_iteration", "8", "--trainer.critic_warmup", "0", "--trainer.prm_labels", "outcome"),
@@ -41,8 +42,10 @@ OF_FILES = [name for name, each in TRAINERS.items() if not hasattr(each, "improv
 
 
 @pytest.mark.parametrize("trainer", OF_POLICIES)
-def test_a_round_of_each_trainer(agentgym: Run, words: str, trainer: str) -> None:
+def test_a_round_of_each_trainer(agentgym: Run, words: str, trainer: str, toy_envs: Any) -> None:
     """It plays, learns from what it played and leaves other weights and a report."""
+    if trainer == "distill":
+        toy_envs.word_policy(seed=7, spread=0.2).save("teacher")
     status, _, err = agentgym(
         "evolve", "--env", "ToyBandit-v0", "--model", words, "--trainer", trainer, "--out", "run", "--preset", "smoke",
         "--expert_tasks", "0", "--rounds", "1", "--explore_tasks", "4", "--attempts", "4", "--temperature", "1",

@@ -12,6 +12,7 @@ torch = pytest.importorskip("torch")
 
 from agentgym_py import registry
 from agentgym_py.errors import NothingToTrainOnError, RunError
+from agentgym_py.testing.zoo_checks import with_teacher
 from agentgym_py.training import OnPolicyTrainer, Trainer
 from agentgym_py.training.trainer import info_of
 
@@ -23,11 +24,12 @@ SMALL = {"tasks_per_iteration": 8, "group_size": 4, "minibatch_size": 8, "learni
 
 
 @pytest.fixture(params=ON_POLICY)
-def player(request: pytest.FixtureRequest) -> Any:
+def player(request: pytest.FixtureRequest, toy_envs: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """An on-policy trainer for few episodes."""
     made = registry.load("agentgym.trainers", request.param)()
     names = {each.name for each in fields(made)}
-    return replace(made, **{name: value for name, value in SMALL.items() if name in names})
+    made = replace(made, **{name: value for name, value in SMALL.items() if name in names})
+    return with_teacher(made, toy_envs.word_policy(spread=0.2), tmp_path_factory.mktemp("models") / "teacher")
 
 
 def test_an_on_policy_trainer_is_a_dataclass_of_settings_with_improve(player: Any) -> None:

@@ -18,8 +18,10 @@ from agentgym_py.engine import HFEngine
 from agentgym_py.env import EnvSpec
 from agentgym_py.errors import ConfigError, NothingToTrainOnError
 from agentgym_py.policy.tokens import IGNORED
+from agentgym_py.testing.zoo_checks import with_teacher
 from agentgym_py.training.data import prepare
 from agentgym_py.training.rl.batch import encode_record, episode_stats, rewards_by_turn
+from agentgym_py.training.settings import OfflineSettings
 from agentgym_py.training.trainer import info_of
 from agentgym_py.trajectory import Trajectory
 from agentgym_py.trajectory.types import Usage
@@ -28,8 +30,10 @@ from agentgym_trainers.ppo import token_rewards
 
 OPTION = "mask_truncated_completions"
 TRAINERS = {name: registry.load("agentgym.trainers", name) for name in registry.names("agentgym.trainers")}
-ON_POLICY = [name for name, kind in TRAINERS.items() if hasattr(kind, "improve")]
-OFFLINE = [name for name, kind in TRAINERS.items() if name not in ON_POLICY and info_of(kind).output == "policy"]
+PLAYERS = [name for name, kind in TRAINERS.items() if hasattr(kind, "improve")]
+ON_POLICY = [name for name in PLAYERS if not issubclass(TRAINERS[name], OfflineSettings)]
+"""Trainers that learn from the replies that they sample; the others learn what an expert says."""
+OFFLINE = [name for name, kind in TRAINERS.items() if name not in PLAYERS and info_of(kind).output == "policy"]
 
 
 def with_cuts(trajectory: Trajectory) -> Trajectory:
@@ -59,7 +63,7 @@ def test_the_option_is_on_for_on_policy_trainers_only(name: str) -> None:
     kind = TRAINERS[name]
     (field,) = (field for field in fields(kind) if field.name == OPTION)
     assert field.default == (name in ON_POLICY)
-    if info_of(kind).output != "policy":
+    if info_of(kind).output != "policy" or name in {*PLAYERS} - {*ON_POLICY}:
         with pytest.raises(ConfigError, match=OPTION):
             kind(**{OPTION: True})
 
@@ -82,6 +86,7 @@ def test_on_policy_trainers_leave_them_out(name: str, toy_envs: Any, tmp_path: P
     names = {field.name for field in fields(TRAINERS[name])}
     few = {"tasks_per_iteration": 4, "group_size": 4, "minibatch_size": 4, "critic_warmup": 0, "prm_labels": "outcome"}
     trainer = TRAINERS[name](**{key: value for key, value in few.items() if key in names})
+    trainer = with_teacher(trainer, policy, tmp_path / "teacher")
     rollouts = toy_envs.rollouts(policy, toy_envs.BANDIT, 16)
     rollouts.engine.finish_reason = "length"
     with pytest.raises(NothingToTrainOnError, match="without a reply to learn that was not cut at max_new_tokens"):

@@ -23,6 +23,7 @@ from agentgym_py.policy import Policy
 from agentgym_py.policy.logprobs import agent_logits, agent_logprobs, pad_samples, sample_logprobs
 from agentgym_py.policy.tokens import IGNORED, Sample, encode
 from agentgym_py.rewards.process_reward_model import encode_with_positions
+from agentgym_py.testing.zoo_checks import with_teacher
 from agentgym_py.training import OnPolicyTrainer
 from agentgym_py.training.data import prepare
 from agentgym_py.training.rl.actor_critic import ActorCritic
@@ -155,6 +156,7 @@ def test_every_trainer_takes_them(
     few |= {"mask_truncated_completions": False}  # replies of LONGEST tokens are all cut
     trainer = replace(trainer, **{name: value for name, value in few.items() if name in names})
     if isinstance(trainer, OnPolicyTrainer):
+        trainer = with_teacher(trainer, policy, tmp_path / "teacher")
         sampling = SamplingParams(temperature=1.0, max_new_tokens=LONGEST)
         jobs = [Job(MAZE, number) for number in range(4)]
         rollouts = Rollouts(policy, HFEngine(policy), sampling, jobs, 8, play_config=PlayConfig(seed=1))

@@ -183,6 +183,8 @@ def _weight_parts(settings: OptimizerSettings, workload: Workload, counts: Count
     if isinstance(settings, OnPolicySettings) and (getattr(settings, "kl_coef", 0) > 0 or settings.max_kl > 0):
         reference = adapters or weights
         parts.append(Part("reference", reference, reference))
+    if getattr(settings, "teacher", ""):  # in the CPU's memory while episodes are played
+        parts.append(Part("teacher, if it has the policy's size", 0, weights))
     if info_of(settings).output != "policy":  # it trains a copy of the policy
         parts.append(Part("trained copy", 0, weights + adapters))
     if hasattr(settings, "prm_settings"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
@@ -14,6 +15,14 @@ _HEAD_SIZE = 128
 moves the value of a wide model as far as that of `tiny`."""
 
 
+class Teacher(NamedTuple):
+    """The predictions of another model at the same N agent tokens, and how far the policy is from them."""
+
+    logits: AgentLogits
+    divergence: Callable[[Tensor, Tensor], Tensor]
+    """Maps the policy's and the teacher's logits, both (n, V), to a divergence per token, (n,)."""
+
+
 class Output(NamedTuple):
     """What the model computes at N agent tokens."""
 
@@ -21,6 +30,8 @@ class Output(NamedTuple):
     entropy_N: Tensor
     values_N: Tensor | None
     """The critic's values of the state before each token."""
+    divergence_N: Tensor | None = None
+    """The divergence from a teacher, if there is one."""
 
 
 class ActorCritic(nn.Module):
@@ -42,16 +53,26 @@ class ActorCritic(nn.Module):
             nn.init.zeros_(self.value.weight)
             nn.init.zeros_(self.value.bias)
 
-    def forward(self, input_ids: Tensor, labels: Tensor) -> Output:
+    def forward(self, input_ids: Tensor, labels: Tensor, teacher: Teacher | None = None) -> Output:
         """Run the model on (B, S) rows, at the temperature that their replies were sampled at."""
         with torch.autocast(input_ids.device.type, torch.bfloat16, enabled=self.bf16):
-            return self.output_of(agent_logits(self.model, input_ids, labels))
+            return self.output_of(agent_logits(self.model, input_ids, labels), teacher)
 
-    def output_of(self, agent: AgentLogits) -> Output:
-        """Compute the output from the predictions of N agent tokens."""
-        logps_N, entropy_N = agent.map_logits(self._logps_and_entropy)
+    def output_of(self, agent: AgentLogits, teacher: Teacher | None = None) -> Output:
+        """Compute the output from the predictions of N agent tokens; all heads run piece by piece."""
+        divergence_N = None
+        if teacher is None:
+            logps_N, entropy_N = agent.map_logits(self._logps_and_entropy)
+        else:
+            logits_of, divergence = teacher.logits.logits_of, teacher.divergence
+            logps_N, entropy_N, divergence_N = agent.map_logits(
+                lambda logits_nV, targets_n, rows_n: (
+                    *self._logps_and_entropy(logits_nV, targets_n), divergence(logits_nV, logits_of(rows_n))
+                ),
+                teacher.logits.rows,
+            )  # fmt: skip
         values_N = None if self.value is None else self._values(at_least_float32(agent.hidden_NH))
-        return Output(logps_N, entropy_N, values_N)
+        return Output(logps_N, entropy_N, values_N, divergence_N)
 
     def _logps_and_entropy(self, logits_NV: Tensor, targets_N: Tensor) -> tuple[Tensor, Tensor]:
         logprobs_NV = torch.log_softmax(logits_NV / self.temperature, -1)

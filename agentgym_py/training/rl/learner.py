@@ -22,7 +22,7 @@ from agentgym_py.policy.adapters import frozen_copy, has_adapters, is_quantized
 from agentgym_py.rng import Rng
 from agentgym_py.training.masters import MasterWeights
 from agentgym_py.training.optimization import Optimization
-from agentgym_py.training.rl.actor_critic import ActorCritic, Output
+from agentgym_py.training.rl.actor_critic import ActorCritic, Output, Teacher
 from agentgym_py.training.rl.backup import WeightBackup
 from agentgym_py.training.rl.batch import (
     Record,
@@ -132,7 +132,7 @@ class Learner:
                 record.values_n = values[: record.n]
                 record.bootstrap = float(values[record.n]) if len(values) > record.n else 0.0
         if self._reference:
-            for record, logps in zip(records, self._forward_all(records, self._frozen, _logps_of), strict=True):
+            for record, logps in zip(records, self.logprobs(records, self._frozen), strict=True):
                 record.ref_logps_n = logps
         if self.settings.max_kl or (self.settings.max_ratio and not self.optimization.sharded):
             self._backup.take()
@@ -161,8 +161,9 @@ class Learner:
 
         `weighting` and `constant` say how much a token counts in the step's loss (`losses.token_weights`).
         """
-        stats = advantage_stats(records) if records else {}
-        if records and not any(bool(r.advantages_n.any()) for r in records if r.advantages_n is not None):
+        with_advantages = bool(records) and records[0].advantages_n is not None
+        stats = advantage_stats(records) if with_advantages else {}
+        if with_advantages and not any(bool(r.advantages_n.any()) for r in records if r.advantages_n is not None):
             tokens = sum(record.n for record in records)
             self.warn_once("signal", f"nothing to learn from: all {tokens} tokens of an iteration have the advantage 0")
         for _ in range(epochs):
@@ -196,10 +197,10 @@ class Learner:
             rows = part or minibatch[:1]
             yield collate(rows, [self._token_weights[id(record)] * self._counts for record in rows], self.device)
 
-    def forward(self, batch: TokenBatch) -> Output:
+    def forward(self, batch: TokenBatch, teacher: Teacher | None = None) -> Output:
         """Run the model on a batch with N agent tokens, at the temperature that they were sampled at."""
         with self._recomputing():
-            out: Output = self.module(batch.input_ids, batch.labels)
+            out: Output = self.module(batch.input_ids, batch.labels, *([teacher] if teacher else []))
         return out
 
     def backward(self, loss: Loss, out: Output, batch: TokenBatch) -> None:
@@ -240,6 +241,10 @@ class Learner:
         return mean_logs(self.logs) | self._sampling
 
     # ---- forward passes ----------------------------------------------------------------------------------------------
+
+    def logprobs(self, records: Sequence[Record], module: Any) -> list[Tensor]:
+        """Return the log-probabilities of each record's agent tokens under another module, such as a teacher."""
+        return self._forward_all(records, module, _logps_of)
 
     @torch.no_grad()
     def _forward_all(self, records: Sequence[Record], module: Any, pick: Callable[[Output], Any]) -> list[Tensor]:

@@ -151,7 +151,7 @@ def _said(learner: Learner, records: list[Record]) -> list[tuple[Any, Any, Any]]
     with torch.no_grad():
         out = learner.module(batch.input_ids, batch.labels)
     sizes = [r.n for r in records]
-    return list(zip(*(each.split(sizes) for each in out), strict=True))
+    return list(zip(*(each.split(sizes) for each in out if each is not None), strict=True))
 
 
 def test_the_critic_reads_the_state_before_each_token(toy_envs: Any) -> None:
