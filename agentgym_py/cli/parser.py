@@ -239,8 +239,8 @@ class Parser:
             return f"--env: no such option; give the environment's name alone: {self.usage}"
         names = [*self._flags(), *map(setting, self.suggest(words))]
         hint = suggestion(name, names, self.renamed)
-        if commands := " and ".join(f"agentgym {command}" for command in self.other_commands(name)):
-            hint += f"; it is an option of {commands}"
+        if commands := [f"agentgym {command}" for command in self.other_commands(name)]:
+            hint += f"; it is an option of {' and '.join(filter(None, [', '.join(commands[:-1]), commands[-1]]))}"
         return f"{setting(name)}: no such option" + (hint or f"; see {self.prog} {HELP_ALL}")
 
     def _flags(self) -> list[str]:

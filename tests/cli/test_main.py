@@ -151,7 +151,7 @@ def test_help_and_lists_load_no_torch() -> None:
                 "--test_tasks",
                 "9",
             ],
-            ": --expert_tasks 12 + --rounds 3 * --explore_tasks 100, by --explore_weights, asks for 312 train tasks, "
+            ": --expert_tasks 100 + --rounds 3 * --explore_tasks 100, by --explore_weights, asks for 400 train tasks, "
             "shop has 223\n",
         ),
         (["evolve", "--env", "maze,shop", "--explore_weights.sop", "1"], "no world 'sop'. Did you mean 'shop'?"),
@@ -541,7 +541,7 @@ def test_numbers_that_belong_together_are_refused_at_once(
     [
         (["train", "--preset", "smoke"], "--preset: no such option; it is an option of agentgym evolve\n"),
         (["play", "shop", "--rounds", "2"], "--rounds: no such option; it is an option of agentgym evolve\n"),
-        (["eval", "--trainer.epochs", "2"], "; it is an option of agentgym evolve and agentgym train\n"),
+        (["eval", "--trainer.epochs", "2"], "; it is an option of agentgym evolve, agentgym train and agentgym plan\n"),
         (["evolve", "--tasks", "3"], "; it is an option of agentgym collect and agentgym eval\n"),
         (["trainers", "list", "--preset", "x"], "; it is an option of agentgym evolve\n"),
     ],

@@ -17,17 +17,16 @@ _MADE_UP = 0.4
 """Share of made-up names in training houses, so that names must be read."""
 ROOMS: Mapping[str, str] = {
     "train": "attic bakery bathroom bedroom cabin cellar chapel closet corridor den dining_room dressing_room gallery "
-    "garage hall kitchen larder laundry library lobby lounge music_room nursery office pantry parlour alcove annex "
-    "back_room barn bar billiard_room blue_room boathouse book_room box_room breakfast_room bunk_room buttery cafe "
-    "card_room carport chamber chart_room clock_room coach_house common_room control_room courtyard court crawlspace "
-    "day_room deck dovecote east_hall entrance family_room fire_room fitting_room garden_room glass_room "
-    "great_hall green_room guest_room gun_room gym hayloft hobby_room hut inner_hall junk_room kennel lamp_room "
-    "lecture_room linen_room living_room locker_room log_store long_room lower_hall mailroom meeting_room mud_room "
-    "north_hall nook old_study organ_room outhouse paint_room passage patio plant_room pool_room post_room pump_room "
-    "quiet_room reading_room red_room root_cellar sauna saloon sewing_room shed shop_floor showroom sick_room silo "
-    "sitting_room snug south_hall spare_room stable staff_room staircase still_room stockroom store studio study "
-    "suite summer_room sunroom tack_room tea_room tool_room toilet tower treasury trophy_room tunnel upper_hall "
-    "veranda waiting_room ward wardrobe washroom west_hall wine_cellar winter_room wood_store workshop yard",
+    "garage hall kitchen larder laundry library lobby lounge music_room nursery office pantry parlour alcove "
+    "annex back_room barn bar billiard_room blue_room boathouse book_room box_room breakfast_room bunk_room "
+    "buttery cafe card_room carport chamber chart_room clock_room coach_house common_room control_room courtyard "
+    "court crawlspace day_room deck dovecote entrance family_room fire_room fitting_room garden_room glass_room "
+    "green_room guest_room gun_room gym hayloft hobby_room hut junk_room kennel lamp_room lecture_room linen_room "
+    "living_room locker_room long_room mailroom meeting_room mud_room nook organ_room outhouse paint_room passage "
+    "patio plant_room pool_room post_room pump_room quiet_room reading_room red_room sauna saloon sewing_room "
+    "shed shop_floor showroom sick_room silo sitting_room snug spare_room stable staff_room staircase still_room "
+    "stockroom store studio study suite summer_room sunroom tack_room tea_room tool_room toilet tower treasury "
+    "trophy_room tunnel veranda waiting_room ward wardrobe washroom winter_room workshop yard",
     "valid": "armoury ballroom cloakroom conservatory crypt dairy darkroom dormitory engine_room forge foyer "
     "greenhouse guardroom herb_room infirmary landing map_room mill observatory playroom porch refectory robing_room "
     "salon scullery",

@@ -242,3 +242,10 @@ def test_training_texts_are_rich() -> None:
         whole = {split: {name.replace("_", " ") for name in words[split].split()} for split in SPLITS}
         assert len(names - whole["train"]) > 100
         assert not names & (whole["valid"] | whole["test"])
+
+
+def test_no_room_is_named_within_another() -> None:
+    """So that the view of one room never names another."""
+    for names in houses.ROOMS.values():
+        single = {name for name in names.split() if "_" not in name}
+        assert not [name for name in names.split() if "_" in name and single & set(name.split("_"))]
