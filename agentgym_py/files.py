@@ -19,6 +19,8 @@ LOCK = ".lock"
 PROVENANCE = "provenance.json"
 _FULL_DISK = 1 << 20
 """A disk with fewer free bytes counts as full."""
+_MOST_NODES = 1_000_000
+"""Largest number of values of a YAML file, with its aliases written out."""
 
 
 def write_atomic(path: Path, data: str) -> None:
@@ -26,7 +28,8 @@ def write_atomic(path: Path, data: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     aside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        with add_filename(path), aside.open("w", encoding="utf-8") as file:
+        aside.unlink(missing_ok=True)
+        with add_filename(path), aside.open("x", encoding="utf-8") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
@@ -72,6 +75,71 @@ def remove_partial_files(folder: Path) -> None:
     """Remove the unfinished files and folders of a killed process."""
     for path in (*folder.glob(".*.tmp"), *folder.glob(".*.old"), *folder.glob("*.partial")):
         shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def inside(folder: Path, name: str | Path = "") -> Path:
+    """Return a path in a folder that may come from a stranger.
+
+    Raises:
+        RunError: a symbolic link leads it out of the folder, or it is a pipe or a device.
+    """
+    path = folder / name
+    try:
+        is_inside = path.resolve().is_relative_to(folder.resolve())
+        is_special = path.exists() and not (path.is_file() or path.is_dir())
+    except (OSError, RuntimeError, ValueError) as error:  # links in a circle, a null character
+        raise RunError(f"{path} cannot be read: {error}") from error
+    if not is_inside:
+        raise RunError(f"{path} leads out of {folder}, by a symbolic link or ..; put the file itself there")
+    if is_special:
+        raise RunError(f"{path} is no ordinary file; remove it")
+    return path
+
+
+def require_inside(folder: Path) -> None:
+    """Raise RunError if anything in a folder leads out of it, or is a pipe or a device; see `inside`."""
+    for place, folders, names in os.walk(folder):
+        for name in (*folders, *names):
+            path = Path(place, name)
+            if path.is_symlink() or not (path.is_file() or path.is_dir()):
+                inside(folder, path.relative_to(folder))
+
+
+def parse_yaml(text: str, loader: Any = None) -> Any:
+    """Parse YAML with a safe loader.
+
+    Raises:
+        ValueError: it is not YAML, holds itself, is nested too deeply, or its aliases repeat too much.
+    """
+    import yaml
+
+    reader = (loader or yaml.SafeLoader)(text)
+    try:
+        node = reader.get_single_node()
+        if node is None:
+            return None
+        if _size(node, {}) > _MOST_NODES:
+            raise ValueError(f"its aliases stand for more than {_MOST_NODES} values")
+        return reader.construct_document(node)
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+    except yaml.YAMLError as error:
+        raise ValueError(" ".join(str(error).split())) from error
+    finally:
+        reader.dispose()
+
+
+def _size(node: Any, sizes: dict[int, int | None]) -> int:
+    """Return the number of values of a YAML node with its aliases written out."""
+    if id(node) in sizes:
+        if (known := sizes[id(node)]) is None:
+            raise ValueError("a value holds itself")
+        return known
+    sizes[id(node)] = None
+    inner = node.value if isinstance(node.value, list) else []
+    parts = [part for item in inner for part in (item if isinstance(item, tuple) else (item,))]
+    sizes[id(node)] = size = 1 + sum(_size(part, sizes) for part in parts)
+    return size
 
 
 @contextmanager
@@ -146,6 +214,7 @@ class JsonFolder:
         The system releases the lock when the process ends, however it ends. The lock file is never replaced, because
         then two processes could each hold a lock.
         """
+        require_inside(self.path)
         with (self.path / LOCK).open("ab") as file:
             if sys.platform != "win32" and not _is_locked(file):
                 raise RunError(f"{self.path} is in use: another process is at work on this run")
@@ -162,8 +231,8 @@ class JsonFolder:
     def read_json(self, name: str) -> dict[str, Any]:
         """Read a JSON object; RunError if the file has none."""
         try:
-            value = json.loads((self.path / name).read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
+            value = json.loads(inside(self.path, name).read_text(encoding="utf-8"))
+        except (OSError, ValueError, RecursionError) as error:
             raise RunError(f"{self.path / name} cannot be read: {error}") from error
         if not isinstance(value, dict):
             raise RunError(f"{self.path / name} is not a JSON object")
@@ -186,7 +255,7 @@ def claimed(target: Path) -> Iterator[None]:
     target.parent.mkdir(parents=True, exist_ok=True)
     place = target.absolute().with_name(f".{target.name}.lock")
     try:
-        lock = place.open("ab")
+        lock = inside(place.parent, place.name).open("ab")
     except OSError as error:
         raise RunError(f"{target} cannot be written: {error.strerror}") from error
     with add_filename(place), lock as file:

@@ -12,6 +12,7 @@ import yaml
 
 from agentgym_py.checks import has_type
 from agentgym_py.errors import nearest
+from agentgym_py.files import parse_yaml
 
 _NAMES = {NoneType: "null", bool: "true or false", dict: "a mapping", list: "a list", str: "text"}
 
@@ -30,10 +31,7 @@ def load_yaml(text: str) -> Any:
     Raises:
         ValueError: it is not YAML.
     """
-    try:
-        value = yaml.load(text, Loader=_Loader)  # noqa: S506  # a SafeLoader
-    except yaml.YAMLError as error:
-        raise ValueError(" ".join(str(error).split())) from error
+    value = parse_yaml(text, _Loader)
     if isinstance(value, dict) and isinstance(value.get("trainer"), str):
         value["trainer"] = {"name": value["trainer"]}
     return value
@@ -129,8 +127,8 @@ def as_list(value: Any, item: Callable[[Any], Any] = str) -> list[Any]:
 def parse_scalar(value: Any, hint: Any = Any) -> Any:
     """Parse a text as a YAML scalar, unless only the text itself fits the type."""
     try:
-        parsed = yaml.load(value, Loader=_Loader) if isinstance(value, str) else value  # noqa: S506  # a SafeLoader
-    except yaml.YAMLError:
+        parsed = parse_yaml(value, _Loader) if isinstance(value, str) else value
+    except ValueError:
         return value
     return value if has_type(value, hint) and not has_type(parsed, hint) else parsed
 

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import secrets
-from contextlib import closing
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from agentgym_py.cli.agent_options import ModelOptions
 from agentgym_py.cli.env_options import add_own_envs, register_own_envs
 from agentgym_py.cli.parser import Parser, Values, read_options
 from agentgym_py.cli.runtime import new_file, prepare_torch
 from agentgym_py.cli.server_options import LOOPBACK, listen, require_port, require_server, serve
-from agentgym_py.errors import ConfigError
+from agentgym_py.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from agentgym_py.policy import Policy
+    from agentgym_py.trajectory import Trajectory
     from agentgym_py.viewer.index import Index
 
 
@@ -93,10 +95,10 @@ def _export(index: Index, target: str, limit: int) -> int:
         index.update()
         total, rows = index.find(limit=limit)
         note = f"the first {len(rows)} of {total} episodes" if len(rows) < total else ""
-        episodes = ((row, index.read(row["n"])) for row in rows)
+        episodes = list(_readable(index, rows))
         page = export_page(index.source.root.name, episodes, TokenTexts(index.source.root), note)
         path.write_text(page, encoding="utf-8")
-    broken = index.broken()
+    broken = [*index.broken(), *rows[len(episodes) :]]
     print(
         f"{target}: {note or f'{total} episodes'}"
         + f"; {len(broken)} broken line{'s' * (len(broken) > 1)} left out" * bool(broken)
@@ -104,8 +106,14 @@ def _export(index: Index, target: str, limit: int) -> int:
     return 0
 
 
+def _readable(index: Index, rows: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Mapping[str, Any], Trajectory]]:
+    """Yield the episodes of index rows, without those that their file no longer holds."""
+    for row in rows:
+        with suppress(DataError, OSError):
+            yield row, index.read(row["n"])
+
+
 def _write_judged(root: Path, target: str) -> int:
-    from agentgym_py.errors import DataError
     from agentgym_py.trajectory import store
     from agentgym_py.viewer.feedback import judged
 

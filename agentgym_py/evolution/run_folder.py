@@ -18,7 +18,9 @@ from agentgym_py.files import (
     PROVENANCE,
     JsonFolder,
     new_folder,
+    parse_yaml,
     remove_partial_files,
+    require_inside,
     sync_to_disk,
     write_atomic,
 )
@@ -76,6 +78,7 @@ class RunFolder(JsonFolder):
             raise RunError(f"{path}: no such folder")
         if not (path / "run.yaml").is_file():
             raise RunError(f"{path} holds no run (no run.yaml there)")
+        require_inside(path)
         return cls(path)
 
     def config(self) -> dict[str, Any]:
@@ -85,8 +88,8 @@ class RunFolder(JsonFolder):
     def stored_config(self) -> dict[str, Any]:
         """Return the settings as run.yaml has them."""
         try:
-            config = yaml.safe_load((self.path / "run.yaml").read_text(encoding="utf-8"))
-        except yaml.YAMLError as error:
+            config = parse_yaml((self.path / "run.yaml").read_text(encoding="utf-8"))
+        except ValueError as error:
             raise RunError(f"{self.path / 'run.yaml'} is broken: {error}") from error
         if not isinstance(config, dict):
             raise RunError(f"{self.path / 'run.yaml'} is not a mapping")

@@ -24,10 +24,12 @@ from typing import Any, BinaryIO, Self, Union, get_args, get_origin, get_type_hi
 from agentgym_py.env import StopReason
 from agentgym_py.errors import DataError
 from agentgym_py.files import add_filename, replacing
-from agentgym_py.trajectory.types import Trajectory
+from agentgym_py.trajectory.types import Tokens, Trajectory
 
 _DIGEST_LENGTH = 16
 _BLOCK = 1 << 16
+_MOST_TOKENS, _MOST_INT, _MOST_DEPTH = 1 << 32, 1 << 64, 100
+"""Limits of token ids, other numbers and the nesting of arguments, which no episode reaches and readers rely on."""
 _OLD_STOP_KEYS = {
     "given_up": StopReason.GAVE_UP, "terminated": StopReason.TERMINATED, "truncated": StopReason.TRUNCATED,
 }  # fmt: skip
@@ -132,9 +134,22 @@ def _record_reader(kind: type) -> Reader:
         for name in value:
             if name not in readers:
                 raise DataError(f"unknown key {_join(where, str(name))!r}")
-        return kind(**{name: readers[name](field, _join(where, name)) for name, field in value.items()})
+        record = kind(**{name: readers[name](field, _join(where, name)) for name, field in value.items()})
+        if isinstance(record, Tokens):
+            _require_tokens(record, where)
+        return record
 
     return read_record
+
+
+def _require_tokens(record: Tokens, where: str) -> None:
+    """Raise DataError if ids are no token ids, or the lists of a reply differ in length."""
+    for name in ("context", "ids"):
+        numbers = getattr(record, name)
+        if numbers and not (min(numbers) >= 0 and max(numbers) < _MOST_TOKENS):
+            raise DataError(f"{_join(where, name)}: a token id is at least 0 and below {_MOST_TOKENS}")
+    if not len(record.ids) == len(record.logprobs) == len(record.mask):
+        raise DataError(f"{where}: ids, logprobs and mask differ in length")
 
 
 def _reader(hint: Any) -> Reader:
@@ -185,15 +200,30 @@ def _enum_reader(kind: type[StrEnum]) -> Reader:
 def _mapping_reader(kind: Any) -> Reader:
     def read_mapping(value: Any, where: str) -> dict[str, Any]:
         items = _exact_reader(dict)(value, where).items()
-        return {name: _finite(item, _join(where, name)) if kind is float else item for name, item in items}
+        one: Reader = _finite if kind is float else _plain_value
+        return {name: one(item, _join(where, name)) for name, item in items}
 
     return read_mapping
+
+
+def _plain_value(value: Any, where: str, depth: int = 1) -> Any:
+    """Return a JSON value of any kind, if its numbers are finite and it is not nested deeply."""
+    if depth > _MOST_DEPTH:
+        raise DataError(f"{where[:60]}...: nested more than {_MOST_DEPTH} deep")
+    if isinstance(value, float):
+        return _finite(value, where)
+    if isinstance(value, list | dict):
+        for name, item in value.items() if isinstance(value, dict) else enumerate(value):
+            _plain_value(item, f"{where}.{name}", depth + 1)
+    return value
 
 
 def _exact_reader(kind: type) -> Reader:
     def read_exactly(value: Any, where: str) -> Any:
         if type(value) is not kind:
             raise DataError(f"{where}: expected {kind.__name__}, found {_quote(value)}")
+        if kind is int and not -_MOST_INT <= value <= _MOST_INT:
+            raise DataError(f"{where}: a number of more than 64 bits")
         return value
 
     return read_exactly
@@ -247,7 +277,9 @@ def _digest_matches(raw: bytes, data: dict[str, Any], digest: Any) -> bool:
     line = raw.rstrip(b"\r\n")
     if line.endswith(tail) and _digest(line[: -len(tail)] + b"}") == digest:
         return True
-    return _digest(_canonical_bytes(data)) == digest  # another program may have written the values in another layout
+    with suppress(ValueError, RecursionError):  # values that JSON cannot hold
+        return _digest(_canonical_bytes(data)) == digest  # another program may have written them in another layout
+    return False
 
 
 def _refuse_constant(name: str) -> float:
@@ -450,6 +482,8 @@ def _repair_end(path: Path) -> None:
             return
         if _torn_reason(last) is None:
             file.write(b"\n")
+        elif not last.startswith(b"{"):
+            raise DataError(f"{path}: its last line is no torn episode, so this is no store; nothing was changed")
         else:
             warnings.warn(f"{path}: a torn last line of {len(last)} bytes was cut off", stacklevel=3)
             file.truncate(start)

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from agentgym_py.errors import DataError
+from agentgym_py.files import inside
 from agentgym_py.trajectory import Trajectory, store
 from agentgym_py.trajectory.preferences import opening_key
 from agentgym_py.trajectory.types import Preference
@@ -63,7 +64,7 @@ def read(folder: Path, *, warn: bool = True) -> Feedback:
         DataError: a line is no feedback; the message names it.
     """
     thumbs, pairs = dict[Ref, int](), dict[frozenset[Ref], tuple[Ref, Ref, int]]()
-    for row in _rows(folder / FILE, warn):
+    for row in _rows(inside(folder, FILE), warn):
         if "episode" in row:
             thumbs[_ref(row["episode"])] = row["verdict"]
         else:
@@ -117,8 +118,8 @@ def _episodes(folder: Path, refs: set[Ref]) -> dict[Ref, Trajectory]:
     """Read episodes by name, file by file in the order of the stores."""
     episodes: dict[Ref, Trajectory] = {}
     for name in sorted({ref.file for ref in refs}):
-        path = folder / name
-        if ".." not in Path(name).parts and not Path(name).is_absolute() and path.is_file():  # never out of the folder
+        path = inside(folder, name)
+        if path.is_file():
             episodes |= {Ref(name, t.id): t for t in store.read(path, warn=False) if Ref(name, t.id) in refs}
     if missing := len(refs) - len(episodes):
         warnings.warn(f"{missing} judged episode{'s' * (missing > 1)} no longer in {folder}: left out", stacklevel=3)
@@ -134,7 +135,7 @@ def _with_reward(trajectory: Trajectory, score: int) -> Trajectory:
 
 def _append(folder: Path, row: Mapping[str, Any]) -> None:
     stamped = {"time": datetime.now(UTC).isoformat(timespec="seconds"), **row}
-    path = folder / FILE
+    path = inside(folder, FILE)
     torn = path.is_file() and path.stat().st_size > 0 and not path.read_bytes().endswith(b"\n")
     line = b"\n" * torn + json.dumps(stamped).encode() + b"\n"
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
@@ -153,7 +154,7 @@ def _rows(path: Path, warn: bool) -> Iterator[dict[str, Any]]:
             continue
         try:
             row = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             if warn:
                 warnings.warn(f"{path}:{number}: a line that was cut off is left out", stacklevel=4)
             continue

@@ -18,12 +18,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from agentgym_py.env.registration import short_name
-from agentgym_py.errors import ConfigError, DataError, UnknownNameError
+from agentgym_py.errors import ConfigError, DataError, RunError, UnknownNameError
+from agentgym_py.files import inside
 from agentgym_py.trajectory import Trajectory, store
 from agentgym_py.viewer.source import Source, short_digest
 
@@ -297,19 +298,27 @@ class Index:
         with self._open() as db:
             db.execute("PRAGMA journal_mode = WAL")
             with _transaction(db):
-                if db.execute("PRAGMA user_version").fetchone()[0] != _VERSION:
+                tables = _schema(db)
+                if not tables:
                     _create_tables(db)
+                is_ours = db.execute("PRAGMA user_version").fetchone()[0] == _VERSION and _schema(db) == _own_schema()
+        if not is_ours:  # of another version, or prepared by a stranger: a view or trigger would run in our queries
+            self._rebuild(self._rebuilds)
+        with self._open() as db:
             db.execute("SELECT count(*) FROM files").fetchone()
             self._idle = sqlite3.connect(self._db, check_same_thread=False)
             self._idle.execute("SELECT count(*) FROM files").fetchone()
 
     def _index_path(self) -> Path:
-        """Return a file beside the store, or in a temporary folder if the store's is read-only."""
+        """Return a file beside the store, or in a temporary folder if the store's is read-only or has a link there."""
         path = self.source.index
         try:
-            with path.open("ab"):
+            for end in ("", "-wal", "-shm", "-journal"):
+                if (beside := path.with_name(f"{path.name}{end}")).is_symlink():
+                    raise RunError(f"{beside} is a symbolic link")
+            with inside(path.parent, path.name).open("ab"):
                 return path
-        except OSError:
+        except (OSError, RunError):
             self._scratch = tempfile.TemporaryDirectory(prefix="agentgym-view")
             return Path(self._scratch.name) / path.name
 
@@ -341,8 +350,10 @@ class Index:
                     with closing(sqlite3.connect(self._db, timeout=_LOCK_TIMEOUT)) as db:
                         fresh.backup(db, progress=_deadline(time.monotonic() + _LOCK_TIMEOUT))
                     return
-                except sqlite3.OperationalError:  # a full disk, or a long write of another process
-                    raise
+                except sqlite3.OperationalError as error:  # a full disk, or a long write of another process
+                    if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_READONLY:  # pages of another size
+                        raise
+                    self.close()
                 except sqlite3.DatabaseError:  # the file is no database
                     self.close()
             for end in ("", "-wal", "-shm"):
@@ -370,6 +381,18 @@ def _deadline(end: float) -> Callable[[int, int, int], None]:
             raise sqlite3.OperationalError("the index is locked by another process")
 
     return progress
+
+
+def _schema(db: sqlite3.Connection) -> list[tuple[Any, ...]]:
+    return sorted(tuple(row) for row in db.execute("SELECT type, name, tbl_name, coalesce(sql, '') FROM sqlite_master"))
+
+
+@cache
+def _own_schema() -> list[tuple[Any, ...]]:
+    """Return what the index of this version holds."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
+        _create_tables(db)
+        return _schema(db)
 
 
 def _create_tables(db: sqlite3.Connection) -> None:

@@ -181,7 +181,8 @@ class Models:
 
 def checkpoints(root: Path) -> list[Path]:
     """Return the configuration file of every checkpoint below a folder."""
-    return sorted([*root.rglob("checkpoint/config.json"), *root.rglob("checkpoint/adapter_config.json")])
+    found = sorted([*root.rglob("checkpoint/config.json"), *root.rglob("checkpoint/adapter_config.json")])
+    return [path for path in found if path.resolve().is_relative_to(root.resolve())]
 
 
 def evaluated_model(root: Path) -> str | None:

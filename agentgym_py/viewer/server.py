@@ -27,6 +27,7 @@ from pydantic.dataclasses import dataclass
 
 from agentgym_py.agents import ExpertAgent
 from agentgym_py.errors import AgentGymError, DataError, UnknownNameError
+from agentgym_py.files import inside
 from agentgym_py.policy import Policy
 from agentgym_py.serving.http import Json, require_token, restrict_hosts
 from agentgym_py.trajectory import store
@@ -186,7 +187,7 @@ class Viewer:
         """Append a live episode to the store of continued ones; return its number if that store is in the index."""
         live = self._find_live(key)
         with self._lock:
-            store.append(self.folder / CONTINUED, [live.trajectory])
+            store.append(inside(self.folder, CONTINUED), [live.trajectory])
         if self.index.source.stores:
             return {"n": None, "file": CONTINUED}
         self.index.update_file(self.folder / CONTINUED)

@@ -6,12 +6,14 @@ import base64
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from agentgym_py.errors import AgentGymError
+from agentgym_py.errors import RunError
+from agentgym_py.files import inside
 from agentgym_py.trajectory import Trajectory, store
 from agentgym_py.viewer.live import checkpoints, evaluated_model, plans
 
@@ -50,7 +52,9 @@ class TokenTexts:
     def _paths(self) -> Iterable[Path]:
         from agentgym_py.policy.tiny import base_folder
 
-        yield from (path.with_name("tokenizer.json") for path in checkpoints(self._root))
+        for path in checkpoints(self._root):
+            with suppress(RunError):
+                yield inside(self._root, path.with_name("tokenizer.json").relative_to(self._root))
         if evaluated := evaluated_model(self._root):
             yield Path(evaluated) / "tokenizer.json"
         with base_folder() as folder:
@@ -59,12 +63,17 @@ class TokenTexts:
 
 @cache
 def _load_tokenizer(path: Path) -> Any:
-    """Load a tokenizer; None if the file is missing or `tokenizers` is not installed."""
+    """Load a tokenizer; None if the file is missing or broken, or `tokenizers` is not installed."""
     try:
         from tokenizers import Tokenizer
     except ImportError:
         return None
-    return Tokenizer.from_file(str(path)) if path.is_file() else None
+    try:
+        return Tokenizer.from_file(str(path)) if path.is_file() else None
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException:  # a broken file; a panic of its library is no Exception
+        return None
 
 
 def static_file(name: str) -> str:
@@ -99,8 +108,8 @@ def expert_plans(trajectory: Trajectory) -> dict[str, Any]:
     """Return the expert's `plans`, one per step, or the `error`."""
     try:
         return {"plans": plans(trajectory)}
-    except AgentGymError as error:
-        return {"error": str(error)}
+    except Exception as error:  # a world may raise anything for a stranger's arguments
+        return {"error": str(error) or repr(error)}
 
 
 def _digest(text: str) -> str:

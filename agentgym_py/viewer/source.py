@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from agentgym_py.errors import ConfigError, DataError
+from agentgym_py.errors import ConfigError, DataError, RunError
+from agentgym_py.files import inside
 from agentgym_py.trajectory.dataset import detect
 
 
@@ -46,7 +47,9 @@ class Source:
 
     def files(self) -> list[Path]:
         """Return the stores that exist now: the named ones, or every `.jsonl` file of the folder that is a store."""
-        return list(self.stores) if self.stores else sorted(filter(_is_store, self.root.rglob("*.jsonl")))
+        if self.stores:
+            return list(self.stores)
+        return sorted(path for path in self.root.rglob("*.jsonl") if _is_inside(self.root, path) and _is_store(path))
 
     @property
     def index(self) -> Path:
@@ -59,6 +62,13 @@ class Source:
 def short_digest(text: str) -> str:
     """Return the first 64 bits of a text's SHA-256 as hex digits."""
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
+
+
+def _is_inside(root: Path, path: Path) -> bool:
+    try:
+        return inside(root, path.relative_to(root)).is_file()
+    except RunError:
+        return False
 
 
 def _is_store(path: Path) -> bool:

@@ -1,0 +1,119 @@
+"""Folders and files that come from a stranger: nothing leads out of them, nothing hangs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from agentgym_py.cli.parser import UsageError, read_yaml
+from agentgym_py.errors import AgentGymError, RunError
+from agentgym_py.evaluation.folder import EvalFolder
+from agentgym_py.evolution.run_folder import RunFolder
+from agentgym_py.files import JsonFolder, inside, parse_yaml, require_inside, write_atomic
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder beside a file that it must not reach."""
+    (tmp_path / "precious").write_text("{}")
+    (tmp_path / "theirs" / "rounds").mkdir(parents=True)
+    return tmp_path / "theirs"
+
+
+def link(folder: Path) -> None:
+    """To a file outside."""
+    (folder / "x").symlink_to("../precious")
+
+
+def dangling(folder: Path) -> None:
+    """To a file that would be created."""
+    (folder / "x").symlink_to("../created")
+
+
+def linked_folder(folder: Path) -> None:
+    """To a folder outside."""
+    (folder / "rounds" / "x").symlink_to(folder.parent)
+
+
+def circle(folder: Path) -> None:
+    """To itself."""
+    (folder / "x").symlink_to("x")
+
+
+def pipe(folder: Path) -> None:
+    """Whoever opens it waits."""
+    os.mkfifo(folder / "x")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="links and pipes of POSIX")
+@pytest.mark.parametrize("trap", [link, dangling, linked_folder, circle, pipe])
+def test_nothing_of_a_folder_leads_out_of_it(trap: Callable[[Path], None], folder: Path) -> None:
+    """A run is not opened, and no folder is locked for writing; nothing outside changes."""
+    write_atomic(folder / "run.yaml", "rounds: 1\n")
+    RunFolder.open(folder)
+    trap(folder)
+    with pytest.raises(RunError, match=r"leads out of|no ordinary file|cannot be read"):
+        RunFolder.open(folder)
+    for kind in (JsonFolder, EvalFolder):
+        with pytest.raises(RunError), kind(folder).locked():
+            pass
+    assert (folder.parent / "precious").read_text() == "{}" and not (folder.parent / "created").exists()
+
+
+@pytest.mark.parametrize("name", ["../precious", "/etc/passwd", "rounds/../../precious", "a\0b"])
+def test_no_name_leads_out_of_a_folder(name: str, folder: Path) -> None:
+    """Neither relative nor absolute."""
+    with pytest.raises(RunError):
+        inside(folder, name)
+    with pytest.raises(RunError):
+        JsonFolder(folder).read_json(name)
+
+
+def test_links_within_a_folder_are_followed(folder: Path) -> None:
+    """Also if the folder itself is reached by a link."""
+    (folder / "a").write_text("{}")
+    (folder / "b").symlink_to("a")
+    (folder.parent / "mine").symlink_to(folder)
+    require_inside(folder.parent / "mine")
+    assert JsonFolder(folder.parent / "mine").read_json("b") == {}
+
+
+def test_a_temporary_file_is_not_written_through_a_link(folder: Path) -> None:
+    """Its name can be guessed."""
+    (folder / f".a.{os.getpid()}.tmp").symlink_to("../precious")
+    write_atomic(folder / "a", "new")
+    assert (folder / "a").read_text() == "new" and (folder.parent / "precious").read_text() == "{}"
+
+
+BOMB = "a: &a [x,x,x,x,x,x,x,x,x,x]\n" + "".join(
+    f"{new}: &{new} [{','.join(10 * [f'*{old}'])}]\n" for old, new in zip("abcdefgh", "bcdefghi", strict=True)
+)
+
+
+@pytest.mark.parametrize("text", [BOMB, "&a {x: *a}", "&a [*a]", "[" * 5000, "{a: " * 5000, "1" * 5000, "- 2020-99-99"])
+def test_no_yaml_fills_the_memory(text: str, folder: Path) -> None:
+    """Aliases, values within themselves, deep nesting, long numbers and impossible dates are errors of one line."""
+    (folder / "run.yaml").write_text(text)
+    with pytest.raises(ValueError):
+        parse_yaml(text)
+    with pytest.raises(UsageError, match="is not readable as YAML"):
+        read_yaml(str(folder / "run.yaml"))
+    with pytest.raises(AgentGymError, match="is broken"):
+        RunFolder(folder).stored_config()
+
+
+def test_small_aliases_are_read() -> None:
+    """As `yaml.safe_dump` writes them for values that stand in several places."""
+    assert parse_yaml("a: &x [1, 2]\nb: *x\n") == {"a": [1, 2], "b": [1, 2]}
+    assert parse_yaml("") is None
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, "1" * 5000, "[1]", "{"])
+def test_no_json_file_ends_in_a_traceback(text: str, folder: Path) -> None:
+    """One RunError."""
+    (folder / "metrics.json").write_text(text)
+    with pytest.raises(RunError):
+        JsonFolder(folder).read_json("metrics.json")

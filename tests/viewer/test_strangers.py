@@ -1,0 +1,149 @@
+"""A folder of a stranger in the viewer: nothing outside it changes, and one bad line spoils no other."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentgym_py.agents import ExpertAgent
+from agentgym_py.cli import main
+from agentgym_py.collection import Collector, jobs_for
+from agentgym_py.errors import DataError, RunError
+from agentgym_py.trajectory import store
+from agentgym_py.viewer import feedback
+from agentgym_py.viewer.feedback import Ref
+from agentgym_py.viewer.index import Index
+from agentgym_py.viewer.source import Source
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="links of POSIX")
+
+
+@pytest.fixture
+def theirs(tmp_path: Path) -> Path:
+    """A folder of two episodes."""
+    store.write(
+        tmp_path / "theirs" / "a.jsonl", Collector(ExpertAgent()).collect_batch(jobs_for("maze", "train", [0, 1]))
+    )
+    return tmp_path / "theirs"
+
+
+@pytest.mark.parametrize("target", ["bashrc", "created"])
+def test_verdicts_are_not_written_through_a_link(target: str, theirs: Path) -> None:
+    """Neither read nor written, also if it leads to nothing yet."""
+    (theirs.parent / "bashrc").write_text("alias x=y")
+    (theirs / feedback.FILE).symlink_to(theirs.parent / target)
+    for call in (lambda: feedback.rate(theirs, Ref("a.jsonl", "x"), 1), lambda: feedback.read(theirs)):
+        with pytest.raises(RunError, match="leads out of"):
+            call()
+    assert (theirs.parent / "bashrc").read_text() == "alias x=y" and not (theirs.parent / "created").exists()
+
+
+def test_a_file_that_is_no_store_is_not_cut(tmp_path: Path) -> None:
+    """Its last line is no episode."""
+    (tmp_path / "bashrc").write_text("alias a=b\nalias x=y")
+    with pytest.raises(DataError, match="nothing was changed"):
+        store.append(tmp_path / "bashrc", [])
+    assert (tmp_path / "bashrc").read_text() == "alias a=b\nalias x=y"
+
+
+@pytest.mark.parametrize("end", ["", "-wal", "-shm", "-journal"])
+def test_the_index_is_not_written_through_a_link(end: str, theirs: Path) -> None:
+    """It then lies in a temporary folder."""
+    other = theirs.parent / "other.sqlite"
+    with closing(sqlite3.connect(other)) as db:
+        db.execute("CREATE TABLE files (precious TEXT)")
+        db.commit()
+    before = other.read_bytes()
+    (theirs / f".view.sqlite{end}").symlink_to(other)
+    with closing(Index(Source.from_paths([theirs]))) as index:
+        index.update()
+        assert index.find()[0] == 2
+    assert other.read_bytes() == before
+
+
+@pytest.mark.parametrize("page_size", [4096, 1024])
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "DROP TABLE broken; CREATE VIEW broken AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) "
+        "SELECT i AS file, i AS line, 'x' AS why FROM n",
+        "CREATE TRIGGER t AFTER INSERT ON episodes BEGIN DELETE FROM episodes; END",
+        "CREATE TABLE more (x)",
+        "PRAGMA user_version = 99",
+    ],
+)
+def test_a_prepared_index_is_built_again(sql: str, page_size: int, theirs: Path) -> None:
+    """Views and triggers of a stranger never run."""
+    with closing(Index(Source.from_paths([theirs]))) as index:
+        index.update()
+    with closing(sqlite3.connect(theirs / ".view.sqlite")) as db:
+        db.executescript(f"PRAGMA journal_mode = DELETE; PRAGMA page_size = {page_size}; VACUUM; {sql}")
+    with closing(Index(Source.from_paths([theirs]))) as index:
+        index.update()
+        assert index.find()[0] == 2 and index.broken() == []
+
+
+def test_stores_outside_are_not_shown(theirs: Path) -> None:
+    """Those behind a link."""
+    (theirs / "a.jsonl").rename(theirs.parent / "mine.jsonl")
+    (theirs / "b.jsonl").symlink_to("../mine.jsonl")
+    with pytest.raises(DataError, match="no trajectories"):
+        Source.from_paths([theirs])
+
+
+def nested(depth: int) -> Any:
+    """Return lists within lists."""
+    value: Any = 1
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+TOKENS = {"context": [1], "ids": [2, 3], "logprobs": [0.0, 0.0], "mask": [1, 1]}
+BAD = [
+    *({"tokens": TOKENS | change} for change in (
+        {"ids": [-1, 3]}, {"context": [1 << 40]}, {"mask": [1]}, {"logprobs": []}, {"ids": [10**30, 1]},
+    )),
+    *({"sampling": {"x": value}} for value in (nested(900), "INFINITE", [{"y": "INFINITE"}])),
+    {"seed": 10**400}, {"env_kwargs": {"x": "INFINITE"}},
+]  # fmt: skip
+
+
+def test_one_bad_line_spoils_no_other(theirs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`data verify` refuses what a reader would stumble over, and the page shows the rest."""
+    monkeypatch.chdir(theirs.parent)
+    row = json.loads((theirs / "a.jsonl").read_bytes().splitlines()[0])
+    del row["digest"]
+    lines = []
+    for change in BAD:
+        changed = json.loads(json.dumps(row))
+        (changed["steps"][0] if "tokens" in change else changed["provenance"]).update(change)
+        lines.append(json.dumps(changed).replace('"INFINITE"', "1e400"))
+    with (theirs / "a.jsonl").open("a") as file:
+        file.write("\n".join(lines) + "\n")
+    report = store.verify(theirs / "a.jsonl")
+    assert (report.episodes, list(report.bad)) == (2, list(range(3, 3 + len(BAD))))
+    assert main(["view", "theirs", "--export", "page.html"]) == 0
+
+
+@pytest.mark.parametrize("text", ["", "{", '{"model": {"type": "Nothing"}}'])
+def test_a_broken_tokenizer_shows_ids(text: str, theirs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever its library raises."""
+    pytest.importorskip("tokenizers")
+    from agentgym_py.viewer.show import TokenTexts
+
+    place = theirs / "rounds" / "01" / "checkpoint"
+    place.mkdir(parents=True)
+    (place / "config.json").write_text("{}")
+    (place / "tokenizer.json").write_text(text)
+    (episode, _) = store.read(theirs / "a.jsonl")
+    data = store.to_json(episode)
+    data["steps"][0]["tokens"] = TOKENS
+    shown = TokenTexts(theirs).to_json(store.from_json(data))
+    assert shown["steps"][0]["tokens"]["ids"] == [2, 3]
