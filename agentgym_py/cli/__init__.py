@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from agentgym_py import distributed, trust
 from agentgym_py.cli.interrupts import INTERRUPTED, KILLED, Killed, interrupts_honoured, remember_interrupt
+from agentgym_py.cli.terminal_output import escaped_output
 from agentgym_py.errors import AgentGymError, RunError, naming_options
 from agentgym_py.version import __version__
 
@@ -56,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     keeps its traceback.
     """
     words = list(sys.argv[1:] if argv is None else argv)
-    with _short_warnings(), naming_options(), trust.naming(words):
+    with escaped_output(), _short_warnings(), naming_options(), trust.naming(words):
         try:
             with interrupts_honoured(), distributed.rank_zero_output():
                 status = _main(without_allowed(words))

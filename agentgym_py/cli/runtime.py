@@ -10,7 +10,7 @@ import platform
 import subprocess
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from agentgym_py import distributed, registry
 from agentgym_py.cli.parser import UsageError
+from agentgym_py.cli.terminal_output import UNSAFE, raw_stream, visible
 from agentgym_py.collection import Executor
 from agentgym_py.collection.processes import Workers
 from agentgym_py.collection.ray import RayWorkers
@@ -161,17 +162,22 @@ def _default_threads(torch_default: int) -> int:
 def console(json_output: bool = False) -> Console:
     """Return the console for progress and results: stdout, or stderr if stdout is for JSON."""
     from rich.console import Console
+    from rich.segment import Segment
 
     class Plain(Console):
         def on_broken_pipe(self) -> None:  # rich would exit with status 1
             raise BrokenPipeError
 
-    return Plain(stderr=json_output, highlight=False, markup=False)
+        def _render_buffer(self, buffer: Iterable[Segment]) -> str:  # the last place that knows text from colours
+            return super()._render_buffer(part if part[2] else Segment(visible(part[0]), part[1]) for part in buffer)
+
+    return Plain(file=raw_stream(sys.stderr if json_output else sys.stdout), highlight=False, markup=False)
 
 
 def print_json(value: Any) -> None:
     """Print a value as JSON, with null for non-finite numbers."""
-    print(json.dumps(json_safe(value), indent=1, ensure_ascii=False, allow_nan=False))
+    text = json.dumps(json_safe(value), indent=1, ensure_ascii=False, allow_nan=False)
+    print(UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
 
 
 def read_trajectories(path: str) -> Iterator[Trajectory]:

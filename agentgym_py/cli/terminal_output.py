@@ -1,0 +1,73 @@
+"""What reaches the terminal: control characters of worlds, models, files and servers are shown, not obeyed.
+
+`escaped_output` replaces stdout and stderr while a command runs, so every `print`, warning and log line passes through
+`visible`. The console of progress and results writes its own colours past it, and its texts through it.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+"""Control characters except tab and line feed, changes of the writing direction, and what UTF-8 cannot hold."""
+
+
+def visible(text: str) -> str:
+    r"""Return a text with its control characters as `\x1b`."""
+    return UNSAFE.sub(lambda found: _escape(ord(found[0])), text) if UNSAFE.search(text) else text
+
+
+def _escape(code: int) -> str:
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+
+
+class EscapedStream:
+    """A text stream whose `write` escapes; everything else is the stream's own."""
+
+    def __init__(self, stream: Any) -> None:
+        self.raw = stream
+
+    def write(self, text: str) -> int:
+        """Write a text, with its control characters visible."""
+        self.raw.write(visible(text))
+        return len(text)
+
+    def writelines(self, lines: Any) -> None:
+        """Write several texts."""
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.raw, name)
+
+
+@contextmanager
+def escaped_output() -> Iterator[None]:
+    """Escape what is written to stdout and stderr, also the traceback of a bug."""
+    if isinstance(sys.stdout, EscapedStream):
+        yield
+        return
+    before = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = EscapedStream(sys.stdout), EscapedStream(sys.stderr)  # type: ignore[assignment]
+    try:
+        yield
+    except Exception:
+        sys.excepthook = _print_escaped
+        raise
+    finally:
+        sys.stdout, sys.stderr = before
+
+
+def _print_escaped(*error: Any) -> None:
+    from traceback import format_exception
+
+    print(visible("".join(format_exception(*error))), end="", file=sys.stderr)
+
+
+def raw_stream(stream: Any) -> Any:
+    """Return the stream behind `escaped_output`, for a program's own colours."""
+    return stream.raw if isinstance(stream, EscapedStream) else stream
