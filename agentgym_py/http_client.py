@@ -11,6 +11,7 @@ import logging
 import os
 import threading
 import weakref
+import zlib
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -35,6 +36,8 @@ KEY = "OPENAI_API_KEY"
 DEFAULT_ADDRESS = "https://api.openai.com/v1"
 _FIRST_WAIT, _LONGEST_WAIT = 1.0, 120.0
 """Seconds before the first retry (doubled each time), and the longest wait that a server may ask for."""
+MAX_ANSWER = 16 << 20
+"""Largest answer of a server in bytes, unpacked."""
 _CONNECT_SECONDS = 3.0
 """Longest wait for a connection."""
 _MAX_FAILURES = 5
@@ -137,7 +140,12 @@ class HttpClient:
         trust.require_online(url)
         try:
             async with asyncio.timeout(self._timeout):
-                response = await self._connect().post(url, content=body)
+                client = self._connect(url)
+                response = await client.send(client.build_request("POST", url, content=body), stream=True)
+                try:
+                    content = await _read_limited(response)
+                finally:
+                    await response.aclose()
         except TimeoutError:
             return _Busy(f"no answer within {self._timeout:g} s")
         except httpx2.RequestError as error:
@@ -148,24 +156,28 @@ class HttpClient:
                     f"{self.where} gave no answer: {why}. Start the server or correct the address"
                 ) from None
             return _Busy(why)
-        data = read_json(response.content)
-        message = _without_key(_error_message(data, response.text))
+        except zlib.error as error:
+            return _Busy(f"the answer cannot be unpacked: {error}")
+        data = read_json(content)
+        message = _without_key(_error_message(data, content.decode("utf-8", "replace")))
         if busy := self._check_status(response, data, message):
             return busy
         result = read(data)
         return _Busy(f"the answer is no {what}: {message}") if result is None else result
 
-    def _connect(self) -> httpx2.AsyncClient:
+    def _connect(self, url: str) -> httpx2.AsyncClient:
         import httpx2
 
         if self._client is None:
             key = os.environ.get(KEY, "").strip()
             if not (key.isascii() and key.isprintable()):
                 raise EndpointError(f"the key in {KEY} holds characters that are not printable ASCII")
-            headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {key}"} if key else {})
+            headers = {"Content-Type": "application/json", "Accept-Encoding": "gzip"}
+            headers |= {"Authorization": f"Bearer {key}"} if key else {}
             self._client = httpx2.AsyncClient(
                 headers=headers, timeout=httpx2.Timeout(None, connect=_CONNECT_SECONDS),
-                limits=httpx2.Limits(max_connections=None),
+                limits=httpx2.Limits(max_connections=None), follow_redirects=False,
+                trust_env=urlsplit(url).hostname not in trust.LOOPBACK,  # a proxy would get the key of a local server
             )  # fmt: skip  # `asyncio.timeout` bounds the whole answer, the semaphore the connections
             weakref.finalize(self, _close, self._client).atexit = False
         return self._client
@@ -192,6 +204,25 @@ class HttpClient:
         if status >= 300:
             raise PromptTooLongError if _is_prompt_too_long(_code(data), message) else RequestRefusedError(why)
         return None
+
+
+async def _read_limited(response: httpx2.Response) -> bytes:
+    """Return the unpacked body.
+
+    Raises:
+        RequestFailedError: it is too large, or packed in an unknown way.
+        zlib.error: it cannot be unpacked.
+    """
+    encoding = response.headers.get("content-encoding", "").strip().lower()
+    if encoding not in ("", "identity", "gzip", "x-gzip", "deflate"):
+        raise RequestFailedError(f"its answer is packed as {encoding[:40]!r}, which was not asked for")
+    unpacker = zlib.decompressobj(wbits=47) if encoding not in ("", "identity") else None  # gzip or zlib
+    content = bytearray()
+    async for chunk in response.aiter_raw():
+        content += unpacker.decompress(chunk, MAX_ANSWER + 1 - len(content)) if unpacker else chunk
+        if len(content) > MAX_ANSWER:
+            raise RequestFailedError(f"its answer is larger than {MAX_ANSWER >> 20} MiB")
+    return bytes(content)
 
 
 def require_limits(concurrency: int = 1, timeout: float = 1.0, retries: int = 0) -> None:

@@ -52,7 +52,7 @@ def escaped_output() -> Iterator[None]:
         yield
         return
     before = sys.stdout, sys.stderr
-    sys.stdout, sys.stderr = EscapedStream(sys.stdout), EscapedStream(sys.stderr)  # type: ignore[assignment]
+    sys.stdout, sys.stderr = EscapedStream(sys.stdout), EscapedStream(sys.stderr)
     try:
         yield
     except Exception:

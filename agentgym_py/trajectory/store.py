@@ -28,7 +28,7 @@ from agentgym_py.trajectory.types import Tokens, Trajectory
 
 _DIGEST_LENGTH = 16
 _BLOCK = 1 << 16
-_MOST_TOKENS, _MOST_INT, _MOST_DEPTH = 1 << 32, 1 << 64, 100
+_MOST_TOKENS, _MOST_INT, _MOST_DEPTH = 1 << 32, 1 << 128, 100
 """Limits of token ids, other numbers and the nesting of arguments, which no episode reaches and readers rely on."""
 _OLD_STOP_KEYS = {
     "given_up": StopReason.GAVE_UP, "terminated": StopReason.TERMINATED, "truncated": StopReason.TRUNCATED,
@@ -134,7 +134,7 @@ def _record_reader(kind: type) -> Reader:
         for name in value:
             if name not in readers:
                 raise DataError(f"unknown key {_join(where, str(name))!r}")
-        record = kind(**{name: readers[name](field, _join(where, name)) for name, field in value.items()})
+        record: Any = kind(**{name: readers[name](field, _join(where, name)) for name, field in value.items()})
         if isinstance(record, Tokens):
             _require_tokens(record, where)
         return record
@@ -145,7 +145,7 @@ def _record_reader(kind: type) -> Reader:
 def _require_tokens(record: Tokens, where: str) -> None:
     """Raise DataError if ids are no token ids, or the lists of a reply differ in length."""
     for name in ("context", "ids"):
-        numbers = getattr(record, name)
+        numbers: tuple[int, ...] = getattr(record, name)
         if numbers and not (min(numbers) >= 0 and max(numbers) < _MOST_TOKENS):
             raise DataError(f"{_join(where, name)}: a token id is at least 0 and below {_MOST_TOKENS}")
     if not len(record.ids) == len(record.logprobs) == len(record.mask):
@@ -222,8 +222,8 @@ def _exact_reader(kind: type) -> Reader:
     def read_exactly(value: Any, where: str) -> Any:
         if type(value) is not kind:
             raise DataError(f"{where}: expected {kind.__name__}, found {_quote(value)}")
-        if kind is int and not -_MOST_INT <= value <= _MOST_INT:
-            raise DataError(f"{where}: a number of more than 64 bits")
+        if isinstance(value, int) and not -_MOST_INT <= value <= _MOST_INT:
+            raise DataError(f"{where}: a number of more than 128 bits")
         return value
 
     return read_exactly

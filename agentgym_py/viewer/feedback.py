@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from agentgym_py.errors import DataError
+from agentgym_py.errors import DataError, RunError
 from agentgym_py.files import inside
 from agentgym_py.trajectory import Trajectory, store
 from agentgym_py.trajectory.preferences import opening_key
@@ -118,9 +118,12 @@ def _episodes(folder: Path, refs: set[Ref]) -> dict[Ref, Trajectory]:
     """Read episodes by name, file by file in the order of the stores."""
     episodes: dict[Ref, Trajectory] = {}
     for name in sorted({ref.file for ref in refs}):
-        path = inside(folder, name)
-        if path.is_file():
-            episodes |= {Ref(name, t.id): t for t in store.read(path, warn=False) if Ref(name, t.id) in refs}
+        try:
+            is_file = inside(folder, name).is_file()
+        except RunError:  # it leads out of the folder
+            continue
+        if is_file:
+            episodes |= {Ref(name, t.id): t for t in store.read(folder / name, warn=False) if Ref(name, t.id) in refs}
     if missing := len(refs) - len(episodes):
         warnings.warn(f"{missing} judged episode{'s' * (missing > 1)} no longer in {folder}: left out", stacklevel=3)
     return episodes

@@ -351,7 +351,7 @@ class Index:
                         fresh.backup(db, progress=_deadline(time.monotonic() + _LOCK_TIMEOUT))
                     return
                 except sqlite3.OperationalError as error:  # a full disk, or a long write of another process
-                    if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_READONLY:  # pages of another size
+                    if getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_READONLY:  # pages of another size
                         raise
                     self.close()
                 except sqlite3.DatabaseError:  # the file is no database

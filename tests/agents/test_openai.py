@@ -327,13 +327,13 @@ def test_an_agent_that_is_gone_leaves_no_connection(server: Server, monkeypatch:
     """Its connections are closed with it: a process may make many agents."""
     import httpx2
 
-    clients, post = list[Any](), httpx2.AsyncClient.post
+    clients, send = list[Any](), httpx2.AsyncClient.send
 
     async def noted(self: Any, *given: Any, **more: Any) -> Any:
         clients.append(self)
-        return await post(self, *given, **more)
+        return await send(self, *given, **more)
 
-    monkeypatch.setattr(httpx2.AsyncClient, "post", noted)
+    monkeypatch.setattr(httpx2.AsyncClient, "send", noted)
     agent = OpenAIAgent("served", server.url)
     Collector(agent).collect(Job(EnvSpec("maze", {"max_steps": 1}), 0))
     (client,) = clients

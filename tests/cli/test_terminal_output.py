@@ -66,17 +66,32 @@ def by_console() -> None:
     print_table(runtime.console(), ("a",), [(EVIL,)])
 
 
+def by_json() -> None:
+    """For programs."""
+    runtime.print_json({"x": EVIL})
+
+
+def says(say: Callable[[], None]) -> Callable[[Any], int]:
+    """Make the body of a command that says it."""
+
+    def run(args: Any) -> int:
+        say()
+        return 0
+
+    return run
+
+
 @pytest.mark.parametrize("say", [by_print, by_warning, by_error, by_console])
 def test_every_way_out_is_escaped(say: Callable[[], None], agentgym: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever a command does with a stranger's text."""
-    monkeypatch.setattr(command_module("agents"), "run", lambda args: say() or 0)
+    monkeypatch.setattr(command_module("agents"), "run", says(say))
     _, out, err = agentgym("agents", "list")
     assert r"\x1b]52;c;aGk=" in out + err and clean(out + err), (out, err)
 
 
 def test_json_stays_json(agentgym: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its escapes are JSON's."""
-    monkeypatch.setattr(command_module("agents"), "run", lambda args: runtime.print_json({"x": EVIL}) or 0)
+    monkeypatch.setattr(command_module("agents"), "run", says(by_json))
     _, out, _ = agentgym("agents", "list")
     assert clean(out) and json.loads(out) == {"x": EVIL}
 

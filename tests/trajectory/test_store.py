@@ -28,7 +28,16 @@ whole = st.integers(-(2**70), 2**70)
 values = st.recursive(st.none() | st.booleans() | whole | real | text, lambda x: st.lists(x) | st.dictionaries(text, x))
 mappings = st.dictionaries(text, values, max_size=3)
 ids = st.lists(st.integers(0, 2**31), max_size=5).map(tuple)
-tokens = st.builds(Tokens, ids, ids, st.lists(real, max_size=5).map(tuple), ids)
+replies = st.lists(st.tuples(st.integers(0, 2**31), real, st.integers(0, 1)), min_size=1, max_size=5)
+
+
+def reply_tokens(context: tuple[int, ...], rows: list[tuple[int, float, int]]) -> Tokens:
+    """Make a record from one row per token."""
+    ids_T, logprobs_T, mask_T = zip(*rows, strict=True)
+    return Tokens(context, ids_T, logprobs_T, mask_T)
+
+
+tokens = st.builds(reply_tokens, ids, replies)
 steps = st.builds(
     Step, text, text, text, text, st.none() | text, real, st.booleans(), st.dictionaries(text, real, max_size=2),
     st.none() | tokens, st.booleans(),

@@ -106,10 +106,11 @@ def nested(depth: int) -> Any:
 
 
 TOKENS = {"context": [1], "ids": [2, 3], "logprobs": [0.0, 0.0], "mask": [1, 1]}
-BAD = [
-    *({"tokens": TOKENS | change} for change in (
-        {"ids": [-1, 3]}, {"context": [1 << 40]}, {"mask": [1]}, {"logprobs": []}, {"ids": [10**30, 1]},
-    )),
+BAD_TOKENS: list[dict[str, Any]] = [
+    {"ids": [-1, 3]}, {"context": [1 << 40]}, {"mask": [1]}, {"logprobs": []}, {"ids": [10**30, 1]},
+]  # fmt: skip
+BAD: list[dict[str, Any]] = [
+    *({"tokens": TOKENS | change} for change in BAD_TOKENS),
     *({"sampling": {"x": value}} for value in (nested(900), "INFINITE", [{"y": "INFINITE"}])),
     {"seed": 10**400}, {"env_kwargs": {"x": "INFINITE"}},
 ]  # fmt: skip
