@@ -61,6 +61,8 @@ MORE = {
     "kto": [*_PAIRS, "--trainer.gradient_accumulation", "2"],
     "orpo": [*_PAIRS, "--trainer.lora_rank", "2"], "ranking": _PAIRS,
     "reverse_curriculum": RUNS["grpo"],
+    "dagger": ["--expert_tasks", "0", "--trainer.tasks_per_iteration", "5", "--trainer.batch_size", "3",
+               "--trainer.learning_rate", "1e-2"],
     "distill": ["--expert_tasks", "0", "--trainer.teacher", "teacher", "--trainer.tasks_per_iteration", "4",
                 "--trainer.minibatch_size", "5", "--trainer.learning_rate", "1e-2", *UNMASKED],
     "r3": [*RUNS["ppo_warm"], "--trainer.tasks_per_iteration", "6", "--trainer.prm_learning_rate", "1e-2"],

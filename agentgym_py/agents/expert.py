@@ -27,9 +27,10 @@ class ExpertAgent:
 
     def act(self, episodes: Sequence[Episode]) -> list[AgentReply | None]:
         """Return the expert's next action in each episode."""
-        return [self._reply(episode.env) for episode in episodes]
+        return [self.reply(episode.env) for episode in episodes]
 
-    def _reply(self, env: TextEnv) -> AgentReply | None:
+    def reply(self, env: TextEnv) -> AgentReply | None:
+        """Return the expert's next action in the env's current state, which stays as it is; None if it has none."""
         action = env.fair_expert() if self.fair else next(iter(env.expert()), None)
         if action is None:
             return None

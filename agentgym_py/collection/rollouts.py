@@ -181,9 +181,12 @@ class Rollouts:
                 raise SnapshotError(f"{job.env.name}: two attempts at {job.task!r} did not start alike")
         return groups
 
-    def play(self, jobs: Sequence[Job], scored: bool = True) -> list[Trajectory]:
-        """Play these jobs as they are; they count towards the budget. Unless `scored`, the env's rewards stay."""
-        episodes = self.collector(self._agent()).collect_batch(jobs, self.progress)
+    def play(self, jobs: Sequence[Job], scored: bool = True, agent: Agent | None = None) -> list[Trajectory]:
+        """Play these jobs as they are, by default with the policy; they count towards the budget.
+
+        Unless `scored`, the env's rewards stay.
+        """
+        episodes = self.collector(agent or self._agent()).collect_batch(jobs, self.progress)
         self.episodes += episodes
         return self._scored(episodes) if scored else episodes
 

@@ -14,6 +14,7 @@ from agentgym_py.training.optimization import Optimization, make_optimizer
 from agentgym_py.training.rl.actor_critic import ActorCritic
 from agentgym_py.training.rl.learner import Learner
 from agentgym_py.training.settings import OnPolicySettings, OptimizerSettings
+from agentgym_trainers.dagger import Dagger
 from agentgym_trainers.distill import Distill
 from agentgym_trainers.dpo import DPO
 from agentgym_trainers.filtered_bc import FilteredBC
@@ -32,7 +33,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "trainers" / "README.md"
 TRAINERS: dict[str, Any] = {
     "filtered_bc": FilteredBC, "weighted_bc": WeightedBC, "orpo": ORPO, "dpo": DPO, "kto": KTO, "ranking": Ranking,
     "grpo": GRPO, "ppo": PPO, "r3": R3, "reverse_curriculum": ReverseCurriculum, "reward_model": RewardModelling,
-    "process_reward": ProcessReward, "distill": Distill,
+    "process_reward": ProcessReward, "distill": Distill, "dagger": Dagger,
 }  # fmt: skip
 
 
