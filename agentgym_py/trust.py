@@ -1,7 +1,7 @@
 """What a file may make a command do: only what its user has named.
 
 A config, run folder, manifest, pipeline or trajectory may come from a stranger. The command line contacts a server,
-runs Python source or reads a path of a trajectory only if the user named it: in an option, with `--allow NAME`, or in
+runs Python source or reads a path of a trajectory only if the user named it: in an option, with `--trust NAME`, or in
 an environment variable. In Python nothing is restricted, because the program names what it uses.
 """
 
@@ -62,7 +62,7 @@ def require_host(url: str) -> None:
     if _words is None or host in LOOPBACK:
         return
     if host not in {_host(found) for word in _words for found in _URL.findall(word)} | set(_parts()):
-        raise ConfigError(f"{url} comes from a file and would be contacted; if you trust it, add --allow {host}")
+        raise ConfigError(f"{url} comes from a file and would be contacted; if you trust it, add --trust {host}")
 
 
 def require_online(url: str) -> None:
@@ -80,13 +80,13 @@ def require_source(place: str) -> None:
     else:
         named = place in _places()
     if not named:
-        raise ConfigError(f"{place} is Python source that a file names; if you trust it, add --allow {place}")
+        raise ConfigError(f"{place} is Python source that a file names; if you trust it, add --trust {place}")
 
 
 def require_path(path: object, where: str) -> None:
     """Raise ConfigError if a trajectory names a path that the user has not named."""
     if _words is not None and _absolute(str(path)) not in map(_absolute, _parts()):
-        raise ConfigError(f"{where}: a path that comes from a file; if you trust it, add --allow {path}")
+        raise ConfigError(f"{where}: a path that comes from a file; if you trust it, add --trust {path}")
 
 
 def allow(path: str) -> None:

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from agentgym_py import trust
-from agentgym_py.cli import main
+from agentgym_py.cli import COMMANDS, build_parser, main
 from agentgym_py.env import registration
 from agentgym_py.errors import AgentGymError, ConfigError
 from agentgym_py.trajectory import Trajectory, store
@@ -102,9 +102,9 @@ def test_no_server_of_a_file_is_contacted(file: Callable[..., list[str]], run: R
     """One line names the host and the option; with it, the command gets as far as the connection."""
     argv = file("remote", {"url": ADDRESS, "env": "shop"})
     status, said = run(*argv)
-    assert status == 2 and "if you trust it, add --allow stranger.invalid" in said, said
+    assert status == 2 and "if you trust it, add --trust stranger.invalid" in said, said
     with pytest.raises(BaseException, match="a server was contacted"):
-        run(*argv, "--allow", "stranger.invalid")
+        run(*argv, "--trust", "stranger.invalid")
 
 
 @FILES
@@ -135,7 +135,7 @@ def test_no_key_is_sent_to_an_endpoint_of_a_file(key: str, run: Run, monkeypatch
     setting = {key: address if key == "base_url" else {"base_url": address}}
     Path("c.yaml").write_text(yaml.safe_dump({"agent": "openai", "model": "m", "env": "maze", "tasks": 1, **setting}))
     status, said = run("eval", "--config", "c.yaml")
-    assert status == 2 and "if you trust it, add --allow stranger.invalid" in said, said
+    assert status == 2 and "if you trust it, add --trust stranger.invalid" in said, said
     monkeypatch.setenv("OPENAI_BASE_URL", address)
     with trust.naming([]):
         trust.require_host(address)
@@ -173,20 +173,28 @@ def test_a_trajectory_names_no_path(run: Run) -> None:
     store.write("a.jsonl", [replace(episode("household", games="/"), id="b")])
     status, said = run("replay", "a.jsonl")
     assert status == 1 and "b, argument games: a path that comes from a file" in said, said
-    assert "a path that comes" not in run("replay", "a.jsonl", "--allow", "/")[1]
+    assert "a path that comes" not in run("replay", "a.jsonl", "--trust", "/")[1]
     assert episode("household", games="/").env_spec().kwargs == {"games": "/"}
+
+
+def test_no_command_has_another_option_of_that_name() -> None:
+    """It is read before the command's own options."""
+    for name in COMMANDS:
+        parser = build_parser(name, [])
+        for part in (parser, *parser.commands.values()):
+            assert "trust" not in part.options, name
 
 
 def test_what_the_command_line_names_is_allowed(tmp_path: Path) -> None:
     """In any option, as the file writes it or not."""
-    with trust.naming(["--env=a.py,b.py:World", "--url", "https://Server.example/x", "--allow", "pkg.mod"]):
+    with trust.naming(["--env=a.py,b.py:World", "--url", "https://Server.example/x", "--trust", "pkg.mod"]):
         for place in ("a.py", str(Path("b.py").absolute()), "pkg.mod"):
             trust.require_source(place)
         trust.require_host("http://server.example:1/y")
         trust.require_host("http://localhost:1")
         for wrong in ("c.py", "pkg", "/a.py"):
-            with pytest.raises(ConfigError, match="--allow"):
+            with pytest.raises(ConfigError, match="--trust"):
                 trust.require_source(wrong)
-        with pytest.raises(ConfigError, match="--allow"):
+        with pytest.raises(ConfigError, match="--trust"):
             trust.require_host("http://example/server.example")
     trust.require_source("c.py")

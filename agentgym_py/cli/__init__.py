@@ -60,7 +60,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     with escaped_output(), _short_warnings(), naming_options(), trust.naming(words):
         try:
             with interrupts_honoured(), distributed.rank_zero_output():
-                status = _main(without_allowed(words))
+                status = _main(without_trusted(words))
             print(end="", flush=True)  # raises BrokenPipeError here instead of at shutdown
             return status
         except AgentGymError as error:
@@ -90,11 +90,11 @@ def run_command(argv: Sequence[str]) -> None:
         raise RunError(f"agentgym {argv[0]} ended with status {status}")
 
 
-def without_allowed(words: Sequence[str]) -> list[str]:
-    """Remove `--allow NAME`, which every command takes: `trust` reads it."""
-    kept = [word for word in words if not word.startswith("--allow=")]
-    while "--allow" in kept:
-        place = kept.index("--allow")
+def without_trusted(words: Sequence[str]) -> list[str]:
+    """Remove `--trust NAME`, which every command takes: `trust` reads it."""
+    kept = [word for word in words if not word.startswith("--trust=")]
+    while "--trust" in kept:
+        place = kept.index("--trust")
         del kept[place : place + 2]
     return kept
 

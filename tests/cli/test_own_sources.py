@@ -103,17 +103,17 @@ def test_a_world_in_a_file_is_trained_in_and_resumed_elsewhere(tmp_path: Path, s
     (run / "test.json").unlink()
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
-    resumed = agentgym_process("evolve", "--resume", str(run), "--allow", str(tmp_path / world), cwd=elsewhere)
+    resumed = agentgym_process("evolve", "--resume", str(run), "--trust", str(tmp_path / world), cwd=elsewhere)
     assert resumed.returncode == 0 and (run / "test.json").is_file(), resumed.stderr
     report = agentgym_process("report", str(run), cwd=elsewhere)
     assert report.returncode == 0, report.stderr
     (run / "test.json").unlink()
     with (tmp_path / world).open("a") as file:
         file.write("\n# another one\n")
-    changed = agentgym_process("evolve", "--resume", str(run), "--allow", str(tmp_path / world), cwd=elsewhere)
+    changed = agentgym_process("evolve", "--resume", str(run), "--trust", str(tmp_path / world), cwd=elsewhere)
     assert changed.returncode == 2 and f"began with another {tmp_path / world}: restore the file" in changed.stderr
     (tmp_path / world).unlink()
-    gone = agentgym_process("evolve", "--resume", str(run), "--allow", str(tmp_path / world), cwd=elsewhere)
+    gone = agentgym_process("evolve", "--resume", str(run), "--trust", str(tmp_path / world), cwd=elsewhere)
     assert gone.returncode == 2 and f"needs {tmp_path / world}, which is missing" in gone.stderr
     assert gone.stderr.count("\n") == changed.stderr.count("\n") == 1
 
@@ -163,7 +163,7 @@ def test_a_trainer_in_a_file_trains_and_evolves(agentgym: Run, sources: Any, sma
     assert (held["name"], held["flavour"]) == (f"{Path(trainer).absolute()}:CloneAll", "sweet")
     assert run.name.endswith("-cloneall-s0")
     (run / "test.json").unlink()
-    assert agentgym("evolve", "--resume", str(run), "--allow", trainer)[0] == 0 and (run / "test.json").is_file()
+    assert agentgym("evolve", "--resume", str(run), "--trust", trainer)[0] == 0 and (run / "test.json").is_file()
     status, out, _ = agentgym("trainers", "show", trainer)
     assert status == 0 and "--trainer.flavour " in out and "What it tastes of." in out
     assert "--trainer.flavour" in agentgym("train", "--trainer", trainer, "--help-all")[1]
@@ -176,7 +176,7 @@ def test_an_agent_in_a_file_is_evaluated(agentgym: Run, sources: Any) -> None:
     status, out, err = agentgym(*argv, "--out", "a", "--json")
     assert status == 0 and json.loads(out)["agent"] == "halver", err
     assert "guess[7]" in Path("a/trajectories.jsonl").read_text()
-    assert agentgym("eval", "--manifest", "a", "--out", "b", "--allow", agent)[0] == 0
+    assert agentgym("eval", "--manifest", "a", "--out", "b", "--trust", agent)[0] == 0
     assert Path("a/trajectories.jsonl").read_bytes() == Path("b/trajectories.jsonl").read_bytes()
     assert agentgym("collect", "--env", "GUESS", "--agent", agent, "--tasks", "2", "--out", "c.jsonl")[0] == 0
     status, _, err = agentgym(*argv[:4], agent, "--agent_kwargs.nmber", "7")
@@ -201,7 +201,7 @@ def test_a_pipeline_takes_them_too(agentgym: Run, sources: Any, small_model: str
         {"stage": "evaluate", "tasks": 2, "threads": 1, "max_new_tokens": 8},
     ]
     Path("p.yaml").write_text(yaml.safe_dump({"out": "made", "defaults": {"env": world}, "stages": stages}))
-    status, _, err = agentgym("pipeline", "p.yaml", "--allow", world, "--allow", trainer)
+    status, _, err = agentgym("pipeline", "p.yaml", "--trust", world, "--trust", trainer)
     assert status == 0, err
 
 
