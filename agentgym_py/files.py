@@ -165,6 +165,17 @@ def clear_write_errors(path: Path) -> Iterator[None]:
         raise RunError(f"{path} cannot be written: {'no space left on its disk' if full else error}") from error
 
 
+@contextmanager
+def clear_read_errors(folder: Path) -> Iterator[None]:
+    """Turn what goes wrong with the values of a stranger's or damaged files into a RunError of one line."""
+    try:
+        yield
+    except AgentGymError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise RunError(f"{folder} is damaged, or of another version: {error!r}") from error
+
+
 def sync_to_disk(path: Path) -> None:
     """Flush a file, or the entries of a folder, so that they survive a power cut."""
     if sys.platform == "win32":  # it syncs only files open for writing, and no folders

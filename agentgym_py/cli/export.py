@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from agentgym_py.cli.parser import Parser, UsageError, Values, read_options, with_option_names
 from agentgym_py.cli.runtime import prepare_torch, print_json
 from agentgym_py.errors import ConfigError
+from agentgym_py.files import clear_read_errors
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,8 @@ def run(args: Values) -> int:
 
     try:
         chosen = read_plan(args)
-        source = find_source(args["model"], chosen.round)
+        with clear_read_errors(Path(args["model"])):
+            source = find_source(args["model"], chosen.round)
         prepare_torch("tiny")  # the name does not matter: this checks the packages and silences them
         folder = export(source, args["out"], base=chosen.base, gguf=chosen.gguf)
     except ConfigError as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from agentgym_py.cli.parser import Parser, Values
+from agentgym_py.files import clear_read_errors
 
 
 def options(parser: Parser) -> None:
@@ -16,5 +17,7 @@ def run(args: Values) -> int:
     """Write report.html."""
     from agentgym_py.report.page import write_report
 
-    print(write_report(Path(args["dir"])))
+    with clear_read_errors(Path(args["dir"])):
+        report = write_report(Path(args["dir"]))
+    print(report)
     return 0

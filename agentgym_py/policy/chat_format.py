@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from itertools import pairwise
+from threading import Thread
 from typing import Any, Literal
 
 from agentgym_py.errors import TemplateError
@@ -36,6 +38,8 @@ _FALLBACKS: dict[str, tuple[str, str | None]] = {
 }
 """Template and end-of-turn token by name; None: the tokenizer's own end-of-sequence token."""
 
+_RENDER_SECONDS = 20.0
+"""Longest time that a chat template may take for a short conversation."""
 _MARK = "ContentZq{}Zq"
 _THOUGHT = "<think>\nWell.\n</think>\n\n"
 _OPENED = re.compile(r"<think>\s*\Z")
@@ -53,6 +57,28 @@ class _Renders:
     second_prompt: str  # [user, assistant, user] and generation prompt
     second_reply: str
     third_prompt: str
+
+
+def _within_time(render: Callable[[], str]) -> str:
+    """Return what `render` returns; a template that loops is left to a thread that ends with the process.
+
+    Raises:
+        TimeoutError: it takes too long.
+        Exception: what `render` raises.
+    """
+    result: Future[str] = Future()
+
+    def run() -> None:
+        try:
+            result.set_result(render())
+        except Exception as error:
+            result.set_exception(error)
+
+    Thread(target=run, name="chat template", daemon=True).start()
+    try:
+        return result.result(_RENDER_SECONDS)
+    except TimeoutError as error:
+        raise TimeoutError(f"it takes more than {_RENDER_SECONDS:g} s") from error
 
 
 class ChatFormat:
@@ -180,7 +206,9 @@ class ChatFormat:
             messages.insert(0, {"role": "system", "content": system})
         try:
             prompt = len(contents) % 2 == 1
-            return str(self.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=prompt))
+            return _within_time(
+                lambda: str(self.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=prompt))
+            )
         except Exception as error:  # jinja's errors, and whatever a template raises on purpose
             raise TemplateError(f"the chat template does not render a plain conversation: {error}") from error
 

@@ -41,7 +41,9 @@ def adapter_base(name: str) -> AdapterBase | None:
         base = AdapterBase(about.get("base_model_name_or_path") or "")
         if (folder / BASE_FILE).is_file():
             base = AdapterBase(**json.loads((folder / BASE_FILE).read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError, AttributeError) as error:
+        if not isinstance(base.name, str):
+            raise TypeError(f"the base model's name is {base.name!r:.40}")
+    except (OSError, ValueError, TypeError, AttributeError, RecursionError) as error:
         raise PolicyError(
             f"the adapters in {name!r} have a damaged {ADAPTER_CONFIG} or {BASE_FILE}: {error}"
         ) from error

@@ -9,6 +9,7 @@ import pytest
 pytest.importorskip("transformers")
 
 from agentgym_py.errors import TemplateError
+from agentgym_py.policy import chat_format
 from agentgym_py.policy.chat_format import ChatFormat  # transformers first, or skip
 from agentgym_py.policy.tiny import CHAT_TEMPLATE, SPECIAL_TOKENS, build_tokenizer
 
@@ -147,3 +148,11 @@ def test_a_tokenizer_that_needs_the_whole_conversation_warns() -> None:
     tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.Sequence([first, pre_tokenizers.ByteLevel(False)])
     with pytest.warns(UserWarning, match="turns one by one"):
         ChatFormat(tokenizer)
+
+
+def test_a_template_that_loops_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stranger's checkpoint cannot hang the process that loads it."""
+    monkeypatch.setattr(chat_format, "_RENDER_SECONDS", 0.05)
+    loop = "{% for i in range(2000) %}{% for j in range(1000) %}{% endfor %}{% endfor %}"
+    with pytest.raises(TemplateError, match=r"more than 0\.05 s"):
+        ChatFormat(with_template(loop + CHAT_TEMPLATE))
