@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from contextlib import suppress
 from importlib.util import find_spec
@@ -13,6 +14,8 @@ from agentgym_py.errors import ConfigError
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
+_REQUEST_SECONDS = 10.0
+"""Longest time for a whole request to arrive."""
 LOOPBACK = "127.0.0.1"
 
 
@@ -44,10 +47,44 @@ def listen(host: str, port: int, backlog: int | None = None) -> socket.socket:
     return server_socket
 
 
+def whole_requests() -> type[asyncio.Protocol]:
+    """Return uvicorn's HTTP protocol, which drops a connection whose request is not whole after some seconds."""
+    from h11 import IDLE, SEND_BODY
+    from uvicorn.protocols.http.h11_impl import H11Protocol
+
+    class WholeRequests(H11Protocol):
+        _timer: asyncio.TimerHandle | None = None
+
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
+            super().connection_made(transport)
+            self._watch()
+
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            self._watch()
+
+        def _watch(self) -> None:
+            """Start the timer with the first part of a request, and stop it with the last."""
+            if self.conn.their_state in (IDLE, SEND_BODY):
+                self._timer = self._timer or self.loop.call_later(_REQUEST_SECONDS, self._drop)
+            elif self._timer:
+                self._timer.cancel()
+                self._timer = None
+
+        def _drop(self) -> None:
+            self._timer = None
+            if self.conn.their_state in (IDLE, SEND_BODY):
+                self.transport.close()
+
+    return WholeRequests
+
+
 def serve(app: FastAPI, server_socket: socket.socket, **settings: Any) -> None:
     """Serve until Ctrl-C; `settings` go to uvicorn."""
     import uvicorn
 
-    config = uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=2, **settings)
+    config = uvicorn.Config(
+        app, http=whole_requests(), log_level="warning", access_log=False, timeout_graceful_shutdown=2, **settings
+    )
     with suppress(KeyboardInterrupt):  # the normal end
         uvicorn.Server(config).run(sockets=[server_socket])
