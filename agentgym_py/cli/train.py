@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,7 @@ from agentgym_py.files import claimed, new_folder, remove_partial_files
 from agentgym_py.registry import absolute_source
 from agentgym_py.training import Trainer, tracking
 from agentgym_py.training.checkpoints import keep_states_until_exit
+from agentgym_py.training.logprob_check import LogprobCheck
 from agentgym_py.training.trainer import (
     info_of,
     require_several_processes,
@@ -202,18 +204,21 @@ def _run(args: Values, chosen: TrainOptions, model: ModelOptions, trainer: Train
             phases.console.print(f"{note}; --model {policy.name} is trained.", soft_wrap=True)
         progress = interruptible(phases.training(f"train {policy.name} on {len(data)} trajectories"))
         with keep_states_until_exit():
+            check = LogprobCheck(policy, data if trains_policy else [])
             with saving_last_good(policy, out / "last_good") if trains_policy else nullcontext():
                 trained = trainer.train(policy, data, seed=chosen.seed, output_dir=output_dir, progress=progress)
             report = validate_report(trained, trainer, policy)
+            digest = distributed.require_same("weights", policy.digest())
+            if trains_policy and distributed.is_rank_zero():
+                policy.save(out / "checkpoint")
+                report = check.require_saved(report, policy, out / "checkpoint", partial(model.load, chosen.seed))
             result: dict[str, Any] = {
                 "settings": settings, "training": asdict(report),
-                "policy_digest": distributed.require_same("weights", policy.digest()),
+                "policy_digest": digest,
                 "selection": {"kept": len(data), "dropped": dict(selection.dropped), "line": selection.line},
                 "provenance": run_provenance,
             }  # fmt: skip
             if distributed.is_rank_zero():
-                if trains_policy:
-                    policy.save(out / "checkpoint")
                 RunFolder(out).write_json(_REPORT, result)
     if not distributed.is_rank_zero():
         return 0

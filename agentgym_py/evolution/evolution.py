@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agentgym_py import distributed
 from agentgym_py.agents import Agent, ExpertAgent, ModelAgent
@@ -45,6 +45,7 @@ from agentgym_py.rewards.reward_model import require_reward_model
 from agentgym_py.rng import seed_of
 from agentgym_py.training import OnPolicyTrainer, Trainer, TrainReport
 from agentgym_py.training.checkpoints import keep_states_until_exit, remove_states
+from agentgym_py.training.logprob_check import LogprobCheck
 from agentgym_py.training.progress import Reporter
 from agentgym_py.training.rl.guards import collapse_notes, entropy_and_repetition
 from agentgym_py.training.trainer import require_policy_trainer, saving_last_good, validate_report
@@ -56,6 +57,14 @@ if TYPE_CHECKING:
     from agentgym_py.policy import Policy
 
 log = logging.getLogger(__name__)
+
+
+class _Trained(NamedTuple):
+    """A round's agent, its report, and the check of its checkpoint; None if nothing or no offline trainer trained."""
+
+    policy: Policy
+    report: TrainReport | None = None
+    check: LogprobCheck | None = None
 
 
 @dataclass(slots=True)
@@ -156,21 +165,26 @@ class Evolution:
             return sum(self._tasks_per_env()) * self.config.attempts, self.config.forks
         return len(self.envs) * self.config.expert_tasks, 0
 
-    def _load_or_train(
-        self, number: int, train: Callable[[], tuple[Policy, TrainReport | None]]
-    ) -> tuple[Policy, dict[str, Any] | None]:
+    def _load_or_train(self, number: int, train: Callable[[], _Trained]) -> tuple[Policy, dict[str, Any] | None]:
         """Return a round's agent and training report from its folder, or else train and save them."""
         if distributed.on_rank_zero(self.folder.is_trained, number):
             remove_states(self.folder.round(number) / "training" / "states")  # of a run killed just before
             return self._load_agent(number), self.folder.training(number)["report"]
         release_memory()
         with keep_states_until_exit():
-            policy, result = train()
-            report, digest = asdict(result) if result else None, distributed.require_same("weights", policy.digest())
+            policy, result, check = train()
+            digest, checkpoint = distributed.require_same("weights", policy.digest()), self._checkpoint(number)
             if distributed.is_rank_zero():
-                policy.save(self.folder.round(number) / "checkpoint")
+                policy.save(checkpoint)
+                if check and result:
+                    result = check.require_saved(result, policy, checkpoint, self.load_policy)
+            report = asdict(result) if result else None
+            if distributed.is_rank_zero():
                 self.folder.finish_training(number, {"report": report, "policy_digest": digest})
         return policy, report
+
+    def _checkpoint(self, number: int) -> Path:
+        return self.folder.round(number) / "checkpoint"
 
     def _load_agent(self, number: int) -> Policy:
         """Load a round's agent.
@@ -178,7 +192,7 @@ class Evolution:
         Raises:
             RunError: it cannot be loaded, or its weights are not those that were saved.
         """
-        path = self.folder.round(number) / "checkpoint"
+        path = self._checkpoint(number)
         remedy = f"delete {path.parent} and what came after it to make them again"
         try:
             policy = self.load_policy(str(path))
@@ -209,7 +223,7 @@ class Evolution:
         fork_jobs = [job for branch in branches for job in branch]
         return trajectories + (self._collect(number, "forks", agent, fork_jobs) if fork_jobs else [])
 
-    def _improve(self, number: int, trainer: OnPolicyTrainer) -> tuple[Policy, TrainReport | None]:
+    def _improve(self, number: int, trainer: OnPolicyTrainer) -> _Trained:
         """Run an on-policy trainer on the number of episodes that a round explores, and store them."""
         policy = self._load_agent(number - 1)
         jobs = self._train_jobs(number)
@@ -228,7 +242,7 @@ class Evolution:
         except NothingToTrainOnError as error:
             nothing = str(error)
         else:
-            return policy, report
+            return _Trained(policy, report)
         finally:
             _store(self._path(number, "trajectories"), rollouts.episodes)
         return self._train_on_demonstrations(number, nothing)
@@ -248,9 +262,9 @@ class Evolution:
         )  # fmt: skip
         return lambda trajectories: model.score(trajectories).tolist()
 
-    def _train(self, number: int, selected: Sequence[Trajectory]) -> tuple[Policy, TrainReport | None]:
+    def _train(self, number: int, selected: Sequence[Trajectory]) -> _Trained:
         if not number and not self.config.expert_tasks:
-            return self.load_policy(None), None
+            return _Trained(self.load_policy(None))
         if not selected:
             return self._train_on_demonstrations(number, "no trajectory was selected")
         try:
@@ -258,18 +272,19 @@ class Evolution:
         except NothingToTrainOnError as error:
             return self._train_on_demonstrations(number, str(error))
 
-    def _fit(self, number: int, trainer: Trainer, data: Sequence[Trajectory]) -> tuple[Policy, TrainReport]:
+    def _fit(self, number: int, trainer: Trainer, data: Sequence[Trajectory]) -> _Trained:
         """Train the model that a round starts from."""
         continues = number and self.config.restart == "previous"
         policy = self._load_agent(number - 1) if continues else self.load_policy(None)
+        check = LogprobCheck(policy, data)
         with self._keep_last_good(number, policy):
             result = trainer.train(
                 policy, data, seed=seed_of(self.config.seed, "train", number) % (1 << 31),
                 output_dir=self.folder.round(number) / "training", progress=self.reporter.training(number, len(data)),
             )  # fmt: skip
-            return policy, validate_report(result, trainer, policy)
+            return _Trained(policy, validate_report(result, trainer, policy), check)
 
-    def _train_on_demonstrations(self, number: int, reason: str) -> tuple[Policy, TrainReport | None]:
+    def _train_on_demonstrations(self, number: int, reason: str) -> _Trained:
         """Train a round that has nothing to learn from on as many further demonstrations as made Agent_v0.
 
         With `allow_empty`, the last round's agent stays as it is.
@@ -279,7 +294,7 @@ class Evolution:
         """
         if number and self.config.allow_empty:
             log.warning("round %d: %s", number, reason)
-            return self._load_agent(number - 1), None
+            return _Trained(self._load_agent(number - 1))
         if not number or not self.config.expert_tasks:
             raise self._no_data_error(number, reason)
         jobs = demonstration_jobs(self.config, self.envs, number)
@@ -289,10 +304,11 @@ class Evolution:
         log.warning("round %d: %s", number, note)
         try:
             trainer, selected = self._offline_trainer(0), build_selector(SelectConfig())(demonstrations).kept
-            policy, report = self._fit(number, trainer, selected)
+            fitted = self._fit(number, trainer, selected)
         except NothingToTrainOnError as error:
             raise self._no_data_error(number, f"{reason}, and of its demonstrations: {error}") from error
-        return policy, replace(report, notes=(*report.notes, note))
+        assert fitted.report
+        return fitted._replace(report=replace(fitted.report, notes=(*fitted.report.notes, note)))
 
     def _no_data_error(self, number: int, reason: str) -> NothingToTrainOnError:
         threshold, experts = setting("select.threshold"), setting("expert_tasks")
@@ -312,7 +328,7 @@ class Evolution:
             with saving_last_good(policy, self.folder.round(number) / "last_good"):
                 yield
         except TrainingError as error:
-            before = f"; of the round before: {self.folder.round(number - 1) / 'checkpoint'}" if number else ""
+            before = f"; of the round before: {self._checkpoint(number - 1)}" if number else ""
             raise TrainingError(f"round {number}: {error}{before}") from error
 
     def _offline_trainer(self, number: int) -> Trainer:

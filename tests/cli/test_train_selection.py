@@ -56,6 +56,8 @@ def test_it_says_what_it_left_out(agentgym: Run, small_model: str, trainer: str)
     failures_too = not held["settings"]["select"]["success_only"]
     kept = 6 if info_of(registry.load(GROUP, trainer)).output != "policy" else 5 if failures_too else 2
     assert held["selection"]["kept"] == kept
+    measured = held["training"]["metrics"].keys() & {"logprob_before", "logprob_trained", "logprob_saved"}
+    assert len(measured) == (3 if info_of(registry.load(GROUP, trainer)).output == "policy" else 0)
     if trainer == "filtered_bc":
         assert held["selection"]["dropped"] == {"below reward 1": 2, "without success": 1, "duplicates": 1}
         assert held["training"]["trajectories"] == 2

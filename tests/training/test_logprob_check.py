@@ -1,0 +1,65 @@
+"""A checkpoint that lost what a training changed is an error; log-probabilities say what it changed."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from agentgym_py.agents import ExpertAgent
+from agentgym_py.collection import Collector, Job
+from agentgym_py.errors import TrainingError
+from agentgym_py.policy import Policy
+from agentgym_py.training import logprob_check
+from agentgym_py.training.logprob_check import LogprobCheck
+from agentgym_trainers.filtered_bc import FilteredBC
+
+
+@pytest.fixture
+def demos(toy_envs: Any) -> list[Any]:
+    """Four episodes of the expert."""
+    return Collector(ExpertAgent()).collect_batch([Job(toy_envs.CHAIN, task) for task in range(4)])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("rank", [0, 2])
+def test_a_checkpoint_that_lost_the_change_is_an_error(
+    toy_envs: Any, tmp_path: Path, demos: list[Any], rank: int, dtype: str
+) -> None:
+    """The checkpoint of a training is as likely to write its sequences; one of the weights before it is refused."""
+    toy_envs.word_policy(spread=0.2).save(tmp_path / "base")
+    policy = Policy.load(tmp_path / "base", dtype=dtype, device="cpu")
+    untrained, check = copy.deepcopy(policy), LogprobCheck(policy, demos)
+    trainer = FilteredBC(lora_rank=rank, learning_rate=1e-2, epochs=4, batch_size=1, threshold=-9.0)
+    report = trainer.train(policy, demos, seed=0, output_dir=tmp_path / "training")
+
+    def load(folder: str) -> Policy:
+        return Policy.load(folder, dtype=dtype, device="cpu")
+
+    policy.save(tmp_path / "kept")
+    metrics = check.require_saved(report, policy, tmp_path / "kept", load).metrics
+    assert metrics["logprob_saved"] == metrics["logprob_trained"] > metrics["logprob_before"] + 0.01
+    assert metrics["weights_changed"] == report.metrics["weights_changed"]
+    untrained.save(tmp_path / "lost")
+    with pytest.raises(TrainingError, match=r"lost does not hold what was trained: .* before, .* in the checkpoint"):
+        check.require_saved(report, policy, tmp_path / "lost", load)
+
+
+def test_few_short_sequences_are_measured(
+    toy_envs: Any, demos: list[Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """There are at most 8, cut to a length; without any, and on a full GPU, no checkpoint is loaded."""
+    policy, many = toy_envs.word_policy(), [demo for demo in demos for _ in range(100)]
+    assert [len(LogprobCheck(policy, each)._samples) for each in ([], demos[:1], demos, many)] == [0, 1, 1, 8]
+    monkeypatch.setattr(logprob_check, "_LONGEST", 12)
+    assert all(len(sample.input_ids) <= 12 for sample in LogprobCheck(policy, many)._samples)
+    report = FilteredBC(epochs=1, threshold=-9.0).train(policy, demos, seed=0, output_dir=tmp_path)
+    assert LogprobCheck(policy, []).require_saved(report, policy, tmp_path, Policy.load) is report
+    monkeypatch.setattr(logprob_check, "_has_room", lambda _: False)
+    with pytest.warns(UserWarning, match="no room for both"):
+        full = LogprobCheck(policy, many).require_saved(report, policy, tmp_path, Policy.load)
+    assert "logprob_trained" in full.metrics and "logprob_saved" not in full.metrics and len(full.notes) == 1
