@@ -15,6 +15,7 @@ from agentgym_py import registry
 from agentgym_py.checks import require_arguments
 from agentgym_py.env import EnvSpec, TextEnv
 from agentgym_py.errors import ConfigError, NothingToTrainOnError
+from agentgym_py.registry import is_source
 from agentgym_py.trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -261,7 +262,9 @@ def evolve(env: Envs = "shop", *, out: str | os.PathLike[str], **options: Any) -
     where = ["--out", str(out)]
     if (folder.path / "run.yaml").is_file():
         require_same_settings(folder, settings)
-        where, settings = ["--resume", str(out)], {name: settings[name] for name in RESUMABLE if name in settings}
+        sources = [name for name in (*settings["env"], settings.get("trainer", {}).get("name", "")) if is_source(name)]
+        where = ["--resume", str(out), *(word for name in sources for word in ("--trust", name))]
+        settings = {name: settings[name] for name in RESUMABLE if name in settings}
     run_command(["evolve", *where, *_options(settings)])
     return folder.read_json("test.json")
 

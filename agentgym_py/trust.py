@@ -58,11 +58,11 @@ def require_host(url: str) -> None:
 
     The request would send the user's token or key, and what the user plays, to whoever wrote the file.
     """
-    host = _host(url)
-    if _words is None or host in LOOPBACK:
+    name = host(url)
+    if _words is None or name in LOOPBACK:
         return
-    if host not in {_host(found) for word in _words for found in _URL.findall(word)} | set(_parts()):
-        raise ConfigError(f"{url} comes from a file and would be contacted; if you trust it, add --trust {host}")
+    if name not in {host(found) for word in _words for found in _URL.findall(word)} | set(_parts()):
+        raise ConfigError(f"{url} comes from a file and would be contacted; if you trust it, add --trust {name}")
 
 
 def require_online(url: str) -> None:
@@ -110,7 +110,8 @@ def _absolute(path: str) -> str:
     return os.path.normpath(Path(path).absolute())
 
 
-def _host(url: str) -> str | None:
+def host(url: str) -> str | None:
+    """Return the host of an address; None if it has none."""
     try:
         return urlsplit(url).hostname
     except ValueError:

@@ -231,3 +231,26 @@ def test_modules_do_not_hide_functions() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "True\n"
+
+
+def test_a_run_in_a_world_of_ones_own_is_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same call trusts the sources that it names, as the first call did."""
+    commands: list[list[str]] = []
+    monkeypatch.setattr("agentgym_py.cli.run_command", commands.append)
+    monkeypatch.setattr("agentgym_py.cli.evolve.require_same_settings", lambda folder, settings: None)
+    (tmp_path / "run.yaml").write_text("rounds: 1\n")
+    (tmp_path / "test.json").write_text("{}")
+    ag.evolve("my_world.py", out=tmp_path, trainer="my_trainer.py:Mine", rounds=2)
+    assert commands == [
+        [
+            "evolve",
+            "--resume",
+            str(tmp_path),
+            "--trust",
+            "my_world.py",
+            "--trust",
+            "my_trainer.py:Mine",
+            "--rounds",
+            "2",
+        ]
+    ]

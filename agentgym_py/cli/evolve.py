@@ -12,7 +12,7 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from agentgym_py import distributed
+from agentgym_py import distributed, trust
 from agentgym_py.agents.model import require_room
 from agentgym_py.checks import Basic
 from agentgym_py.cli import interrupt_status, print_interrupted, resume_hint, sigterm_as_interrupt
@@ -189,7 +189,15 @@ def run(args: Values) -> int:
 def _resume_advice(opened: Sequence[RunFolder]) -> str:
     if not opened:
         return "nothing was written yet; start it again"
-    return f"to resume: agentgym evolve --resume {opened[0].path}"
+    return f"to resume: agentgym evolve --resume {opened[0].path}{_trusted(opened[0])}"
+
+
+def _trusted(folder: RunFolder) -> str:
+    """Return the options that let a run use its own sources and server again."""
+    places = list(folder.read_json("provenance.json").get("sources", {}))
+    if (url := folder.config().get("base_url")) and trust.host(url) not in trust.LOOPBACK:
+        places.append(trust.host(url) or url)
+    return "".join(f" --trust {place}" for place in places)
 
 
 def _run(args: Values, opened: list[RunFolder], stack: ExitStack) -> dict[str, Any]:
@@ -366,7 +374,7 @@ def _make_folder(settings: Mapping[str, Any]) -> Path:
     if interrupted:
         warnings.warn(
             f"{interrupted[-1]} holds an interrupted run, and this command starts a new one in {path}; to resume the "
-            f"interrupted run: agentgym evolve --resume {interrupted[-1]}",
+            f"interrupted run: agentgym evolve --resume {interrupted[-1]}{_trusted(RunFolder(interrupted[-1]))}",
             stacklevel=2,
         )
     return path

@@ -1103,3 +1103,14 @@ def test_a_run_says_what_its_world_chose_and_survives_empty_rounds(agentgym: Run
     assert training["trajectories"] == 2
     note = "no trajectory was selected: trained on 2 further demonstrations of the fair expert"
     assert note in training["notes"]
+
+
+def test_the_advice_to_resume_trusts_what_the_run_names(tmp_path: Path) -> None:
+    """Its own sources and its server, unless that is on this machine."""
+    advice = command_module("evolve")._resume_advice
+    for url, words in (("http://gpu.example:8000/v1", " --trust gpu.example"), ("http://127.0.0.1:8000", "")):
+        path = tmp_path / str(len(words))
+        RunFolder.create(path, {"base_url": url})
+        (path / "provenance.json").write_text(json.dumps({"sources": {"/worlds/mine.py": "0f"}}))
+        expected = f"to resume: agentgym evolve --resume {path} --trust /worlds/mine.py{words}"
+        assert advice([RunFolder(path)]) == expected

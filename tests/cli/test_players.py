@@ -143,7 +143,7 @@ def test_an_endpoint_is_evaluated(agentgym: Run, server: Any) -> None:
     argv = ("--agent", "openai", "--base-url", address(server), "--model", "served", *priced)
     status, out, err = agentgym("eval", *MAZE, "--env_kwargs.max_steps", "3", *argv, "--out", "a")
     assert status == 0, err
-    assert "test, served, greedy: 2 episodes" in out
+    assert "test, served, greedy, replies of at most 1024 tokens: 2 episodes" in out
     assert "6 replies, 6,000 prompt and 60 completion tokens, cost 0.0126\n" in out
     result, manifest = (json.loads(Path("a", f"{name}.json").read_text()) for name in ("result", "manifest"))
     assert result["spent"] == manifest["spent"] and result["spent"]["cost"] == pytest.approx(0.0126)
