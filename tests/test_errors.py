@@ -41,8 +41,11 @@ def test_a_setting_is_named_as_its_user_writes_it() -> None:
 
 
 OPTION = re.compile(r"(?<![\w-])--[a-z]")
-OTHER_PROGRAMS = ("agentgym_py/engine/server_protocols.py", "agentgym_py/report/", "agentgym_py/serving/")
-"""Modules that name options of other programs, and CSS; the server names the options of `agentgym serve`."""
+OTHER_PROGRAMS = (
+    "agentgym_py/engine/server_protocols.py", "agentgym_py/report/", "agentgym_py/serving/", "agentgym_py/trust.py",
+)  # fmt: skip
+"""Modules that name options of other programs, and CSS; the server names the options of `agentgym serve`, and `trust`
+refuses only what the files of a command line name."""
 LIBRARY = [
     path for folder in ("agentgym_py", "envs", "trainers") for path in sorted((ROOT / folder).rglob("*.py"))
     if not path.relative_to(ROOT).as_posix().startswith(("agentgym_py/cli/", *OTHER_PROGRAMS))
