@@ -83,7 +83,7 @@ def may_be_hidden(word: str, pattern: str, hints: Hints) -> bool:
 def best_guess(pattern: str, hints: Hints) -> str:
     """Return the most informative word that may be hidden: its marks have the largest entropy over all such words.
 
-    Ties go to the first. Other words would tell more (about 0.1 tries), but a guess that fits all hints can be learnt.
+    Ties go to the first. Other words may tell more, but a guess that fits all hints can be learnt.
     """
     candidates = [number for number, word in enumerate(words()) if may_be_hidden(word, pattern, hints)]
     return words()[candidates[0] if len(candidates) <= 2 else _most_informative(candidates)]
