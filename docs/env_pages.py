@@ -58,8 +58,8 @@ EXACT = {
     "shown recipes.",
     "wordle": "The expert knows the word, so its one step does not show how hard the word is. Compare agents with the "
     "fair expert: its guess has the largest entropy over the possible words (summed in integer millionths of a bit, so "
-    "that ties break alike on every machine). That is the best next guess by this measure, not a proof that no "
-    "strategy needs fewer tries.",
+    "that ties break alike on every machine). It guesses only words that fit all marks; "
+    "other words may tell more.",
 }
 """World to the exactness of its experts, as far as the card does not state it."""
 
