@@ -140,8 +140,12 @@ class ToyEngine(HFEngine):
 
 
 class _ToyBatch(HFBatch):
+    def __init__(self, engine: ToyEngine, params: SamplingParams) -> None:
+        super().__init__(engine.runner, params)
+        self._engine = engine
+
     def take_ended(self) -> list[tuple[Hashable, Generation]]:
-        reason = self._engine.finish_reason  # type: ignore[attr-defined]
+        reason = self._engine.finish_reason
         return [(key, replace(reply, finish_reason=reason)) for key, reply in super().take_ended()]
 
 

@@ -15,7 +15,7 @@ peft = pytest.importorskip("peft")
 from agentgym_py.agents import ExpertAgent
 from agentgym_py.collection import Collector, Job
 from agentgym_py.engine import HFEngine, SamplingParams
-from agentgym_py.engine.forward import FusedLlama
+from agentgym_py.engine.hf.forward import FusedLlama
 from agentgym_py.errors import PolicyError
 from agentgym_py.policy import Policy
 from agentgym_py.policy.adapters import add_adapters, base_parameters, has_adapters

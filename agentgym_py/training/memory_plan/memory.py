@@ -257,8 +257,8 @@ def _playing_parts(model: ModelConfig, workload: Workload, taken: int) -> tuple[
     """The engine: its cache, the logits of its replies, and its passes over prompts; `taken` is what is held beside."""
     import torch
 
-    from agentgym_py.engine.hf import kv_bytes_per_token
-    from agentgym_py.engine.kvcache import count_tokens, sizes_of
+    from agentgym_py.engine.hf.kvcache import count_tokens, sizes_of
+    from agentgym_py.engine.hf.runner import kv_bytes_per_token
     from agentgym_py.training.memory_plan.tracing import trace_masks, trace_prefill, trace_sampling
 
     config, rows = model.load(), workload.slots_per_gpu

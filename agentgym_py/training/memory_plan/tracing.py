@@ -20,7 +20,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from agentgym_py.engine.decoding import draw
-from agentgym_py.engine.kvcache import CausalBand, round_up
+from agentgym_py.engine.hf.kvcache import CausalBand, round_up
 from agentgym_py.engine.sampling import SamplingParams
 from agentgym_py.errors import PolicyError
 from agentgym_py.policy.adapters import add_adapters, without_lm_head

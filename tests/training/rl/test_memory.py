@@ -63,9 +63,9 @@ def test_the_cache_is_dropped_before_a_training(toy_envs: Any) -> None:
     policy = toy_envs.word_policy()
     rollouts, other = (toy_envs.rollouts(policy, toy_envs.CHAIN, 32, tasks=8, tokens=2) for _ in range(2))
     first = rollouts.groups(4, 4)
-    assert rollouts.engine._cache.keys and first == other.groups(4, 4)
+    assert rollouts.engine.runner.places.cache.keys and first == other.groups(4, 4)
     rollouts.release_cache()
-    assert not rollouts.engine._cache.keys and not rollouts.engine._cache.values
+    assert not rollouts.engine.runner.places.cache.keys and not rollouts.engine.runner.places.cache.values
     again, kept = rollouts.groups(4, 4), other.groups(4, 4)
     assert [[[s.reply for s in t.steps] for t in group] for group in again] == [
         [[s.reply for s in t.steps] for t in group] for group in kept

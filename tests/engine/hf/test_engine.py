@@ -10,11 +10,13 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from agentgym_py.engine import Generation, HFEngine, SamplingParams, kvcache  # torch first, or skip
+from agentgym_py.engine import Generation, HFEngine, SamplingParams  # torch first, or skip
 from agentgym_py.engine.decoding import processed_logprobs
-from agentgym_py.engine.forward import FusedLlama, HuggingFaceForward
-from agentgym_py.engine.hf import _Seat, kv_bytes_per_token
-from agentgym_py.engine.kvcache import count_tokens
+from agentgym_py.engine.hf import kvcache
+from agentgym_py.engine.hf.forward import FusedLlama, HuggingFaceForward
+from agentgym_py.engine.hf.kvcache import count_tokens
+from agentgym_py.engine.hf.places import Seat
+from agentgym_py.engine.hf.runner import kv_bytes_per_token
 from agentgym_py.errors import ConfigError, PolicyError
 from agentgym_py.policy import Policy
 from agentgym_py.policy.tiny import build_model, build_tokenizer, tiny_config
@@ -112,7 +114,7 @@ def test_greedy_equals_full_reencode(
     monkeypatch.setattr(kvcache, "_BLOCK", block)  # rows are sorted by length where there are several blocks
     policy = tiny_policy(0, kv_heads=kv_heads)
     engine = HFEngine(policy, slots=slots, prefill_tokens=100)
-    assert type(engine._forward) is (FusedLlama if forward == "fused" else HuggingFaceForward)
+    assert type(engine.runner.forward) is (FusedLlama if forward == "fused" else HuggingFaceForward)
     params = SamplingParams(temperature=0, max_new_tokens=12)
     talk = Conversations(policy, 7, seed=slots)
     lengths = set()
@@ -428,14 +430,14 @@ def test_an_interrupted_engine_forgets_what_it_was_at(monkeypatch: pytest.Monkey
     talk = Conversations(policy, 3)
     talk.go_on(engine.generate(talk.prompts, params), refill=0)
     calls = iter(range(100))
-    whole = engine._forward
+    whole = engine.runner.forward
 
     def interrupted(*args: Any) -> Any:
         if next(calls) == 1:
             raise KeyboardInterrupt
         return whole(*args)
 
-    monkeypatch.setattr(engine, "_forward", interrupted)
+    monkeypatch.setattr(engine.runner, "forward", interrupted)
     with pytest.raises(KeyboardInterrupt):
         engine.generate([prompt[: len(prompt) // 2] for prompt in talk.prompts], params)
     expected = [full_greedy(policy, prompt, 8) for prompt in talk.prompts]
@@ -459,9 +461,9 @@ def test_ragged_rows_are_sorted_only_where_it_pays() -> None:
     """Rows of mixed lengths come to the front sorted; rows of one length stay where they are."""
     engine = HFEngine(tiny_policy(0), slots=64)
     mixed = [10 + 40 * (i % 2) for i in range(64)]
-    order = engine._to_front([_Seat(slot, length, 0, length) for slot, length in enumerate(mixed)])
+    order = engine.runner.places.to_front([Seat(slot, length, 0, length) for slot, length in enumerate(mixed)])
     assert [mixed[i] for i in order] == sorted(mixed)
-    assert engine._to_front([_Seat(slot, 50, 0, 50) for slot in range(64)]) == list(range(64))
+    assert engine.runner.places.to_front([Seat(slot, 50, 0, 50) for slot in range(64)]) == list(range(64))
 
 
 def bounded(policy: Policy, tokens: int, **options: Any) -> HFEngine:
@@ -491,9 +493,9 @@ def test_a_bounded_cache_gives_the_same_replies(tokens: int, block: int, monkeyp
             if turns[i] < 4:
                 talk.prompts[i] = [*talk.prompts[i], *reply.ids, *policy.chat.turn(sentence(talk.rng, 30))]
                 batch.add((i, turns[i]), talk.prompts[i], i + 100 * turns[i])
-        held = engine._cache.nbytes / kv_bytes_per_token(policy.model.config, policy.model.dtype)
-        assert 0 < held <= tokens and held == count_tokens(engine._cache.sizes)
-        dropped += sum(not len(ids) for ids in engine._book.contents)
+        held = engine.runner.places.cache.nbytes / kv_bytes_per_token(policy.model.config, policy.model.dtype)
+        assert 0 < held <= tokens and held == count_tokens(engine.runner.places.cache.sizes)
+        dropped += sum(not len(ids) for ids in engine.runner.places.book.contents)
     assert dropped
 
 
@@ -519,13 +521,13 @@ def test_bytes_of_a_token_are_those_of_the_cache(kind: str) -> None:
     engine = HFEngine(policy, slots=3)
     engine.generate([[1, 2, 3]] * 3, SamplingParams(max_new_tokens=2))
     per_token = kv_bytes_per_token(policy.model.config, policy.model.dtype)
-    assert engine._cache.nbytes == count_tokens(engine._cache.sizes) * per_token > 0
+    assert engine.runner.places.cache.nbytes == count_tokens(engine.runner.places.cache.sizes) * per_token > 0
 
 
 def test_nothing_on_the_device_is_float64() -> None:
     """Apple's GPUs have no float64; draws are made in it on the CPU and sent as float32."""
     batch = HFEngine(tiny_policy(ends=0.1), slots=2).batch(SamplingParams(max_new_tokens=20))
-    for i, prompt in enumerate(Conversations(batch._engine.policy, 2).prompts):
+    for i, prompt in enumerate(Conversations(batch._runner.policy, 2).prompts):
         batch.add(i, prompt[: 9 + i], i)
     batch._fill_places()
     assert batch._rows is not None

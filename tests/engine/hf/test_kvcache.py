@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 torch = pytest.importorskip("torch")
 
-from agentgym_py.engine.kvcache import Move, Size, SlotCache, count_tokens, sizes_of, slot_of  # needs torch
+from agentgym_py.engine.hf.kvcache import Move, Size, SlotCache, count_tokens, sizes_of, slot_of  # needs torch
 
 SLOTS, LENGTH = 7, 5
 MOVES = st.lists(

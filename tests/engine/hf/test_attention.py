@@ -11,8 +11,9 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from agentgym_py.engine import HFEngine, SamplingParams, kvcache  # torch first, or skip
+from agentgym_py.engine import HFEngine, SamplingParams  # torch first, or skip
 from agentgym_py.engine.decoding import processed_logprobs
+from agentgym_py.engine.hf import kvcache
 from agentgym_py.errors import PolicyError
 from agentgym_py.policy import Policy
 from agentgym_py.policy.tiny import build_model, build_tokenizer, tiny_config

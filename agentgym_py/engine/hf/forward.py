@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import linear, silu
 
-from agentgym_py.engine.kvcache import Attention, Plan, SlotCache
+from agentgym_py.engine.hf.kvcache import Attention, Plan, SlotCache
 from agentgym_py.errors import PolicyError
 from agentgym_py.policy.adapters import has_adapters, is_quantized, merged_copy
 from agentgym_py.policy.vocabulary import token_logits, vocab_size_of

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
-from agentgym_py.engine.cache_slots import SlotBook, common_prefix
+pytest.importorskip("torch")
+
+from agentgym_py.engine.hf.cache_slots import SlotBook, common_prefix
 
 
 def test_slots_are_found_by_what_they_hold() -> None:
