@@ -2,55 +2,90 @@
 
 from __future__ import annotations
 
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import torch
 from torch import Tensor
+from transformers.modeling_outputs import BaseModelOutputWithPast
 
-from agentgym_py.errors import PolicyError
-from agentgym_py.policy.vocabulary import vocab_size_of
+from agentgym_py.policy.adapters import without_lm_head
+from agentgym_py.policy.vocabulary import token_logits
+
+_IN_ONE_PIECE = weakref.WeakSet[Any]()
+"""Models whose own forward pass alone computes their logits."""
 
 
 class Head:
-    """Maps hidden states (n, H) to logits (n, V), as the model's own forward pass does after its last layer.
+    """Maps hidden states (n, H) to logits (n, V): the model's own forward pass without its layers.
 
-    transformers writes what follows the head into each model's `forward`; the known cases are the soft cap of Gemma 2
-    and 3 and the factors of Granite and Cohere. `require_equal` finds an unknown one.
+    transformers writes what follows the head into each model's `forward`, such as the soft cap of Gemma 2 and the
+    factors of Granite and Cohere. So `forward` runs as it is, on layers that return the given states.
     """
 
     def __init__(self, model: Any) -> None:
-        config = model.config.get_text_config()
-        self._model, self._module = type(model).__name__, model.get_output_embeddings()
-        self._vocab_size = vocab_size_of(model)
-        self._factor = float(getattr(config, "logit_scale", None) or 1)
-        self._factor /= float(getattr(config, "logits_scaling", None) or 1)
-        self._cap = getattr(config, "final_logit_softcapping", None)
-        device = self._module.weight.device.type
-        self._autocast = device, torch.get_autocast_dtype(device), torch.is_autocast_enabled(device)
+        self._model, self._layers = model, without_lm_head(model)
+        self._module = model.get_output_embeddings()
+        self._precision = _precision_of_now(self._module.weight.device.type)
 
     def __call__(self, hidden_nH: Tensor) -> Tensor:
         """Compute logits in the precision that was in force when the head was made."""
-        device, dtype, enabled = self._autocast
-        with torch.autocast(device, dtype, enabled=enabled):
-            logits: Tensor = self._module(hidden_nH)[..., : self._vocab_size]
-            if self._factor != 1:
-                logits = logits * self._factor
-            return torch.tanh(logits / self._cap) * self._cap if self._cap else logits
+        states_1nH = hidden_nH[None]
+        with self._returning(states_1nH), self._precision():
+            return token_logits(self._model, self._model(inputs_embeds=states_1nH, use_cache=False).logits[0])
 
-    def require_equal(self, hidden_nH: Tensor, logits_nV: Tensor) -> None:
-        """Raise PolicyError if the model's own forward pass gave other logits for these states."""
+    @contextmanager
+    def _returning(self, states_1nH: Tensor) -> Iterator[None]:
+        """Let the layers return these states, and the head read them."""
+        own = vars(self._layers).get("forward")
+        self._layers.forward = lambda *args, **kwargs: _LayersOutput(last_hidden_state=states_1nH)
+        hook = self._module.register_forward_pre_hook(lambda _, inputs: (states_1nH,))
+        try:
+            yield
+        finally:
+            hook.remove()
+            del self._layers.forward
+            if own is not None:
+                self._layers.forward = own
+
+    def agrees(self, hidden_nH: Tensor, logits_nV: Tensor) -> bool:
+        """Whether the model's forward pass over whole rows gave the same logits for these states.
+
+        If not, `head_of` returns None for this model from now on.
+        """
         with torch.no_grad():
             own, other = self(hidden_nH).float(), logits_nV.detach().float()
-        if not torch.allclose(own, other, rtol=1e-2, atol=1e-2 * float(other.abs().max())):
-            raise PolicyError(
-                f"the logits of {self._model} are not those of its head, which runs in pieces on a batch of this size: "
-                "set microbatch_tokens lower"
-            )
+        agrees = torch.allclose(own, other, rtol=1e-2, atol=1e-2 * float(other.abs().max()))
+        if not agrees:
+            _IN_ONE_PIECE.add(self._model)
+        return agrees
+
+
+class _LayersOutput(BaseModelOutputWithPast):  # type: ignore[misc]  # transformers is untyped
+    """The output of any model's layers; fields other than the states are None."""
+
+    def __getattr__(self, name: str) -> None:
+        if name.startswith("_"):
+            raise AttributeError(name)
+
+
+def _precision_of_now(device: str) -> Callable[[], AbstractContextManager[Any]]:
+    if not torch.amp.is_autocast_available(device):
+        return nullcontext
+    dtype, enabled = torch.get_autocast_dtype(device), torch.is_autocast_enabled(device)
+    return lambda: torch.autocast(device, dtype, enabled=enabled)
 
 
 def head_of(model: Any) -> Head | None:
-    """Return the model's head; None if its weights are sharded over processes, because only `forward` gathers them."""
+    """Return the model's head; None if only its own forward pass computes its logits.
+
+    So it is if they depend on more than the states (see `Head.agrees`), or if its weights are sharded over processes,
+    because only `forward` gathers them.
+    """
     from torch.distributed.tensor import DTensor
 
     weight = model.get_output_embeddings().weight
-    return None if isinstance(weight, DTensor) or hasattr(weight, "ds_id") else Head(model)
+    whole = model in _IN_ONE_PIECE or without_lm_head(model) is model
+    return None if whole or isinstance(weight, DTensor) or hasattr(weight, "ds_id") else Head(model)

@@ -6,6 +6,7 @@ head runs in pieces, and the backward pass computes each piece again, so that on
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -117,8 +118,14 @@ def agent_logits(model: Any, input_ids: Tensor, labels: Tensor) -> AgentLogits:
         hook.remove()
     if head is None:
         return AgentLogits(at_least_float32(logits), targets_N, hidden[0])
-    head.require_equal(hidden[0][:1], logits)
-    return AgentLogits(None, targets_N, hidden[0], head)
+    if head.agrees(hidden[0][:1], logits):
+        return AgentLogits(None, targets_N, hidden[0], head)
+    warnings.warn(
+        f"the logits of {type(inner).__name__} do not follow from its head alone, so that it cannot run in pieces: "
+        f"{len(targets_N):,} x {words:,} logits are in memory at a time; microbatch_tokens bounds them",
+        stacklevel=2,
+    )
+    return agent_logits(model, input_ids, labels)
 
 
 def row_logprobs(model: Any, input_ids: Tensor, labels: Tensor) -> Tensor:

@@ -11,10 +11,11 @@ torch = pytest.importorskip("torch")
 import transformers
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from agentgym_py.errors import PolicyError
 from agentgym_py.policy import logprobs
-from agentgym_py.policy.logprobs import agent_logits, agent_logprobs_and_hits
+from agentgym_py.policy.logprobs import agent_logits, agent_logprobs, agent_logprobs_and_hits
 from agentgym_py.policy.tokens import IGNORED
+from agentgym_py.policy.vocabulary import vocab_size_of
+from agentgym_py.testing.zoo import SUPPORTED
 from agentgym_py.training.rl.actor_critic import ActorCritic
 
 WORDS, PIECE = 97, 3
@@ -24,9 +25,11 @@ SIZES = {
 }  # fmt: skip
 FAMILIES: dict[str, dict[str, Any]] = {
     "Llama": {}, "Qwen2": {"tie_word_embeddings": True}, "Gemma2": {"final_logit_softcapping": 3.0, "head_dim": 8},
-    "Granite": {"logits_scaling": 4.0}, "Cohere": {"logit_scale": 0.25}, "Phi": {},
+    "Granite": {"logits_scaling": 4.0}, "HyperCLOVAX": {"logits_scaling": 0.25}, "Cohere": {"logit_scale": 0.25},
+    "Phi": {}, "GPT2": {"n_embd": 16, "n_head": 2, "n_layer": 1}, "Mixtral": {"num_local_experts": 2},
 }  # fmt: skip
-"""Models whose logits follow from the head in different ways; Phi's head has a bias."""
+"""Models whose logits follow from the head in different ways: Phi's head has a bias, Granite divides its logits by
+`logits_scaling`, HyperCLOVA X multiplies them by it; and models whose layers return more than states."""
 
 
 def model_of(family: str) -> Any:
@@ -85,19 +88,37 @@ def test_adapters_on_the_head_count(request: pytest.FixtureRequest) -> None:
         torch.testing.assert_close(other, one, rtol=1e-5, atol=1e-6)
 
 
-def test_a_model_that_changes_its_logits_otherwise_is_refused(in_pieces: None) -> None:
-    """Logits that do not follow from the head are an error that names a way out, never wrong numbers."""
-    model = model_of("Gemma2")
-    forward = type(model).forward
+@pytest.mark.parametrize("family", SUPPORTED)
+def test_every_family_runs_in_pieces(family: str, zoo: Any, in_pieces: None) -> None:
+    """Log-probabilities are those of the model's own forward pass, and the model is left as it was."""
+    model = zoo.miniature(family).model
+    attributes, (ids, labels) = set(vars(model.base_model)), batch()
+    with torch.no_grad():
+        agent = agent_logits(model, ids, labels)
+        own = model(input_ids=ids).logits[:, :-1][labels[:, 1:] != IGNORED]
+    assert agent.logits_NV is None and set(vars(model.base_model)) == attributes
+    expected = own[:, : vocab_size_of(model)].log_softmax(-1).gather(-1, agent.targets_N[:, None])[:, 0]
+    torch.testing.assert_close(agent_logprobs(agent), expected, rtol=0, atol=1e-5)
 
-    def shifted(*args: Any, **kwargs: Any) -> Any:
-        output = forward(model, *args, **kwargs)
-        output.logits = output.logits.flip(-1)
+
+def test_logits_that_depend_on_more_than_states_stay_in_one_piece(request: pytest.FixtureRequest) -> None:
+    """They are never wrong: a warning says that memory grows with the batch, and later batches are not tried."""
+    model = model_of("Gemma2")
+    forward, calls = type(model).forward, list[int]()
+
+    def by_ids(input_ids: Any = None, **kwargs: Any) -> Any:
+        output = forward(model, input_ids, **kwargs)
+        calls.append(output.logits.shape[1])
+        output.logits = output.logits * (1 if input_ids is None else 2)
         return output
 
-    model.forward = shifted
-    with pytest.raises(PolicyError, match=r"Gemma2ForCausalLM are not those of its head.*microbatch_tokens"):
-        agent_logits(model, *batch())
+    model.forward = by_ids
+    whole = agent_logprobs(agent_logits(model, *batch()))
+    request.getfixturevalue("in_pieces")
+    with pytest.warns(UserWarning, match=r"Gemma2ForCausalLM do not follow from its head alone.*13 x 97 logits"):
+        assert agent_logprobs(agent_logits(model, *batch())).equal(whole)
+    calls.clear()
+    assert agent_logprobs(agent_logits(model, *batch())).equal(whole) and len(calls) == 1
 
 
 class Largest(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch is untyped here

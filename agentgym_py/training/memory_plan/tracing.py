@@ -24,6 +24,7 @@ from agentgym_py.engine.hf.kvcache import CausalBand, round_up
 from agentgym_py.engine.sampling import SamplingParams
 from agentgym_py.errors import PolicyError
 from agentgym_py.policy.adapters import add_adapters, without_lm_head
+from agentgym_py.policy.head import Head
 from agentgym_py.policy.loading import first_line
 from agentgym_py.policy.logprobs import AgentLogits, agent_logprobs_and_hits, at_least_float32, runs_in_pieces
 from agentgym_py.policy.quiet import ignore_checkpointing_warnings
@@ -204,7 +205,7 @@ def _pass(model: Any, batch: Microbatch, counted: LiveBytes) -> Trace:
 def _loss(model: Any, hidden_NH: Tensor, batch: Microbatch) -> Tensor:
     if batch.head == "none":
         return at_least_float32(hidden_NH).sum()
-    head, targets_N = _head_of(model), torch.zeros(len(hidden_NH), dtype=torch.long, device="meta")
+    head, targets_N = Head(model), torch.zeros(len(hidden_NH), dtype=torch.long, device="meta")
     words = model.get_output_embeddings().weight.shape[0]
     if batch.in_pieces and runs_in_pieces(len(hidden_NH), words):
         agent = AgentLogits(None, targets_N, hidden_NH, head)
@@ -269,11 +270,6 @@ def _family_errors(model: Any) -> Iterator[None]:
     except Exception as error:  # a layer whose shapes depend on the data
         name = json.dumps(model.config.model_type)
         raise PolicyError(f"the memory of models of type {name} cannot be planned: {first_line(error)}") from error
-
-
-def _head_of(model: Any) -> Any:
-    module, cap = model.get_output_embeddings(), getattr(model.config, "final_logit_softcapping", None)
-    return (lambda hidden: torch.tanh(module(hidden) / cap) * cap) if cap else module
 
 
 class _Attention(torch.autograd.Function):
