@@ -41,13 +41,13 @@ Batch = tuple[torch.Tensor, torch.Tensor]
 """Ids and labels, each (B, S)."""
 _RANK, _PROCESSES = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
 _VOCAB = 1536
-_SHORT, _LONG = (16, 400), (4, 1344)
-"""Rows of a batch and tokens of a row."""
+_SHORT, _LONG = (6400, 640), (5376, 1344)
+"""Tokens of a batch, and maximum tokens of a row."""
 _DRILLS = 0.1
 """The share of drills among the batches after the first stage."""
 _COPY_LOSS, _MAX_DRILLS = 0.4, 3000
 """The loss of drills at which a model copies, and the maximum number of batches until then."""
-_SAVE_STEPS = 500
+_SAVE_STEPS = 200
 _EXAM = 1 << 40
 """Seed of the exam, which no batch has."""
 
@@ -58,8 +58,10 @@ class Stage:
 
     name: str
     draw: Callable[[Rng], Turns]
-    shape: tuple[int, int]
-    """Rows of a batch and tokens of a row."""
+    tokens: int
+    """Tokens of a batch, of all processes."""
+    width: int
+    """Maximum tokens of a row."""
     steps: int
     last: float
     """Learning rate at the end; it starts from 2e-3."""
@@ -96,33 +98,28 @@ def drill(policy: Policy, seed: int) -> float:
     trainer, vocab = Training(policy, _MAX_DRILLS, 3e-3, 3e-3), len(policy.tokenizer)
     for _ in range(_MAX_DRILLS):
         ids, labels = repeats(generator, vocab, 32, 64, 8, 32)
-        if trainer.step(ids[_RANK::_PROCESSES], labels[_RANK::_PROCESSES]) < _COPY_LOSS:
+        if trainer.step([(ids[_RANK::_PROCESSES], labels[_RANK::_PROCESSES])]) < _COPY_LOSS:
             break
     return trainer.smoothed
 
 
-def stage_batch(stage: Stage, step: int, policy: Policy, seed: int) -> Batch:
-    """Draw this process's rows of a batch, which depend on its number alone; one in ten batches is a drill."""
-    rows, width = stage.shape
-    own = range(_RANK, rows, _PROCESSES)
+def stage_batch(stage: Stage, step: int, policy: Policy, seed: int) -> list[Batch]:
+    """Draw this process's share of a batch; one in ten batches is a drill.
+
+    The share depends on the batch's number and the number of processes alone. Its last document is cut to fit.
+    """
+    share = stage.tokens // _PROCESSES
     if Rng(seed, stage.name, step).uniform() < _DRILLS:
-        generator = torch.Generator().manual_seed(seed_of(seed, stage.name, step) >> 1)
-        ids, labels = repeats(generator, len(policy.tokenizer), rows, width, 12, width // 2)
-        return ids[own], labels[own]
-    encoded = [_row(stage, Rng(seed, stage.name, step, row), policy) for row in own]
-    return torch.tensor([ids for ids, _ in encoded]), torch.tensor([labels for _, labels in encoded])
-
-
-def _row(stage: Stage, rng: Rng, policy: Policy) -> tuple[list[int], list[int]]:
-    """A row begins with a new document; its last one is cut."""
-    width = stage.shape[1]
-    ids: list[int] = []
-    labels: list[int] = []
-    while len(ids) < width:
-        document = encode_turns(stage.draw(rng), policy)
-        ids += document[0]
-        labels += document[1]
-    return ids[:width], labels[:width]
+        generator = torch.Generator().manual_seed(seed_of(seed, stage.name, step, _RANK) >> 1)
+        rows = share // stage.width
+        return [repeats(generator, len(policy.tokenizer), rows, stage.width, 12, stage.width // 2)]
+    rng = Rng(seed, stage.name, step, _RANK)
+    documents = []
+    while share > 0:
+        ids, labels = (part[: min(share, stage.width)] for part in encode_turns(stage.draw(rng), policy))
+        documents.append((ids, labels))
+        share -= len(ids)
+    return [(torch.tensor([ids]), torch.tensor([labels])) for ids, labels in documents]
 
 
 def _cosine(done: float) -> float:
@@ -141,11 +138,14 @@ class Training:
         )
         self.smoothed, self.done = 10.0, 0
 
-    def step(self, ids: torch.Tensor, labels: torch.Tensor) -> float:
-        """Take a step on the rows of all processes; return the smoothed loss."""
-        loss = _loss(self.model, ids, labels)
-        loss.backward()
-        total, labelled = loss.detach(), (labels[:, 1:] != IGNORED).sum().float()
+    def step(self, batch: Sequence[Batch]) -> float:
+        """Take a step on the batch of all processes; return the smoothed loss."""
+        total, labelled = torch.zeros(()), torch.zeros(())
+        for ids, labels in batch:
+            loss = _loss(self.model, ids, labels)
+            loss.backward()
+            total += loss.detach()
+            labelled += (labels[:, 1:] != IGNORED).sum()
         gradients = [parameter.grad for parameter in self.model.parameters()]
         _all_reduce([total, labelled, *gradients])
         for gradient in gradients:
@@ -160,7 +160,13 @@ class Training:
 
     def save(self, path: Path, stage: str) -> None:
         """Write all that a resumed training needs."""
-        state = {"stage": stage, "done": self.done, "smoothed": self.smoothed, "model": self.model.state_dict()}
+        state: dict[str, Any] = {
+            "processes": _PROCESSES,
+            "stage": stage,
+            "done": self.done,
+            "smoothed": self.smoothed,
+            "model": self.model.state_dict(),
+        }
         state |= {"optimizer": self.optimizer.state_dict(), "schedule": self.schedule.state_dict()}
         temporary = path.with_suffix(".part")
         torch.save(state, temporary)
@@ -181,10 +187,10 @@ def train(policy: Policy, stage: Stage, seed: int, path: Path, state: dict[str, 
         training.load(state)
     began, before = time.monotonic(), training.done
     while training.done < stage.steps:
-        training.step(*stage_batch(stage, training.done, policy, seed))
+        training.step(stage_batch(stage, training.done, policy, seed))
         if _RANK == 0 and (training.done % _SAVE_STEPS == 0 or training.done == stage.steps):
             training.save(path, stage.name)
-            speed = (training.done - before) * math.prod(stage.shape) / (time.monotonic() - began)
+            speed = (training.done - before) * stage.tokens / (time.monotonic() - began)
             print(
                 f"{stage.name} {training.done} of {stage.steps}  loss {training.smoothed:.3f}  {speed:.0f} tokens/s",
                 flush=True,
@@ -195,10 +201,8 @@ def train(policy: Policy, stage: Stage, seed: int, path: Path, state: dict[str, 
 def _loss(model: Any, ids: torch.Tensor, labels: torch.Tensor) -> Any:
     """Sum the cross-entropies of the labelled tokens; only their logits are computed, which saves a quarter."""
     labelled = labels[:, 1:] != IGNORED
-    with torch.autocast("cpu", torch.bfloat16):
-        hidden = model.model(input_ids=ids, use_cache=False).last_hidden_state[:, :-1][labelled]
-        logits = model.lm_head(hidden)
-    return torch.nn.functional.cross_entropy(logits.float(), labels[:, 1:][labelled], reduction="sum")
+    hidden = model.model(input_ids=ids, use_cache=False).last_hidden_state[:, :-1][labelled]
+    return torch.nn.functional.cross_entropy(model.lm_head(hidden), labels[:, 1:][labelled], reduction="sum")
 
 
 def _all_reduce(tensors: Sequence[torch.Tensor]) -> None:
@@ -278,9 +282,9 @@ A stand-in for the base LLM of the papers: `agentgym evolve` starts from it.
   given one; they state it at once and give the teacher's reasons (`HouseholdEnv.expert_thought`). One of four pursues
   the given goal and gives no reasons. In two of five attempts, and in half of the questions, things and receptacles
   have made-up names.
-- **Maze, TextCraft.** Half of the attempts give the teacher's reasons, and three of four of those pursue another goal
-  than the given one. The other half follow the expert without reasons.
-- **Calculator, SQL, todo, tools, Wordle.** Attempts follow the fair expert, with detours; half of them give the
+- **Maze, TextCraft.** Three of four attempts give the teacher's reasons, and three of four of those pursue another goal
+  than the given one. The others follow the expert without reasons.
+- **Calculator, SQL, todo, tools, Wordle.** Attempts follow the fair expert, with detours; three of four give the
   teacher's reasons. These are solutions of training tasks. Wordle's whole list of words is spelt, as it is known to
   every player; hints are given only of words that training tasks hide.
 - **Not in the data**: tasks of the valid or test split and, except in lines of results, products that a held-out task
@@ -312,12 +316,14 @@ def main() -> None:
         dist.init_process_group("gloo")
     documents = Documents()
     stages = [
-        Stage("short", documents.short, _SHORT, args.short // math.prod(_SHORT), 2e-4),
-        Stage("long", documents.long, _LONG, args.tokens // math.prod(_LONG), 1e-4),
+        Stage("short", documents.short, *_SHORT, args.short // _SHORT[0], 2e-4),
+        Stage("long", documents.long, *_LONG, args.tokens // _LONG[0], 1e-4),
     ]
     path = args.state / "state.pt"
     policy = begin(args.state / "start", documents, args.base, args.seed)
     state = torch.load(path, weights_only=True) if path.is_file() else {}
+    if state and state["processes"] != _PROCESSES:
+        raise SystemExit(f"{path} was written by {state['processes']} processes, not {_PROCESSES}")
     names = [stage.name for stage in stages]
     for stage in stages[names.index(state["stage"]) if state else 0 :]:
         train(policy, stage, args.seed, path, state)

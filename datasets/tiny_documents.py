@@ -29,13 +29,13 @@ class Documents:
         return short_worlds(rng, self.worlds)
 
     def long(self, rng: Rng) -> Turns:
-        """Draw a document about as long as an episode: 30 % of the shop, 30 % of a household, 40 % of other worlds."""
+        """Draw a document about as long as an episode: 27 % of the shop, 27 % of a household, 46 % of other worlds."""
         kind = rng.below(100)
-        if kind < 30:
+        if kind < 27:
             return self._shop(rng)
-        if kind < 50:
+        if kind < 45:
             return household_attempt(rng, self.homes)
-        if kind < 60:
+        if kind < 54:
             return room_questions(rng, self.homes)
         return world_attempt(rng, self.worlds)
 

@@ -73,7 +73,7 @@ def world_attempt(rng: Rng, envs: Envs) -> Turns:
     name = rng.choice([name for name, world in WORLDS.items() for _ in range(world.weight)])
     env = envs[name, rng.choice(DIFFICULTIES)]
     first = reset(rng, env)
-    thinks = rng.below(2) > 0
+    thinks = rng.below(4) > 0
     if thinks and rng.below(4):
         first = _with_another_goal(rng, env, first)
     return attempt(rng, env, first, thinks=thinks, rules=_RULES)
@@ -186,4 +186,4 @@ def short_worlds(rng: Rng, envs: Envs) -> Turns:
         return make(rng, envs)
     name = rng.choice(("calculator", "sql", "sql", "wordle"))
     env = envs[name, "easy"]
-    return attempt(rng, env, reset(rng, env), thinks=rng.below(2) > 0, rules=0.1)
+    return attempt(rng, env, reset(rng, env), thinks=rng.below(4) > 0, rules=0.1)

@@ -274,7 +274,7 @@ def test_a_stopped_training_resumes_bit_identically(tmp_path: Path) -> None:
     def draw(rng: Rng) -> Turns:
         return [("page", " ".join(rng.sample(["red", "blue", "green", "tin"], 3))) for _ in range(4)]
 
-    stage = module.Stage("short", draw, (2, 32), 4, 1e-4)
+    stage = module.Stage("short", draw, 64, 32, 4, 1e-4)
 
     def weights(policy: Policy) -> Any:
         return torch.cat([parameter.detach().flatten() for parameter in policy.model.parameters()])
@@ -284,7 +284,7 @@ def test_a_stopped_training_resumes_bit_identically(tmp_path: Path) -> None:
     stopped = Policy.load("tiny")
     training = module.Training(stopped, 4, 2e-3, 1e-4)
     for step in range(2):
-        training.step(*module.stage_batch(stage, step, stopped, 0))
+        training.step(module.stage_batch(stage, step, stopped, 0))
     training.save(tmp_path / "state.pt", "short")
     resumed = Policy.load("tiny")
     module.train(resumed, stage, 0, tmp_path / "state.pt", torch.load(tmp_path / "state.pt", weights_only=True))
@@ -304,7 +304,8 @@ generator = torch.Generator().manual_seed(0)
 training = base.Training(policy, 3, 1e-3, 1e-4)
 for _ in range(3):
     ids, labels = base.repeats(generator, len(policy.tokenizer), 4, 48, 8, 32)
-    training.step(*(part[int(os.environ["RANK"]) :: int(os.environ["WORLD_SIZE"])] for part in (ids, labels)))
+    own = slice(int(os.environ["RANK"]), None, int(os.environ["WORLD_SIZE"]))
+    training.step([(ids[own], labels[own])])
 if os.environ["RANK"] == "0":
     torch.save(policy.model.state_dict(), sys.argv[1])
 """
