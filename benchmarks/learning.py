@@ -1,16 +1,18 @@
-"""The learning figures of docs/benchmarks.md: `python benchmarks/learning.py [--seeds 0 1 2] [--out runs/learning]`.
+"""What `agentgym evolve` learns in each world: `python benchmarks/learning.py [--env shop maze] [--seeds 0 1 2]`.
 
-For each seed: `agentgym evolve --env shop --seed S` with default settings; the same compute spent on more epochs of the
-first round's expert data, from the same base; and the first and last agent on the other two difficulties. Floor and
-ceiling are the random and the expert agent on the same test tasks. All evaluations are greedy, on test tasks 0 to 299.
-The command is resumable: it reuses existing results.
+For each world and seed: `agentgym evolve --env WORLD --seed S` with default settings, and the same compute spent on
+more epochs of the first round's demonstrations, from the same base. Random actions, the base and both experts play the
+same tasks. Every agent plays test tasks 0 to 299, greedily. With `--other_difficulties` the first and last agents also
+play the world's other difficulties. The command is resumable: it reuses existing results.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from dataclasses import asdict, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,7 @@ from agentgym_py.collection import PlayConfig
 from agentgym_py.engine import HFEngine, SamplingParams
 from agentgym_py.env import EnvSpec
 from agentgym_py.evaluation import Evaluation, evaluate
-from agentgym_py.evaluation.stats import Estimate
+from agentgym_py.evaluation.stats import Estimate, compare_rates
 from agentgym_py.evaluation.text import format_rate
 from agentgym_py.evolution.run_folder import RunFolder
 from agentgym_py.files import write_atomic
@@ -29,87 +31,173 @@ from agentgym_py.trajectory import store
 from agentgym_py.trajectory.selectors import SelectConfig, build_selector
 from agentgym_trainers.filtered_bc import FilteredBC
 
+WORLDS = ("shop", "household", "calculator", "maze", "sql", "textcraft", "todo", "tools", "wordle")
+DIFFICULTIES = ("easy", "medium", "hard")
 TASKS = range(300)
+COLUMNS = (
+    "world", "difficulty", "seed", "Agent_v0", "last round", "gain on the same tasks, points",
+    "same compute on demonstrations", "steps", "invalid", "seconds",
+)  # fmt: skip
 
 
-def evaluated(agent: Agent, difficulty: str = "medium", prompt: Any = "brief") -> Evaluation:
-    """Evaluate an agent on the 300 test tasks of a difficulty."""
-    spec = EnvSpec("shop", {"difficulty": difficulty})
-    return evaluate(agent, [spec], "test", TASKS, play=PlayConfig(slots=128, prompt=prompt))[0]
+@dataclass(frozen=True)
+class Run:
+    """A finished run of `agentgym evolve` in one world."""
+
+    folder: RunFolder
+    world: str
+    seed: int
+
+    @property
+    def last(self) -> int:
+        """Number of the last round."""
+        return int(self.folder.read_json("test.json")["last"])
+
+    @property
+    def difficulty(self) -> str:
+        """Difficulty of the run's tasks."""
+        return str(self._kwargs().get("difficulty", "medium"))
+
+    def _kwargs(self) -> Mapping[str, Any]:
+        kwargs: Mapping[str, Any] = self.folder.config()["env_kwargs"]
+        own: Mapping[str, Any] = kwargs.get(self.world, kwargs)
+        return own
+
+    def evaluated(self, agent: Agent, difficulty: str = "") -> Evaluation:
+        """Evaluate an agent on the test tasks of a difficulty, by default the run's own."""
+        spec = EnvSpec(self.world, {**self._kwargs(), **({"difficulty": difficulty} if difficulty else {})})
+        play = PlayConfig(slots=128, prompt=self.folder.config()["prompt"])
+        return evaluate(agent, [spec], "test", TASKS, play=play)[0]
+
+    def agent(self, policy: Policy) -> ModelAgent:
+        """Make the greedy agent of a policy."""
+        longest = self.folder.config()["max_new_tokens"]
+        return ModelAgent(policy, HFEngine(policy, slots=128), SamplingParams(temperature=0.0, max_new_tokens=longest))
+
+    def played(self, number: int, difficulty: str) -> dict[str, Any]:
+        """Evaluate the agent of a round in another difficulty."""
+
+        def measure() -> Evaluation:
+            return self.evaluated(self.agent(Policy.load(self.folder.round(number) / "checkpoint")), difficulty)
+
+        return self.measured(f"round {number}, {difficulty}", measure)
+
+    def compute(self, number: int) -> float:
+        """Return a round's compute in training tokens; a token that is only read or sampled counts a third."""
+        training = self.folder.metrics(number)["training"]
+        spent = float(training["tokens"]) if training else 0.0
+        explored = store.read(self.folder.round(number) / "trajectories.jsonl")
+        records = [step.tokens for trajectory in explored for step in trajectory.steps if step.tokens]
+        return spent + sum(len(tokens.context) + len(tokens.ids) for tokens in records) / 3
+
+    def more_epochs(self) -> Evaluation:
+        """Evaluate the base after the compute of all rounds, spent on round 0's data alone."""
+        spent = sum(self.compute(number) for number in range(self.last + 1))
+        first, config = self.folder.metrics(0)["training"], self.folder.config()
+        settings = {k: v for k, v in config["trainer"].items() if k in FilteredBC.__dataclass_fields__}
+        trainer = FilteredBC(**settings)
+        trainer = replace(trainer, epochs=trainer.epochs * spent / first["tokens"])
+        explored = list(store.read(self.folder.round(0) / "trajectories.jsonl"))
+        demonstrations = build_selector(SelectConfig(**config["select"]))(explored).kept
+        policy = Policy.load(config["model"])
+        trainer.train(policy, demonstrations, seed=self.seed, output_dir=self.folder.path / "more_epochs")
+        return self.evaluated(self.agent(policy))
+
+    def gain(self) -> Estimate:
+        """Compare the last round with Agent_v0, task by task."""
+        first, last = (self._successes(number) for number in (0, self.last))
+        tasks = sorted(first.keys() & last.keys())
+        return compare_rates([last[task] for task in tasks], [first[task] for task in tasks]).difference
+
+    def _successes(self, number: int) -> dict[str, list[int]]:
+        played = store.read(self.folder.round(number) / "test.jsonl")
+        return {trajectory.task_id: [int(trajectory.success)] for trajectory in played}
+
+    def measured(self, name: str, measure: Callable[[], Evaluation]) -> dict[str, Any]:
+        """Return a measurement that is kept in the run's folder."""
+        path = self.folder.path / "extra.json"
+        kept: dict[str, Any] = self.folder.read_json("extra.json") if path.is_file() else {}
+        if name not in kept:
+            kept[name] = asdict(measure())
+            self.folder.write_json("extra.json", kept)
+        row: dict[str, Any] = kept[name]
+        return row
 
 
-def model_agent(policy: Policy) -> ModelAgent:
-    """Make a greedy agent."""
-    return ModelAgent(policy, HFEngine(policy, slots=128), SamplingParams(temperature=0.0))
-
-
-def compute(folder: RunFolder, number: int) -> float:
-    """Return a round's compute in training tokens; a token that is only read or sampled counts a third."""
-    training = folder.metrics(number)["training"]
-    spent = float(training["tokens"]) if training else 0.0
-    explored = store.read(folder.round(number) / "trajectories.jsonl")
-    records = [step.tokens for trajectory in explored for step in trajectory.steps if step.tokens]
-    return spent + sum(len(tokens.context) + len(tokens.ids) for tokens in records) / 3
-
-
-def more_epochs(folder: RunFolder, seed: int) -> Evaluation:
-    """Evaluate the base after the compute of all rounds, spent on round 0's data alone."""
-    rounds = sorted((folder.path / "rounds").iterdir())
-    spent = sum(compute(folder, number) for number in range(len(rounds)))
-    first = folder.metrics(0)["training"]
-    config = folder.config()
-    settings = {k: v for k, v in config["trainer"].items() if k in FilteredBC.__dataclass_fields__}
-    trainer = FilteredBC(**settings)
-    trainer = replace(trainer, epochs=trainer.epochs * spent / first["tokens"])
-    demos = build_selector(SelectConfig(**config["select"]))(list(store.read(rounds[0] / "trajectories.jsonl"))).kept
-    policy = Policy.load(config["model"])
-    trainer.train(policy, demos, seed=seed, output_dir=folder.path / "more_epochs")
-    return evaluated(model_agent(policy), prompt=config["prompt"])
-
-
-def one_seed(seed: int, out: Path) -> dict[str, Any]:
-    """Run and measure one seed."""
-    path = out / f"seed{seed}"
+def evolved(world: str, seed: int, out: Path) -> Run:
+    """Finish a run."""
+    path = out / world / f"seed{seed}"
     if not (path / "test.json").is_file():
         exists = (path / "run.yaml").is_file()
-        arguments = ["--resume", str(path)] if exists else ["--env", "shop", "--seed", str(seed), "--out", str(path)]
+        arguments = ["--resume", str(path)] if exists else ["--env", world, "--seed", str(seed), "--out", str(path)]
         if agentgym(["evolve", *arguments]):
-            raise SystemExit(f"evolve --seed {seed} failed")
-    folder = RunFolder.open(path)
-    result = folder.read_json("test.json")
-    last = result["last"]
-    if not (path / "extra.json").is_file():
-        policy = Policy.load(folder.round(last) / "checkpoint")
-        prompt = folder.config()["prompt"]
-        extra = {"more_epochs": more_epochs(folder, seed)}
-        extra |= {f"last, {d}": evaluated(model_agent(policy), d, prompt) for d in ("easy", "hard")}
-        first = Policy.load(folder.round(0) / "checkpoint")
-        extra |= {f"Agent_v0, {d}": evaluated(model_agent(first), d, prompt) for d in ("easy", "hard")}
-        folder.write_json("extra.json", {name: asdict(value) for name, value in extra.items()})
-    seconds = sum(folder.metrics(i)["seconds"] for i in range(last + 1))
-    rows = {"Agent_v0": result["rounds"]["0"], f"round {last}": result["rounds"][str(last)]}
-    return {"seed": seed, "seconds": seconds, "rows": rows | folder.read_json("extra.json")}
+            raise SystemExit(f"evolve --env {world} --seed {seed} failed")
+    return Run(RunFolder.open(path), world, seed)
+
+
+def rows_of(run: Run, others: bool) -> list[list[str]]:
+    """Return the cells of a run: one row, and one for each other difficulty."""
+    rounds = run.folder.read_json("test.json")["rounds"]
+    first, last = rounds["0"], rounds[str(run.last)]
+    gain, more = run.gain(), run.measured("more_epochs", run.more_epochs)
+    seconds = sum(run.folder.metrics(number)["seconds"] for number in range(run.last + 1))
+    rows = [[
+        run.world, run.difficulty, str(run.seed), rate_of(first), rate_of(last),
+        gain_text(gain), rate_of(more),
+        f"{last['steps']:.1f}", f"{100 * last['invalid']:.1f} %", f"{seconds:.0f}",
+    ]]  # fmt: skip
+    for difficulty in DIFFICULTIES if others else ():
+        if difficulty != run.difficulty:
+            agents = [run.played(number, difficulty) for number in (0, run.last)]
+            rows.append([run.world, difficulty, str(run.seed), *map(rate_of, agents), *[""] * 5])
+    return rows
+
+
+def reference_rows(run: Run) -> list[list[str]]:
+    """Return the success of random actions, of the untrained base and of both experts on the run's test tasks."""
+    agents: dict[str, Callable[[], Agent]] = {
+        "random": RandomAgent,
+        "base": lambda: run.agent(Policy.load(run.folder.config()["model"])),
+        "fair expert": lambda: ExpertAgent(fair=True),
+        "exact expert": ExpertAgent,
+    }
+    rows = {name: run.measured(name, partial(evaluated, run, make)) for name, make in agents.items()}
+    return [[run.world, name, rate_of(row)] for name, row in rows.items()]
+
+
+def evaluated(run: Run, make: Callable[[], Agent]) -> Evaluation:
+    """Make an agent and evaluate it."""
+    return run.evaluated(make())
+
+
+def gain_text(gain: Estimate) -> str:
+    """Format a gain in points, with its interval."""
+    return f"{100 * gain.value:+.1f} [{100 * gain.low:+.0f}, {100 * gain.high:+.0f}]"
+
+
+def rate_of(row: Mapping[str, Any]) -> str:
+    """Format an evaluation's success."""
+    return format_rate(Estimate(**row["success"]))
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Format a Markdown table."""
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (columns, ["---"] * len(columns), *rows))
 
 
 def main() -> None:
-    """Run what is missing and print the table."""
+    """Run what is missing and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--env", nargs="+", default=list(WORLDS), choices=WORLDS)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--other_difficulties", action="store_true")
     parser.add_argument("--out", type=Path, default=Path("runs/learning"))
     args = parser.parse_args()
-    results = [one_seed(seed, args.out) for seed in args.seeds]
-    floor = {d: (evaluated(RandomAgent(), d), evaluated(ExpertAgent(), d)) for d in ("easy", "medium", "hard")}
-    print("\n| seed | agent | success | return | steps | invalid |\n|---|---|---|---|---|---|")
-    for result in results:
-        for name, row in result["rows"].items():
-            success = Estimate(**row["success"])
-            tail = f"{row['reward']['value']:.3f} | {row['steps']:.1f} | {100 * row['invalid']:.1f} % |"
-            print(f"| {result['seed']} | {name} | {format_rate(success)} | {tail}")
-        print(f"| {result['seed']} | (rounds, seconds) | {result['seconds']:.0f} | | | |")
-    for difficulty, (random, expert) in floor.items():
-        print(f"| - | random, {difficulty} | {format_rate(random.success)} | {random.reward.value:.3f} | | |")
-        print(f"| - | expert, {difficulty} | {format_rate(expert.success)} | {expert.reward.value:.3f} | | |")
-    write_atomic(args.out / "results.json", json.dumps(results, indent=1))
+    runs = [evolved(world, seed, args.out) for seed in args.seeds for world in args.env]
+    rows = [row for run in sorted(runs, key=lambda run: run.world) for row in rows_of(run, args.other_difficulties)]
+    references = [row for run in runs if run.seed == args.seeds[0] for row in reference_rows(run)]
+    print(table(COLUMNS, rows), table(("world", "who", "success"), references), sep="\n\n")
+    write_atomic(args.out / "results.json", json.dumps({"runs": rows, "references": references}, indent=1))
 
 
 if __name__ == "__main__":
