@@ -19,7 +19,7 @@ from agentgym_py.policy.tokens import IGNORED
 from agentgym_py.rewards.process_reward_model import ProcessRewardModel, encode_with_positions
 from agentgym_py.rewards.state_values import CHANGED
 from agentgym_py.training.rl.batch import Record, collate, encode_record
-from agentgym_trainers.ppo import PPO, settings_loss
+from agentgym_trainers.ppo import PPO, add_step_advantages, fill_advantages, settings_loss, token_rewards
 from agentgym_trainers.r3 import R3, ProcessRewards, scatter_step_rewards
 
 FEW: dict[str, Any] = {"tasks_per_iteration": 16, "prm_first_epochs": 2.0, "prm_epochs": 1.0, "learning_rate": 0.02}
@@ -60,6 +60,26 @@ def test_a_reward_is_the_sum_of_three(toy_envs: Any, loss_checks: Any) -> None:
             expected.append(reward - 0.2 * float(record.old_logps_n[at] - ref[at]))
             at += 1
     assert trainer.rewards(episode, record, 0.2).tolist() == pytest.approx(expected, rel=0, abs=1e-9)
+
+
+def test_a_process_reward_can_count_for_its_step_alone(toy_envs: Any) -> None:
+    """With `prm_credit` step the advantage is PPO's plus beta times the step's own reward, at each of its tokens."""
+    policy = toy_envs.word_policy()
+    ((episode,),) = toy_envs.rollouts(policy, toy_envs.CHAIN, 1, tokens=2).groups(1, 1)
+    record = encode_record(episode, policy.chat)
+    assert record is not None and len(episode.steps) > 1
+    record.values_n = torch.linspace(-0.5, 0.5, record.n)
+    paid = [0.1 * i - 0.2 for i in range(len(episode.steps))]
+    record.process_rewards_n = scatter_step_rewards(record, encode_with_positions(episode, policy).positions, paid)
+    for level in ("turn", "token"):
+        settings = R3(beta=0.3, prm_credit="step", credit_level=level)
+        fill_advantages(settings, record, token_rewards(episode, record, 0.0))
+        plain, returns = record.advantages_n, record.returns_n
+        assert plain is not None and returns is not None
+        fill_advantages(settings, record, settings.rewards(episode, record, 0.0))
+        add_step_advantages(record, 0.3)
+        expected = plain + 0.3 * torch.tensor([paid[turn] for turn in record.turns_n])
+        assert torch.allclose(record.advantages_n, expected) and torch.equal(record.returns_n, returns)
 
 
 def test_observations_get_no_gradient(

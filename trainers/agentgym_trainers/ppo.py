@@ -168,10 +168,12 @@ class PPO(PPOSettings):
 def run_ppo(
     settings: PPOSettings, policy: Policy, rollouts: Rollouts, *, seed: int, output_dir: Path,
     progress: Progress | None = None, rewards_of: RewardOf | None = None, extra: StepRewards | None = None,
+    step_weight: float = 0.0,
 ) -> TrainReport:  # fmt: skip
     """Iterate: play episodes, estimate advantages, take steps.
 
-    `extra` fills the records' process rewards; `rewards_of` returns the tokens' rewards (default: `token_rewards`).
+    `extra` fills the records' process rewards; `rewards_of` returns the tokens' rewards (default: `token_rewards`);
+    `step_weight` is the weight of a turn's process rewards in its own advantage.
     """
     from agentgym_py.training.rl.batch import episode_stats
     from agentgym_py.training.rl.learner import Learner
@@ -201,6 +203,7 @@ def run_ppo(
                 extra.score(episodes, records, loop.dropped)
             for episode, record in zip(episodes, records, strict=True):
                 fill_advantages(settings, record, (rewards_of or token_rewards)(episode, record, totals.kl_coef))
+                add_step_advantages(record, step_weight)
             whiten_advantages(records)
             warming_up = loop.finished < settings.critic_warmup
             learner.net.critic_gradient = 0.0 if warming_up else settings.critic_gradient
@@ -288,6 +291,17 @@ def fill_advantages(settings: PPOSettings, record: Record, rewards_n: Tensor) ->
     advantages_T, returns_T = gae(rewards_T, values_n[first], bootstrap, settings.gamma, settings.gae_lambda)
     record.advantages_n, record.returns_n = advantages_T[of_turn_n], returns_T[of_turn_n]
     record.valued_n = first.float()
+
+
+def add_step_advantages(record: Record, weight: float) -> None:
+    """Add a turn's process rewards to the advantages of its tokens, and to no other turn's (arXiv:2410.08146)."""
+    import torch
+
+    if not weight or record.process_rewards_n is None or record.advantages_n is None:
+        return
+    of_turn_n = torch.unique(record.turns_n, return_inverse=True)[1]
+    rewards_T = record.process_rewards_n.new_zeros(len(record.turns)).index_add(0, of_turn_n, record.process_rewards_n)
+    record.advantages_n = record.advantages_n + weight * rewards_T[of_turn_n]
 
 
 def whiten_advantages(records: Sequence[Record]) -> None:

@@ -11,7 +11,9 @@ continuations from arXiv:2312.08935.
 
 By default a step is paid for its `progress`, the gain in its state's value. Over an episode the labels sum to the
 end's value less the start's, so dawdling does not pay (potentials, Ng et al., ICML 1999), as far as the model predicts
-the labels; `correctness` and `relevance` pay for every step, and so for long episodes.
+the labels; `correctness` and `relevance` pay for every step, and so for long episodes. For the same reason `progress`
+says nothing of a single step once it is summed up to the end. With `prm_credit` step a step's process reward is not
+summed: beta times it is added to the advantage of that step alone (arXiv:2410.08146).
 
 Deviations: the model is first trained on the first iteration's episodes, in which the critic warms up; from then on it
 scores episodes before it is trained on them; each round begins with a new model, from `prm` or the policy; by default
@@ -28,7 +30,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from agentgym_py import distributed
 from agentgym_py.checks import require_at_least, require_positive
@@ -69,6 +71,9 @@ class R3(PPOSettings):
     """Weight of the world's reward."""
     beta: float = 0.5
     """Weight of the process rewards; 0 is PPO, without a process reward model."""
+    prm_credit: Literal["return", "step"] = "return"
+    """What a step's process reward is part of: the `return` of its own and earlier steps, through PPO's advantages, or
+    only the advantage of that `step`."""
     prm: str | Path | None = None
     """Folder of a process reward model to begin with, as `process_reward` writes it; none: a new one, on a copy of the
     policy."""
@@ -159,7 +164,7 @@ class R3(PPOSettings):
         """
         run = partial(
             run_ppo, self, policy, rollouts, seed=seed, output_dir=output_dir, progress=progress,
-            rewards_of=self.rewards,
+            rewards_of=self.rewards, step_weight=self.beta if self.prm_credit == "step" else 0.0,
         )  # fmt: skip
         if not self.beta:
             return run()
@@ -180,9 +185,12 @@ class R3(PPOSettings):
         return report
 
     def rewards(self, episode: Trajectory, record: Record, kl_coef: float) -> Tensor:
-        """Return the reward at each of the record's n agent tokens: the world's, the process rewards, less the KL."""
+        """Return the reward at each of the record's n agent tokens: the world's, less the KL, with process rewards.
+
+        Process rewards that count for one step alone are no part of it.
+        """
         rewards_n = self.alpha * token_rewards(episode, record, 0.0)
-        if record.process_rewards_n is not None:
+        if record.process_rewards_n is not None and self.prm_credit == "return":
             rewards_n = rewards_n + self.beta * record.process_rewards_n
         if record.ref_logps_n is not None:
             rewards_n = rewards_n - kl_coef * (record.old_logps_n - record.ref_logps_n)
