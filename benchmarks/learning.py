@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from agentgym_py.env import EnvSpec
 from agentgym_py.evaluation import Evaluation, evaluate
 from agentgym_py.evaluation.stats import Estimate, compare_rates
 from agentgym_py.evaluation.text import format_rate
-from agentgym_py.evolution.run_folder import RunFolder
+from agentgym_py.evolution.run_folder import RunFolder, read_estimate
 from agentgym_py.files import write_atomic
 from agentgym_py.policy import Policy
 from agentgym_py.trajectory import store
@@ -118,9 +118,9 @@ class Run:
         path = self.folder.path / "extra.json"
         kept: dict[str, Any] = self.folder.read_json("extra.json") if path.is_file() else {}
         if name not in kept:
-            kept[name] = asdict(measure())
+            kept[name] = measure().as_dict()
             self.folder.write_json("extra.json", kept)
-        row: dict[str, Any] = kept[name]
+        row: dict[str, Any] = self.folder.read_json("extra.json")[name]
         return row
 
 
@@ -177,7 +177,7 @@ def gain_text(gain: Estimate) -> str:
 
 def rate_of(row: Mapping[str, Any]) -> str:
     """Format an evaluation's success."""
-    return format_rate(Estimate(**row["success"]))
+    return format_rate(read_estimate(row["success"]))
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from agentgym_py.evaluation import summarise
+
 ROOT = Path(__file__).parents[1]
 
 
@@ -195,3 +197,19 @@ def test_labels_of_process_rewards_are_named(capsys: pytest.CaptureFixture[str])
         assert said in capsys.readouterr().err
     assert bench.error_of([[[0.0, 0.1], None, [1.0, 0.2]], [[0.5, float("nan")]]]) == pytest.approx(0.15)
     assert bench.means([[[0.0, 0.1], None]]) == [[0.0, None]]
+
+
+# ---- learning in every world ----------------------------------------------------------------------------------------
+
+
+def test_a_measurement_of_a_run_is_made_once(tmp_path: Path) -> None:
+    """It is kept in the run's folder, under its name."""
+    learning = script("learning")
+    (tmp_path / "run.yaml").write_text("env_kwargs:\n  maze: {difficulty: easy}\nenv: [maze]\n")
+    run = learning.Run(learning.RunFolder(tmp_path), "maze", 0)
+    evaluated = summarise([])
+    assert run.difficulty == "easy"
+    first = run.measured("random", lambda: evaluated)
+    again = run.measured("random", lambda: pytest.fail("measured again"))
+    assert first["errors"] == again["errors"] == 0
+    assert set(json.loads((tmp_path / "extra.json").read_text())) == {"random"}
