@@ -214,15 +214,15 @@ class Segment:
 class PrefillPlan:
     """Segments of any lengths, one after another. Each is attended on its own, so nothing is padded."""
 
-    def __init__(self, segments: Sequence[Segment], band: CausalBand, device: torch.device) -> None:
-        self.segments, self._band = segments, band
+    def __init__(self, segments: Sequence[Segment], dtype: torch.dtype, device: torch.device) -> None:
+        self.segments, self._dtype, self._device = segments, dtype, device
         counts_B = torch.tensor([s.count for s in segments], device=device)
         starts_B = torch.tensor([s.start for s in segments], device=device)
         self.ends_B = counts_B.cumsum(0) - 1
         """Where each segment's last token stands in the pack."""
         pack_N = torch.arange(int(counts_B.sum()), device=device)
         self.positions_N = pack_N + (starts_B - self.ends_B - 1 + counts_B).repeat_interleave(counts_B)
-        self._masks: dict[tuple[Segment, int | None], Tensor] = {}
+        self._masks: dict[tuple[int, int, int | None], Tensor] = {}
 
     def write(self, blocks: Sequence[Tensor], new_NKD: Tensor) -> None:
         """See `Plan`."""
@@ -252,10 +252,11 @@ class PrefillPlan:
         return torch.cat(outputs)
 
     def _mask(self, segment: Segment, window: int | None) -> Tensor:
-        """Additive mask (count, start + count), made for the first layer and kept for the others."""
-        if (segment, window) not in self._masks:
-            self._masks[segment, window] = self._band.mask(segment.start, segment.count, window)
-        return self._masks[segment, window]
+        """Additive mask (count, start + count), made once for all layers and for all segments of these numbers."""
+        key = segment.start, segment.count, window
+        if key not in self._masks:
+            self._masks[key] = causal_mask(*key, self._dtype, self._device)
+        return self._masks[key]
 
 
 class DecodePlan:
@@ -327,35 +328,16 @@ def _blocks(lengths: Sequence[int]) -> list[tuple[int, int, int]]:
     return [(at, min(at + _BLOCK, len(lengths)), -(-max(lengths[at : at + _BLOCK]) // 8) * 8) for at in starts]
 
 
-class CausalBand:
-    """Additive masks of new tokens over what precedes them. All are windows of one band, and none is built twice."""
+def causal_mask(start: int, count: int, window: int | None, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """Additive mask (count, start + count): token i sees the positions up to `start + i`, the last `window` if given.
 
-    def __init__(self, dtype: torch.dtype, device: torch.device) -> None:
-        self._dtype, self._device = dtype, device
-        self._before = self._rows = 0
-        self._band = torch.empty(0)
-
-    def mask(self, start: int, count: int, window: int | None = None) -> Tensor:
-        """(count, start + count): token i sees the positions up to `start + i`, the last `window` of them if given."""
-        if start > self._before or count > self._rows:
-            self._before = max(_round_to_aligned(2 * start), self._before)
-            self._rows = max(_round_to_aligned(2 * count), self._rows)
-            shape = (self._rows, self._before + self._rows)
-            hidden = torch.ones(shape, dtype=torch.bool, device=self._device).triu(self._before + 1)
-            self._band = torch.zeros(shape, dtype=self._dtype, device=self._device).masked_fill_(hidden, -torch.inf)
-        offset, length = self._before - start, start + count
-        mask = self._band[:count, offset : offset + length]
-        if window is not None:
-            mask = mask.masked_fill(torch.ones_like(mask, dtype=torch.bool).tril(start - window), -torch.inf)
-        return _aligned(mask)
-
-
-def _aligned(mask_CL: Tensor) -> Tensor:
-    """The same mask with rows that CUDA's kernels read: a view into a band begins anywhere."""
-    if mask_CL.storage_offset() % _ALIGNED == 0 and mask_CL.stride(0) % _ALIGNED == 0:
-        return mask_CL
-    rows, length = mask_CL.shape
-    return mask_CL.new_empty(rows, _round_to_aligned(length))[:, :length].copy_(mask_CL)
+    Its rows begin where CUDA's kernels can read them.
+    """
+    shape = count, _round_to_aligned(start + count)
+    mask = torch.full(shape, -torch.inf, dtype=dtype, device=device).triu_(start + 1)
+    if window is not None:
+        mask += torch.full(shape, -torch.inf, dtype=dtype, device=device).tril_(start - window)
+    return mask[:, : start + count]
 
 
 def _round_to_aligned(number: int) -> int:

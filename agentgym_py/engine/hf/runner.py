@@ -14,7 +14,7 @@ from torch import Tensor
 
 from agentgym_py.engine.hf.cache_slots import Ids
 from agentgym_py.engine.hf.forward import forward_of
-from agentgym_py.engine.hf.kvcache import CausalBand, DecodePlan, PrefillPlan, Segment
+from agentgym_py.engine.hf.kvcache import DecodePlan, PrefillPlan, Segment
 from agentgym_py.engine.hf.places import Places
 from agentgym_py.engine.hf.prefill import Job, prefill
 from agentgym_py.errors import PolicyError
@@ -44,7 +44,6 @@ class ModelRunner:
         self.ends = policy.ends
         self.device = next(self._model.parameters()).device
         self.dtype: torch.dtype = self._model.dtype
-        self._band = CausalBand(self.dtype, self.device)
         self.release()
         self.places.most_tokens = most_tokens(policy.model, self._kv_cache_gib)
 
@@ -88,7 +87,7 @@ class ModelRunner:
         ids_N = torch.from_numpy(np.concatenate([job.ids for job in pack])).to(self.device)
         self.prefilled += len(ids_N)
         segments = [Segment(job.slot, job.start, len(job.ids)) for job in pack]
-        plan = PrefillPlan(segments, self._band, self.device)
+        plan = PrefillPlan(segments, self.dtype, self.device)
         return self.forward(ids_N, plan.positions_N, plan.ends_B, self.places.cache, plan)
 
     def decode(self, tokens_B: Tensor, positions_B: Tensor, lengths: Sequence[int], mask_BL: Tensor) -> Tensor:

@@ -259,7 +259,7 @@ def _playing_parts(model: ModelConfig, workload: Workload, taken: int) -> tuple[
 
     from agentgym_py.engine.hf.kvcache import count_tokens, sizes_of
     from agentgym_py.engine.hf.runner import kv_bytes_per_token
-    from agentgym_py.training.memory_plan.tracing import trace_masks, trace_prefill, trace_sampling
+    from agentgym_py.training.memory_plan.tracing import trace_prefill, trace_sampling
 
     config, rows = model.load(), workload.slots_per_gpu
     token = kv_bytes_per_token(config, getattr(torch, workload.dtype))
@@ -267,11 +267,29 @@ def _playing_parts(model: ModelConfig, workload: Workload, taken: int) -> tuple[
     bound = free / 2 if workload.kv_cache_gib is None else workload.kv_cache_gib * GIB
     while rows and token * count_tokens(sizes_of([workload.max_context] * rows)) > bound:
         rows -= 1
-    cache = token * count_tokens(sizes_of([workload.max_context] * rows))
+    cache, live = token * count_tokens(sizes_of([workload.max_context] * rows)), max(rows, 1)
+    prefill = min(_PREFILL, live * workload.max_context)
+    one = trace_prefill(model, workload.dtype, prefill) + _repeated_heads(config, workload)
     parts = [
         Part("KV cache", cache, 0),
-        Part("logits of replies", trace_sampling(config.vocab_size, workload.dtype, max(rows, 1)), 0),
-        Part("a pass over prompts", trace_prefill(model, workload.dtype, min(_PREFILL, workload.max_context)), 0),
-        Part("attention masks", trace_masks(workload.dtype, workload.max_context, _PREFILL, max(rows, 1)), 0),
+        Part("logits of replies", trace_sampling(config.vocab_size, workload.dtype, live), 0),
+        Part("a pass over prompts", one, 0),
+        Part("attention masks", _mask_bytes(config, workload, prefill, live), 0),
     ]
     return parts, rows
+
+
+def _repeated_heads(config: Any, workload: Workload) -> int:
+    """Keys and values of the longest episode in one layer, if a pass over prompts repeats them for each query head."""
+    heads, few = config.num_attention_heads, getattr(config, "num_key_value_heads", None) or config.num_attention_heads
+    size = getattr(config, "head_dim", None) or config.hidden_size // heads
+    return int(2 * heads * size * workload.max_context * BYTES[workload.dtype]) if 1 < few < heads else 0
+
+
+def _mask_bytes(config: Any, workload: Workload, prefill: int, rows: int) -> int:
+    """Masks of the new tokens of a pass over prompts, for each kind of layer, and of the rows being decoded."""
+    from agentgym_py.engine.hf.kvcache import round_up
+
+    kinds = len(set(getattr(config, "layer_types", None) or [None]))
+    decoded = rows * round_up(workload.max_context)
+    return int((kinds * prefill * workload.max_context + decoded) * BYTES[workload.dtype])

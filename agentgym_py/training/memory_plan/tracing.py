@@ -20,7 +20,6 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from agentgym_py.engine.decoding import draw
-from agentgym_py.engine.hf.kvcache import CausalBand, round_up
 from agentgym_py.engine.sampling import SamplingParams
 from agentgym_py.errors import PolicyError
 from agentgym_py.policy.adapters import add_adapters, without_lm_head
@@ -225,15 +224,6 @@ def trace_sampling(vocab_size: int, dtype: str, rows: int) -> int:
         logits = torch.empty(rows, vocab_size, dtype=getattr(torch, dtype), device="meta")
         draw(logits, torch.empty(rows, device="meta"), SamplingParams(temperature=0.7, max_new_tokens=1))
     return counted.peak
-
-
-def trace_masks(dtype: str, context: int, prefill_tokens: int, rows: int) -> int:
-    """Count the bytes of the engine's masks: of new tokens over what precedes them, and of B rows over their length."""
-    count = min(context // 2, prefill_tokens)
-    with LiveBytes() as counted, torch.no_grad():
-        band = CausalBand(getattr(torch, dtype), torch.device("meta"))
-        band.mask(context - count, count)
-        return counted.peak + rows * round_up(context) * torch.finfo(getattr(torch, dtype)).bits // 8
 
 
 @lru_cache(maxsize=64)

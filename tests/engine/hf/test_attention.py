@@ -130,14 +130,27 @@ def test_every_mask_can_be_read_by_a_gpu_kernel(dtype: str, monkeypatch: pytest.
 
 
 @pytest.mark.parametrize("window", [None, 1, 3, 100])
-def test_masks_of_a_band(window: int | None) -> None:
-    """A token sees what precedes it, up to the window; a growing band gives the same masks."""
-    band = kvcache.CausalBand(torch.float32, torch.device("cpu"))
+def test_a_causal_mask_hides_what_follows(window: int | None) -> None:
+    """A token sees what precedes it, up to the window."""
     for start, count in [(0, 2), (3, 4), (17, 5), (5, 30), (64, 1)]:
         query, key = torch.arange(start, start + count)[:, None], torch.arange(start + count)
         visible = (key <= query) & (key > query - window if window else key >= 0)
-        assert torch.equal(band.mask(start, count, window) == 0, visible)
-        assert torch.equal(band.mask(start, count, window) == -torch.inf, ~visible)
+        mask = kvcache.causal_mask(start, count, window, torch.float32, torch.device("cpu"))
+        assert torch.equal(mask == 0, visible) and torch.equal(mask == -torch.inf, ~visible)
+
+
+def test_a_mask_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Episodes that go from the same length to the same length share a mask, in all layers."""
+    made, make = list[tuple[int, int]](), kvcache.causal_mask
+
+    def counted(start: int, count: int, *rest: Any) -> Any:
+        made.append((start, count))
+        return make(start, count, *rest)
+
+    monkeypatch.setattr(kvcache, "causal_mask", counted)
+    prompts = [[1] * 40 + [2 + n] * 8 for n in range(5)]  # the first is computed whole, without a mask
+    HFEngine(miniature("Qwen2"), slots=5).generate(prompts, SamplingParams(max_new_tokens=1))
+    assert made == [(40, 8)]
 
 
 def test_a_plain_llama_has_no_window() -> None:

@@ -88,14 +88,15 @@ def test_an_on_policy_training_takes_what_is_planned(settings: dict[str, Any], z
     assert planned == pytest.approx(measured, rel=TOLERANCE)
 
 
-def test_playing_takes_what_is_planned(zoo: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The cache of every slot, and the logits; passes over prompts are short, because a CPU keeps their scores."""
-    monkeypatch.setattr("agentgym_py.training.memory_plan.memory._PREFILL", 16)
-    policy = zoo.miniature("qwen2.5")
+@pytest.mark.parametrize(("family", "prefill"), [("qwen2.5", 16), ("qwen2.5", 1024), ("mistral", 1024)])
+def test_playing_takes_what_is_planned(family: str, prefill: int, zoo: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cache of every slot, the logits, and passes over prompts, which have a shared beginning and other lengths."""
+    monkeypatch.setattr("agentgym_py.training.memory_plan.memory._PREFILL", prefill)
+    policy = zoo.miniature(family)
     planned = predicted(policy, FilteredBC(), "playing")
-    prompts = [[(i * (slot + 3)) % 50 for i in range(LENGTH - 8)] for slot in range(WORK.slots)]
+    prompts = [[1] * 40 + [2 + slot] * (LENGTH - 48 - slot) for slot in range(WORK.slots)]
     with LiveBytes() as counted:
-        engine = HFEngine(policy, WORK.slots, prefill_tokens=16)
+        engine = HFEngine(policy, WORK.slots, prefill_tokens=prefill)
         engine.generate(prompts, SamplingParams(temperature=0.7, max_new_tokens=8))
         measured = counted.peak
     assert planned == pytest.approx(measured, rel=TOLERANCE)
