@@ -54,6 +54,9 @@ class EvolveConfig:
     """`uniform`: a round explores new tasks; `hard`: the same number, drawn from new and explored ones with a weight
     that grows with a task's failures; `learnable`: new tasks, shared among several worlds by p (1 - p), where p is a
     world's success in the round before (arXiv:2502.12272)."""
+    explore_max_steps: int | None = None
+    """Steps after which an episode of exploration is truncated, if that is before the world's own limit: an agent that
+    fails often takes most of a round's time for its failures. Demonstrations and evaluations keep the world's limit."""
     attempts: Basic[int] = 1
     """Episodes per task in exploration."""
     forks: int = 0
@@ -96,6 +99,8 @@ class EvolveConfig:
         positive = ("explore_tasks", "attempts", "fork_attempts", "valid_tasks", "slots", "save_episodes")
         not_negative = ("expert_tasks", "rounds", "forks", "test_tasks", "patience")
         require_at_least(self, dict.fromkeys(positive, 1.0) | dict.fromkeys(not_negative, 0.0))
+        if self.explore_max_steps is not None:
+            require_at_least(self, {"explore_max_steps": 1.0})
         self.play_config(0)  # both check their settings
         SamplingParams(temperature=self.temperature, max_new_tokens=self.max_new_tokens)
 

@@ -101,6 +101,15 @@ def learnability(names: Collection[str], trajectories: Iterable[Trajectory]) -> 
     return {name: rate * (1 - rate) for name, rate in rates.items()}
 
 
+def exploration_spec(spec: EnvSpec, max_steps: int | None) -> EnvSpec:
+    """Return the spec of an env whose episodes are truncated after `max_steps`, if its own limit is later."""
+    if max_steps is None:
+        return spec
+    with closing(spec.make()) as env:
+        later = env.max_steps > max_steps
+    return EnvSpec(spec.name, {**spec.kwargs, "max_steps": max_steps}) if later else spec
+
+
 def round_jobs(
     config: EvolveConfig,
     envs: Sequence[EnvSpec],
@@ -119,10 +128,11 @@ def round_jobs(
         end, share = experts + sum(shares), shares[-1]
         order = task_order(spec, end, config.seed)
         tasks = order[end - share : end] if number else order[:experts]
+        explores = exploration_spec(spec, config.explore_max_steps) if number else spec
         if hard:
             rng = Rng(config.seed, "hard", number, spec.key)
-            tasks = sample_hard(spec, order[experts:end], share, explored, rng)
-        tasks_by_env.append([(spec, task) for task in tasks])
+            tasks = sample_hard(explores, order[experts:end], share, explored, rng)
+        tasks_by_env.append([(explores, task) for task in tasks])
     return _alternate(tasks_by_env, attempts)
 
 

@@ -65,6 +65,21 @@ def test_worlds_take_turns_and_every_task_is_new() -> None:
     assert [job.task for job in rounds[2][::2] if job.env == WORLDS[0]] == task_order(WORLDS[0], 11, 0)[7:]
 
 
+def test_exploration_can_be_cut_short() -> None:
+    """Its tasks are the same, and neither demonstrations nor a world with an earlier limit change."""
+    shop, maze, _ = WORLDS
+    config = replace(CONFIG, explore_max_steps=17)
+    before, after = (
+        [job for n in (0, 1) for job in round_jobs(c, WORLDS, n, lambda _: [], 1)] for c in (CONFIG, config)
+    )
+    assert [(job.env.name, job.task) for job in before] == [(job.env.name, job.task) for job in after]
+    assert shop.make().max_steps < 17 < maze.make().max_steps
+    experts = len(WORLDS) * config.expert_tasks
+    for index, job in enumerate(after):
+        cut = index >= experts and job.env.name != shop.name
+        assert job.env.kwargs == {**before[index].env.kwargs, **({"max_steps": 17} if cut else {})}
+
+
 def played(number: int, *successes: bool, **fields: Any) -> list[Trajectory]:
     """Tries at a task of the maze, made for the test."""
     from agentgym_py.agents import ExpertAgent
