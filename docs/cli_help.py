@@ -1,4 +1,4 @@
-"""Writes each command's help into `docs/cli.md`, below its marker: `python docs/cli_help.py`."""
+"""Writes each command's help into `docs/reference/cli.md`, below its marker: `python docs/cli_help.py`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from agentgym_py.cli import main
 
-PAGE = Path(__file__).with_name("cli.md")
+PAGE = Path(__file__).parent / "reference" / "cli.md"
 MARKER = re.compile(r"<!-- help: ([\w ]+) -->\n(?:\n```text\n.*?\n```\n)?", re.DOTALL)
 
 

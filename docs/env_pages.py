@@ -1,8 +1,9 @@
-"""Write docs/envs/NAME.md for every installed world: its card, difficulties, rules and a recorded episode.
+"""Write docs/reference/worlds/NAME.md for every installed world: its card, difficulties, rules and a recorded episode.
 
     python docs/env_pages.py
 
-The figures come from docs/benchmarks.md. `tests/test_docs.py` fails if a page differs from the output of this script.
+The figures come from docs/results/benchmarks.md. `tests/test_docs.py` compares the pages with
+the output of this script.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from agentgym_py.agents import ExpertAgent
 from agentgym_py.collection import Collector, Job, PlayConfig
 from agentgym_py.env import EnvSpec, registration
 
-PAGES = Path(__file__).parent / "envs"
-FIGURES = Path(__file__).parent / "benchmarks.md"
+PAGES = Path(__file__).parent / "reference" / "worlds"
+FIGURES = Path(__file__).parent / "results" / "benchmarks.md"
 COLUMNS = ("expert's steps", "expert", "fair expert", "random")
 """The columns of the table "Every world" on a page."""
 
@@ -99,7 +100,8 @@ def difficulties(world: str) -> list[str]:
         lines.append(f"| {' | '.join(cells)} |")
     lines += [
         "",
-        "Success on 300 test tasks and the mean length of the expert's plans, from [the benchmarks](../benchmarks.md).",
+        "Success on 300 test tasks and the mean length of the expert's plans, from "
+        "[the benchmarks](../../results/benchmarks.md).",
         "",
     ]
     return [*lines, *textwrap.wrap(EXACT[world], 120), ""] if world in EXACT else lines

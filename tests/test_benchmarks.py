@@ -127,7 +127,7 @@ def test_the_docs_have_the_tables_of_the_lines(
     trainers: Any, capsys: pytest.CaptureFixture[str], env: str, seeds: int, names: str
 ) -> None:
     """As the command prints them, of every trainer of the comparison and no seed less."""
-    page = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8").splitlines()
+    page = (ROOT / "docs" / "results" / "benchmarks.md").read_text(encoding="utf-8").splitlines()
     trainers.main([*names.split(), "--env", env, "--tables", "--seeds", *map(str, range(seeds))])
     printed = capsys.readouterr().out.split("\n\n")
     rows = printed[0].splitlines()[2:]

@@ -274,7 +274,7 @@ def test_two_processes_train_what_judges(
 def test_what_is_split_is_what_one_makes(split: tuple[Path, str], trainer: str) -> None:
     """The same, with gradients that are clipped, a reference, adapters and their absence, a critic."""
     if trainer == "ppo_warm" and "zero" in split[1]:
-        pytest.skip("DeepSpeed counts a step of AdamW without a gradient; docs/scaling.md")
+        pytest.skip("DeepSpeed counts a step of AdamW without a gradient; docs/guides/scaling.md")
     same(split[0], trainer, split[1])
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import re
 import subprocess
+import textwrap
 from collections.abc import Iterator
 from dataclasses import MISSING, fields
 from pathlib import Path
@@ -21,10 +22,9 @@ from agentgym_py.env import TextEnv, registration
 from agentgym_py.env.registration import env_plugins
 
 ROOT = Path(__file__).parents[1]
-PAGE = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
-NAMES = ("cli", "collecting", "evaluation", "pipeline", "serving", "thinking", "viewer")
-"""Pages with commands to type."""
-TRAINERS = sorted((ROOT / "docs" / "trainers").glob("*.md"))
+DOCS = ROOT / "docs"
+PAGE = (DOCS / "reference" / "cli.md").read_text(encoding="utf-8")
+TRAINERS = sorted((DOCS / "reference" / "trainers").glob("*.md"))
 """Pages of trainers, some with commands to type."""
 
 
@@ -45,7 +45,7 @@ def test_every_command_has_its_section(name: str) -> None:
 
 def script(name: str) -> Any:
     """A module of `docs/`."""
-    found = importlib.util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
+    found = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
     assert found and found.loader
     made = importlib.util.module_from_spec(found)
     found.loader.exec_module(made)
@@ -67,15 +67,18 @@ def test_every_option_has_help(command: str, parser: Any) -> None:
         assert option.help, f"{command}: {option.name} has no help"
 
 
-PAGES = ["README.md", "examples/plugin/README.md", *(f"docs/{name}.md" for name in NAMES)]
+PAGES = [
+    *("README.md", "examples/plugin/README.md"),
+    *(path.relative_to(ROOT).as_posix() for path in sorted(DOCS.rglob("*.md"))),
+]
 
 
-@pytest.mark.parametrize("page", [*PAGES, *(f"docs/trainers/{path.name}" for path in TRAINERS)])
+@pytest.mark.parametrize("page", PAGES)
 def test_commands_in_the_docs_can_be_typed(page: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Every `agentgym …` line in a block has a command that exists and options that it takes."""
     text = re.sub(r" \\\n +", " ", (ROOT / page).read_text(encoding="utf-8"))
     lines = re.findall(r"^(?:    )?(?:.*&& |[A-Z_]+=\S+ )?agentgym ([a-z].*?)(?:  .*)?$", text, re.MULTILINE)
-    assert lines or page not in PAGES
+    assert lines or page not in ("README.md", "docs/reference/cli.md")
     known = {name: " ".join(f"--{each}" for each in parser.options) for name, parser in parsers()}
     installed = set(registry.names("agentgym.trainers"))
     for line in lines:
@@ -98,7 +101,7 @@ def test_commands_in_the_docs_can_be_typed(page: str, capsys: pytest.CaptureFixt
 
 def stated(page: str, column: int = 1) -> dict[str, Any]:
     """The defaults in a page's tables of settings: `| `name`, `other` | 1, 2 | ...`; None where a cell is empty."""
-    text, found = (ROOT / "docs" / "trainers" / f"{page}.md").read_text(encoding="utf-8"), dict[str, Any]()
+    text, found = (DOCS / "reference" / "trainers" / f"{page}.md").read_text(encoding="utf-8"), dict[str, Any]()
     for table in re.findall(r"^\| setting \|.*\n\|[-|:]+\n((?:\|.*\n)+)", text, re.MULTILINE):
         for line in table.splitlines():
             cells = [cell.strip() for cell in line[1:].split("|")]
@@ -157,6 +160,29 @@ def test_every_trainer_has_a_page_with_its_defaults() -> None:
         assert said == defaults(trainer), name
 
 
+def test_every_page_is_in_the_navigation() -> None:
+    """The site's navigation lists each page once, and none that is missing."""
+    listed: list[str] = []
+
+    def visit(entries: list[Any]) -> None:
+        for entry in entries:
+            target = next(iter(entry.values())) if isinstance(entry, dict) else entry
+            visit(target) if isinstance(target, list) else listed.append(target)
+
+    visit(yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))["nav"])
+    assert sorted(listed) == sorted(path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md"))
+
+
+def test_the_tutorial_shows_the_world_of_the_examples() -> None:
+    """Each Python block of the first tutorial stands in `examples/my_world.py`, where the conformance kit checks it."""
+    page = (DOCS / "tutorials" / "first-world.md").read_text(encoding="utf-8")
+    source = (ROOT / "examples" / "my_world.py").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    assert len(blocks) == 5
+    for block in (re.sub(r"\n{3,}", "\n\n", block) for block in blocks):  # the formatter puts two lines between functions
+        assert block in source or textwrap.indent(block, "    ") in source, block
+
+
 def test_links_lead_somewhere() -> None:
     """Each to a file of the repository, and to a heading that stands in it."""
     pages = [page for folder in ("docs", "examples", "datasets") for page in (ROOT / folder).rglob("*.md")]
@@ -175,7 +201,7 @@ def test_links_lead_somewhere() -> None:
             assert heading in {re.sub(r"[^\w -]", "", each.lower()).replace(" ", "-") for each in heads}, link
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/cli.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/reference/cli.md"])
 def test_what_the_examples_write_is_no_change_for_git(page: str) -> None:
     """Who types them in a checkout finds nothing to commit."""
     if not (ROOT / ".git").exists():
@@ -192,7 +218,7 @@ def test_world_pages_show_episodes_that_were_played() -> None:
     """Every installed world has a page, and it is what `python docs/env_pages.py` writes today."""
     pages = script("env_pages")
     for name in registry.names("agentgym.envs"):
-        written = (ROOT / "docs" / "envs" / f"{registration.short_name(name)}.md").read_text(encoding="utf-8")
+        written = (DOCS / "reference" / "worlds" / f"{registration.short_name(name)}.md").read_text(encoding="utf-8")
         assert written == pages.page(name), "run docs/env_pages.py"
 
 
@@ -233,13 +259,13 @@ def test_cards_have_the_figures_of_the_benchmarks() -> None:
 
 def test_the_python_page_has_every_public_name() -> None:
     """And its examples use none that there is not."""
-    page = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
+    page = (DOCS / "reference" / "python.md").read_text(encoding="utf-8")
     assert set(re.findall(r"\bag\.(\w+)", page)) == set(agentgym_py.__all__) - {"__version__"}
 
 
 def test_the_page_on_worlds_lists_what_a_world_must_define() -> None:
     """The abstract methods of `TextEnv`, with its name and `__init__`; what it mentions beside exists."""
-    page = (ROOT / "docs" / "worlds.md").read_text(encoding="utf-8")
+    page = (DOCS / "guides" / "worlds.md").read_text(encoding="utf-8")
     table, _, rest = page.partition("## What `agentgym check` also needs")
     rows = re.findall(r"^\| `(\w+)[^`]*` \|", table, re.MULTILINE)
     abstract = [name for name, value in vars(TextEnv).items() if getattr(value, "__isabstractmethod__", False)]

@@ -104,7 +104,7 @@ def test_a_refused_family_is_one_line(toy_envs: Any, tmp_path: Path) -> None:
 
 def test_the_table_in_the_docs_is_that_of_the_zoo() -> None:
     """It has every family and every column; `benchmarks/zoo.py` prints it."""
-    page = (Path(__file__).parents[1] / "docs" / "models.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[1] / "docs" / "guides" / "models.md").read_text(encoding="utf-8")
     assert "python benchmarks/zoo.py" in page
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in page.splitlines() if line[:1] == "|"]
     header = next(n for n, row in enumerate(rows) if row[0] == "family")

@@ -57,7 +57,7 @@ class ModelOptions:
     attn_implementation: str | None = None
     """Attention of the model in training, by transformers' name: `sdpa` (its default), `eager`, `flash_attention_2`."""
     exact: bool = False
-    """Multiply float32 matrices exactly on an NVIDIA GPU, not in TF32, which is faster; see docs/scaling.md."""
+    """Multiply float32 matrices exactly on an NVIDIA GPU, not in TF32, which is faster; see docs/guides/scaling.md."""
     device: Basic[str | None] = None
     """Device, for example `cpu`, `cuda:1` or `mps`; by default the GPU if there is one."""
     threads: Basic[int | None] = None
@@ -105,7 +105,7 @@ class AgentOptions(EngineOptions):
     base_url: Basic[str | None] = None
     """Address of --engine server or of the endpoint, such as http://localhost:8000/v1; by default OpenAI's. The key
     comes from the environment variable OPENAI_API_KEY. More settings are --agent_kwargs.tools, .prompt_price,
-    .concurrency and others; see docs/evaluation.md."""
+    .concurrency and others; see docs/guides/evaluation.md."""
     agent_kwargs: dict[str, Any] = field(default_factory=dict)
     """Arguments of the agent, as --agent_kwargs.NAME VALUE."""
     prompt: Prompt = "brief"

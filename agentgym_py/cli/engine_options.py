@@ -29,7 +29,7 @@ class EngineOptions:
     """The inference engine."""
 
     engine: Literal["hf", "server"] = "hf"
-    """`hf`: this process; `server`: the model server at --base_url; see docs/servers.md."""
+    """`hf`: this process; `server`: the model server at --base_url; see docs/guides/servers.md."""
     base_url: str | None = None
     """Address of the model server, such as http://localhost:8000. A key comes from the environment variable
     OPENAI_API_KEY."""
@@ -113,5 +113,5 @@ class EngineOptions:
             raise UsageError(
                 f"{setting('step_timeout')} needs {setting('engine', 'hf')}, because worlds run in this process with "
                 "a model server; "
-                "agentgym serve --longest SECONDS limits their time, see docs/serving.md"
+                "agentgym serve --longest SECONDS limits their time, see docs/guides/serving.md"
             )

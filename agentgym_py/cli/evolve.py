@@ -111,7 +111,7 @@ class TrackOptions:
 
     track: tracking.Service | None = None
     """Service that logs every training step and round, offline: `tensorboard`, `trackio` or `wandb`; see
-    docs/tracking.md."""
+    docs/guides/tracking.md."""
 
 
 @dataclass(frozen=True, slots=True)

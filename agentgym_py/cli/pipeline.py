@@ -52,7 +52,7 @@ class PipelineOptions:
 
 def options(parser: Parser) -> None:
     """Add the options of `pipeline`."""
-    parser.add_positional("file", "YAML file with the stages; see docs/pipeline.md and examples/pipelines.")
+    parser.add_positional("file", "YAML file with the stages; see docs/guides/pipeline.md and examples/pipelines.")
     parser.add_dataclass(PipelineOptions)
 
 

@@ -62,7 +62,7 @@ class TrainOptions:
     seed: Basic[int] = 0
     """Seed of the training, and of the weights of `tiny-random`."""
     track: tracking.Service | None = None
-    """Service that logs every training step, offline: `tensorboard`, `trackio` or `wandb`; see docs/tracking.md."""
+    """Service that logs every training step offline: `tensorboard`, `trackio` or `wandb`; docs/guides/tracking.md."""
     json: Basic[bool] = False
     """Print train.json, for a program."""
 

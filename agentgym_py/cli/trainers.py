@@ -134,6 +134,6 @@ def _needs(trainer: type) -> list[str]:
         lines.append(f"`evolve` changes its defaults: {defaults}.")
     if info.output != "policy":
         lines.append(f"Its output is a {info.output.replace('_', ' ')}, not a policy.")
-    several = "One process, or several that train together (docs/scaling.md)."
+    several = "One process, or several that train together (docs/guides/scaling.md)."
     lines.append(several if info.several_processes else "One process only.")
     return lines

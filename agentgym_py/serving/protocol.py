@@ -1,6 +1,6 @@
 """The protocol of server and client, version 1: requests as dataclasses, errors by name.
 
-docs/serving.md describes it for clients in other languages.
+docs/guides/serving.md describes it for clients in other languages.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ class ModelSettings:
     """Settings of any training of a model, by this project's loop or by another library's."""
 
     learning_rate: float | None = None
-    """Learning rate of AdamW; by default one that suits the model's size (docs/trainers/README.md)."""
+    """Learning rate of AdamW; by default one that suits the model's size (docs/reference/trainers/README.md)."""
     rates: ClassVar[Rates] = Rates(7e-4, 1e-5)
     lora_rank: int = 0
     """Rank of LoRA adapters on all linear layers, which stay apart from the model's weights; 0 trains every weight."""
@@ -121,7 +121,7 @@ class OfflineSettings(OptimizerSettings, DataSettings):
     """Settings of a training on stored trajectories."""
 
     learning_rate: float | None = None
-    """Peak of the cosine schedule; by default one that suits the model's size (docs/trainers/README.md)."""
+    """Peak of the cosine schedule; by default one that suits the model's size (docs/reference/trainers/README.md)."""
     rates: ClassVar[Rates] = Rates(7e-4, 1e-5)
     warmup_ratio: float = 0.05
     """Share of the steps in which the learning rate rises, below 1."""
@@ -170,7 +170,7 @@ class TrlSettings(ModelSettings):
     """Settings of a training by a trainer of trl."""
 
     learning_rate: float | None = None
-    """Peak of trl's linear schedule; by default one that suits the model's size (docs/trainers/README.md)."""
+    """Peak of trl's linear schedule; by default one that suits the model's size (docs/reference/trainers/README.md)."""
     args: Mapping[str, Any] = field(default_factory=dict)
     """More arguments of trl's configuration by name, such as `use_liger_kernel` or `lr_scheduler_type`."""
 
@@ -202,7 +202,7 @@ class OnPolicySettings(OptimizerSettings, PlanChecks):
     """Settings of a training on the policy's own episodes."""
 
     learning_rate: float | None = None
-    """Learning rate of AdamW, constant; by default one that suits the model's size (docs/trainers/README.md)."""
+    """Constant learning rate of AdamW; by default one for the model's size (docs/reference/trainers/README.md)."""
     rates: ClassVar[Rates] = Rates(3e-4, 1e-6)
     minibatch_size: int = 16
     """Trajectories per optimizer step."""

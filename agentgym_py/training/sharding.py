@@ -1,8 +1,8 @@
 """Backends of an optimizer step: unsharded, or sharded over the processes by FSDP or DeepSpeed.
 
-`accelerate launch --config_file` chooses the backend; see docs/scaling.md. A sharding backend works on a copy of the
-model. The policy stays whole in every process, so that it plays, is evaluated and saved without waiting for the others,
-and gets the copy's weights after they change.
+`accelerate launch --config_file` chooses the backend; see docs/guides/scaling.md. A sharding backend works on a copy of
+the model. The policy stays whole in every process, so that it plays, is evaluated and saved without waiting for the
+others, and gets the copy's weights after they change.
 """
 
 from __future__ import annotations

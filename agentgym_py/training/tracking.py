@@ -1,7 +1,7 @@
 """Track a training in tensorboard, trackio or wandb while it runs, through accelerate's trackers.
 
 A trainer calls `log`, and an entered `Tracker` receives it. The tracker's step is the number of rows that the run has
-logged so far; docs/tracking.md lists the names. Nothing is sent anywhere unless the user's environment says so.
+logged so far; docs/guides/tracking.md lists the names. Nothing is sent anywhere unless the user's environment says so.
 """
 
 from __future__ import annotations

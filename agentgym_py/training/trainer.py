@@ -37,7 +37,7 @@ class TrainerInfo:
     """What it produces: a better `policy`, or something else, such as a `reward_model`, which it writes to `output_dir`
     without changing the policy."""
     several_processes: bool = False
-    """Whether several processes (torchrun, accelerate) can run one training together; see docs/scaling.md."""
+    """Whether several processes (torchrun, accelerate) can run one training together; see docs/guides/scaling.md."""
     resumes: bool = True
     """Whether a killed training resumes from its last saved state; otherwise it starts again."""
     library: str | None = None
@@ -174,7 +174,9 @@ def require_several_processes(trainer: object) -> None:
     """Raise ConfigError for a trainer that runs in one process if there are several."""
     if distributed.world_size() > 1 and not info_of(trainer).several_processes:
         name = type(trainer).__name__
-        raise ConfigError(f"{name} trains in one process, and here are {distributed.world_size()}; see docs/scaling.md")
+        raise ConfigError(
+            f"{name} trains in one process, and here are {distributed.world_size()}; see docs/guides/scaling.md"
+        )
 
 
 @contextmanager

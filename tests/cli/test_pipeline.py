@@ -83,7 +83,7 @@ def test_defaults_count_unless_the_table_says_otherwise(agentgym: Run, small_mod
     other = read_stages(read_file(written(held)), "p.yaml")[1]
     ruled = {key for key, value in held["defaults"].items() if key in other.settings and other.settings[key] != value}
     assert ruled == {"model"} | {"sft": {"rounds"}, "rl": {"expert_tasks"}}.get(kind, set())
-    table = (Path(__file__).parents[2] / "docs" / "pipeline.md").read_text(encoding="utf-8")
+    table = (Path(__file__).parents[2] / "docs" / "guides" / "pipeline.md").read_text(encoding="utf-8")
     assert all(
         each in table for each in ("`evolve --rounds 0`", "`expert_tasks: 0`", "this table wins over `defaults`")
     )

@@ -14,7 +14,7 @@ from agentgym_py.training.memory_plan.models import open_config
 from agentgym_py.training.memory_plan.table import MODELS, rows_of
 from agentgym_py.training.memory_plan.tracing import count_weights
 
-SCALING = Path(__file__).parents[2] / "docs" / "scaling.md"
+SCALING = Path(__file__).parents[2] / "docs" / "guides" / "scaling.md"
 
 
 def planned(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, object]:
@@ -90,7 +90,7 @@ def test_mistakes_are_one_line(words: list[str], message: str, capsys: pytest.Ca
 
 @pytest.mark.parametrize("model", [MODELS[0], pytest.param(MODELS[1], marks=pytest.mark.slow)])
 def test_the_docs_say_what_fits_where(model: str) -> None:
-    """`agentgym plan --table` prints the rows of docs/scaling.md."""
+    """`agentgym plan --table` prints the rows of docs/guides/scaling.md."""
     page = SCALING.read_text(encoding="utf-8")
     for row in rows_of(model):
         assert row in page, "run agentgym plan --table"

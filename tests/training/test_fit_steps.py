@@ -58,7 +58,7 @@ def test_the_history_has_at_most_twenty_rows(
 def test_what_it_logs_has_the_names_of_the_docs(
     tiny_policy: Any, played: list[Trajectory], tmp_path: Path, fresh: Any
 ) -> None:
-    """In every row; docs/tracking.md and the trainers' pages list them."""
+    """In every row; docs/guides/tracking.md and the trainers' pages list them."""
     usual = {"loss", "grad_norm", "learning_rate"}
     cloned = FilteredBC(epochs=2).train(fresh(tiny_policy), played, seed=0, output_dir=tmp_path)
     assert cloned.history and all(set(row) == usual | {"mean_token_accuracy"} for row in cloned.history)

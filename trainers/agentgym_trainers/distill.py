@@ -91,7 +91,7 @@ class Distill(OnPolicySettings):
     teacher: str | None = None
     """Folder or name of the teacher, a policy of the same tokens; required."""
     divergence: DivergenceName = "reverse_kl"
-    """Divergence of the student from the teacher at a token; see docs/trainers/distill.md."""
+    """Divergence of the student from the teacher at a token; see docs/reference/trainers/distill.md."""
     beta: float = 0.5
     """Weight of the teacher in the mixture of `jsd`, between 0 and 1."""
     temperature: float = 1.0

@@ -133,7 +133,7 @@ class GRPOSettings(OnPolicySettings):
     """Settings of group-relative policy optimization."""
 
     variant: Variant = "grpo"
-    """Variant of the algorithm; see docs/trainers/grpo.md."""
+    """Variant of the algorithm; see docs/reference/trainers/grpo.md."""
     group_size: int = 8
     """Attempts per task, all from one start state."""
     tasks_per_iteration: int = 16

@@ -147,7 +147,7 @@ class ProcessReward(OfflineSettings):
     judge: dict[str, Any] = field(default_factory=dict)
     """For labels `judge`, the model that marks: --trainer.judge.model NAME, --trainer.judge.base_url the address of its
     endpoint, by default OpenAI's; its key is the environment variable OPENAI_API_KEY. Others, such as concurrency:
-    docs/trainers/process_reward.md."""
+    docs/reference/trainers/process_reward.md."""
 
     def __post_init__(self) -> None:
         OfflineSettings.__post_init__(self)

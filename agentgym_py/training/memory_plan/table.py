@@ -1,4 +1,4 @@
-"""The table "what fits where" of docs/scaling.md."""
+"""The table "what fits where" of docs/guides/scaling.md."""
 
 from __future__ import annotations
 

@@ -37,7 +37,8 @@ class CalculatorEnv(GeneratedEnv[Problem]):
     | medium | 3 to 5 | 1 to 2 | 20 | 4.8 | 0 % |
     | hard | 6 to 8 | 2 to 3 | 25 | 7.9 | 0 % |
 
-    The last two columns are those of docs/benchmarks.md: the expert's steps and random success in 300 test tasks.
+    The last two columns, the expert's steps and random success in 300 test tasks, are those of
+    docs/results/benchmarks.md.
 
     Actions: `calculate[expression]` any number of times, `finish[answer]` once; as tools `calculate(expression)`,
     `finish(answer)`. Expressions have numbers, + - * / ^ ! ( ) and abs, ceil, floor, factorial, max, min, round, sqrt.
