@@ -236,7 +236,7 @@ def test_world_pages_say_how_hard_it_is() -> None:
 
 
 def test_cards_have_the_figures_of_the_benchmarks() -> None:
-    """An expert's steps and a random agent's success in a card are those measured in docs/benchmarks.md."""
+    """An expert's steps and a random agent's success in a card are those measured in docs/results/benchmarks.md."""
     measured = script("env_pages").measured()
     from agentgym_py.env import EnvSpec
 
