@@ -179,7 +179,7 @@ def test_the_tutorial_shows_the_world_of_the_examples() -> None:
     source = (ROOT / "examples" / "my_world.py").read_text(encoding="utf-8")
     blocks = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
     assert len(blocks) == 5
-    for block in (re.sub(r"\n{3,}", "\n\n", block) for block in blocks):  # the formatter puts two lines between functions
+    for block in (re.sub(r"\n{3,}", "\n\n", block) for block in blocks):  # two lines divide functions
         assert block in source or textwrap.indent(block, "    ") in source, block
 
 
