@@ -95,6 +95,8 @@ class OpenAIAgent:
         self._fixed = {"model": model, "temperature": temperature, "max_tokens": max_new_tokens, **(extra or {})}
         self._tools, self._seeds = tools, seeds
         self._prices = (prompt_price, completion_price or 0) if prompt_price is not None else None
+        self.usages: list[Usage] = []
+        """What each reply has cost, also in episodes that did not end."""
         self._waiting = 0
         """Number of pending replies; if the last one fails and none ever came, the endpoint is down."""
         self._server = HttpClient(
@@ -133,7 +135,8 @@ class OpenAIAgent:
             return AgentReply("", error=str(lost))
         finally:
             self._waiting -= 1
-        return AgentReply(_text(answer.message, episode.env, tools), usage=self._usage(answer))
+        self.usages.append(usage := self._usage(answer))
+        return AgentReply(_text(answer.message, episode.env, tools), usage=usage)
 
     def _usage(self, answer: Completion) -> Usage:
         sent, received = (_count(answer.usage.get(key)) for key in ("prompt_tokens", "completion_tokens"))

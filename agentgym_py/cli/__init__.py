@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
-import threading
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -15,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from agentgym_py import distributed, trust
-from agentgym_py.cli.interrupts import INTERRUPTED, KILLED, Killed, interrupts_honoured, remember_interrupt
+from agentgym_py.cli.interrupts import INTERRUPTED, KILLED, Killed, interrupts_honoured, require_not_interrupted
 from agentgym_py.cli.terminal_output import escaped_output
 from agentgym_py.errors import AgentGymError, RunError, naming_options
 from agentgym_py.version import __version__
@@ -53,21 +51,23 @@ BAD_USAGE, BROKEN_PIPE = 2, 141
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit status.
 
-    2 means a user error, which one line on stderr names; 130 means Ctrl-C; 141 means that stdout was closed. A bug
-    keeps its traceback.
+    2 means a user error, which one line on stderr names; 130 means Ctrl-C, 143 SIGTERM; 141 means that stdout was
+    closed. A bug keeps its traceback.
     """
     words = list(sys.argv[1:] if argv is None else argv)
     with escaped_output(), _short_warnings(), naming_options(), trust.naming(words):
         try:
             with interrupts_honoured(), distributed.rank_zero_output():
                 status = _main(without_trusted(words))
+                if status not in (INTERRUPTED, KILLED):
+                    require_not_interrupted()  # a library swallowed it
             print(end="", flush=True)  # raises BrokenPipeError here instead of at shutdown
             return status
         except AgentGymError as error:
             return print_error(error)
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as stop:
             print("\nagentgym: interrupted", file=sys.stderr)
-            return INTERRUPTED
+            return interrupt_status(stop)
         except BrokenPipeError:  # `agentgym … | head`
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return BROKEN_PIPE
@@ -171,28 +171,6 @@ def _main(argv: Sequence[str]) -> int:
     return int(command_module(name).run(args))
 
 
-@contextmanager
-def sigterm_as_interrupt() -> Iterator[None]:
-    """Make SIGTERM unwind the stack as Ctrl-C does, so that the terminal shows its cursor again."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    pid = os.getpid()
-
-    def handler(*_: object) -> None:
-        if os.getpid() != pid:  # in a forked process
-            os._exit(KILLED)
-        remember_interrupt(Killed)
-        raise Killed
-
-    before = signal.signal(signal.SIGTERM, handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
 _nested: ContextVar[bool] = ContextVar("nested", default=False)
 
 
@@ -217,7 +195,7 @@ def resume_hint(advice: str) -> str:
 
 
 def interrupt_status(stop: KeyboardInterrupt) -> int:
-    """Return the exit status after Ctrl-C, or after SIGTERM within `sigterm_as_interrupt`."""
+    """Return the exit status after Ctrl-C or SIGTERM."""
     return KILLED if isinstance(stop, Killed) else INTERRUPTED
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -20,7 +22,7 @@ from agentgym_py.collection.ray import RayWorkers
 from agentgym_py.engine.sampling import SamplingParams
 from agentgym_py.env import Prompt
 from agentgym_py.env.base import require_seed
-from agentgym_py.errors import ConfigError, UnknownNameError, did_you_mean, setting
+from agentgym_py.errors import ConfigError, EndpointError, UnknownNameError, did_you_mean, setting
 from agentgym_py.registry import is_source
 
 if TYPE_CHECKING:
@@ -217,6 +219,19 @@ def phases_for(agent: Agent, output: Console) -> Phases:
     from agentgym_py.report.terminal import Phases
 
     return Phases(output, bars=not isinstance(agent, PersonAgent))
+
+
+@contextmanager
+def showing_cost_of_stop(agents: Sequence[Agent]) -> Iterator[None]:
+    """If the command is stopped, print what an endpoint's replies have cost, also in episodes that did not end."""
+    try:
+        yield
+    except (KeyboardInterrupt, EndpointError):
+        from agentgym_py.evaluation.evaluate import sum_usages
+
+        if cost := sum_usages([usage for agent in agents for usage in getattr(agent, "usages", ())]):
+            print(f"\nspent by this command: {cost}", file=sys.stderr)
+        raise
 
 
 def show_outcome(agent: Agent, trajectory: Trajectory) -> None:

@@ -6,8 +6,9 @@ import os
 from dataclasses import dataclass
 from tempfile import TemporaryDirectory
 
-from agentgym_py.cli import interrupt_status, sigterm_as_interrupt
+from agentgym_py.cli import interrupt_status
 from agentgym_py.cli.env_options import ENV_HELP, add_env_kwargs, env_spec, print_env_error
+from agentgym_py.cli.interrupts import no_interrupt_lost
 from agentgym_py.cli.parser import Parser, UsageError, Values, read_options, suggestion
 from agentgym_py.cli.runtime import console, print_json
 from agentgym_py.testing.harness import Settings
@@ -58,7 +59,7 @@ def run(args: Values) -> int:
     with TemporaryDirectory(prefix="agentgym") as folder:
         os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", folder)  # not the current folder
         try:
-            with sigterm_as_interrupt():
+            with no_interrupt_lost():
                 run_checks(spec, checks, chosen, show)
         except KeyboardInterrupt as stop:
             status = interrupt_status(stop)

@@ -18,9 +18,10 @@ from agentgym_py.cli.agent_options import (
     phases_for,
     read_agent,
     show_outcome,
+    showing_cost_of_stop,
 )
 from agentgym_py.cli.env_options import add_env_options, env_specs, require_tasks
-from agentgym_py.cli.interrupts import require_not_interrupted
+from agentgym_py.cli.interrupts import no_interrupt_lost, require_not_interrupted
 from agentgym_py.cli.parser import Parser, UsageError, Values, add_config, read_options
 from agentgym_py.cli.runtime import console, new_file, print_json, require_new_file
 from agentgym_py.collection import Collector, Job, jobs_for
@@ -99,9 +100,14 @@ def run(args: Values) -> int:
     if args["out"] is None:
         raise UsageError("--out FILE.jsonl is needed")
     require_new_file(args["out"], "--out")
-    plan = read_plan(args)
-    with new_file(args["out"], "--out") as target:
-        return _run(plan, target)
+    try:
+        plan = read_plan(args)
+        with no_interrupt_lost(), new_file(args["out"], "--out") as target:
+            return _run(plan, target)
+    except KeyboardInterrupt:
+        if not Path(args["out"]).exists():
+            print(f"\n{args['out']}: no episode had ended, so there is no file", file=sys.stderr)
+        raise
 
 
 def _run(plan: CollectPlan, target: Path) -> int:
@@ -112,7 +118,7 @@ def _run(plan: CollectPlan, target: Path) -> int:
     parts = [
         (Collector(agent, play), attempts_for_agent(jobs, number, len(agents))) for number, agent in enumerate(agents)
     ]
-    with executor:
+    with showing_cost_of_stop(agents), executor:
         _write(parts, target, episodes)
     title = agent_title(agents[0].name, agents[0].sampling)
     if longest := agents[0].sampling.get("max_new_tokens"):
@@ -143,7 +149,7 @@ def _write(parts: Sequence[tuple[Collector, Sequence[Job]]], target: Path, episo
                         progress(trajectory)
                         show_outcome(collector.agent, trajectory)
                     jobs_done += 1
-    except BaseException as error:
+    except BaseException:
         if writer.written:
             most = "at most " if episodes.forks else ""
             tasks_done = jobs_done * episodes.tasks // job_count if len(parts) == 1 else 0
@@ -152,8 +158,6 @@ def _write(parts: Sequence[tuple[Collector, Sequence[Job]]], target: Path, episo
             outcome = "plays the other tasks" if tasks_done else "begins again"
             kept = f"{target}: {writer.written} of {most}{total} trajectories were written and are kept"
             print(f"\n{kept}; the same command with{options} --out ANOTHER.jsonl {outcome}", file=sys.stderr)
-        elif isinstance(error, KeyboardInterrupt):
-            print(f"\n{target}: no episode had ended, so there is no file", file=sys.stderr)
         raise
     finally:
         if not writer.written:

@@ -23,6 +23,7 @@ from agentgym_py.cli.agent_options import (
     phases_for,
     read_agent,
     show_outcome,
+    showing_cost_of_stop,
 )
 from agentgym_py.cli.env_options import (
     add_env_options,
@@ -31,7 +32,7 @@ from agentgym_py.cli.env_options import (
     require_tasks,
     warn_of_training_tasks,
 )
-from agentgym_py.cli.interrupts import require_not_interrupted
+from agentgym_py.cli.interrupts import no_interrupt_lost, require_not_interrupted
 from agentgym_py.cli.parser import (
     Parser,
     UsageError,
@@ -139,6 +140,16 @@ def read_plan(args: Values) -> tuple[EvalOptions, AgentOptions, ModelOptions, li
 
 def run(args: Values) -> int:
     """Evaluate, print and write the result."""
+    try:
+        with no_interrupt_lost():
+            return _run_or_repeat(args)
+    except KeyboardInterrupt:
+        if args.get("out") is None:
+            print("\nno episode is kept, because --out names no folder", file=sys.stderr)
+        raise
+
+
+def _run_or_repeat(args: Values) -> int:
     if args.get("manifest") is None:
         return _run(args, None)
     path, manifest = args["manifest"], read_manifest(Path(args["manifest"]))
@@ -203,7 +214,10 @@ def _run(args: Values, repeated: Repetition | None) -> int:
         if same_weights(earlier, manifest):  # the same model in another folder keeps its name in the rows
             agent.name = manifest["agent"]["name"] = earlier["agent"]["name"]
     title = f"{agent_title(agent.name, agent.sampling)}{decoding_label(agent.sampling)}"
-    with _open_rows(out, manifest) as (before, write), executor, phases_for(agent, console(chosen.json)) as phases:
+    with (
+        showing_cost_of_stop([agent]), _open_rows(out, manifest) as (before, write), executor,
+        phases_for(agent, console(chosen.json)) as phases,
+    ):  # fmt: skip
         phase = phases.begin(f"{chosen.split}, {title}", len(envs) * chosen.tasks * chosen.attempts)
         for trajectory in before:
             phase(trajectory)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from agentgym_py import distributed, trust
 from agentgym_py.agents.model import require_room
 from agentgym_py.checks import Basic
-from agentgym_py.cli import interrupt_status, print_interrupted, resume_hint, sigterm_as_interrupt
+from agentgym_py.cli import interrupt_status, print_interrupted, resume_hint
 from agentgym_py.cli.agent_options import ModelOptions
 from agentgym_py.cli.engine_options import EngineOptions
 from agentgym_py.cli.env_options import (
@@ -26,7 +26,7 @@ from agentgym_py.cli.env_options import (
     warn_of_training_tasks,
 )
 from agentgym_py.cli.evolve_defaults import chosen_by_worlds, require_options, world_defaults
-from agentgym_py.cli.interrupts import InterruptibleReporter
+from agentgym_py.cli.interrupts import InterruptibleReporter, no_interrupt_lost
 from agentgym_py.cli.parser import (
     Parser,
     UsageError,
@@ -171,7 +171,7 @@ def run(args: Values) -> int:
     """Start or resume a run; return 130 after Ctrl-C."""
     opened = [RunFolder.open(Path(args["resume"]))] if args.get("resume") else []
     try:
-        with sigterm_as_interrupt(), ExitStack() as stack:
+        with no_interrupt_lost(), ExitStack() as stack:
             result = _run(args, opened, stack)
     except KeyboardInterrupt as stop:
         print_interrupted(_resume_advice(opened))

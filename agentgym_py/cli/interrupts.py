@@ -1,13 +1,15 @@
-"""Ctrl-C that is never lost.
+"""Ctrl-C and SIGTERM that are never lost.
 
 Python raises KeyboardInterrupt wherever the main thread is. In the callback of a weak reference or in `__del__` it
-prints "Exception ignored" and continues. Within `interrupts_honoured` such an interrupt is raised again a moment later.
-Long commands call `require_not_interrupted` between episodes and steps, which raises it if a library has swallowed it
-in another way. A second Ctrl-C ends the process at once.
+prints "Exception ignored" and continues. Libraries swallow it, or turn it into another error. Within
+`interrupts_honoured` such an interrupt is raised again a moment later, at the next `require_not_interrupted` between
+two episodes or steps, or instead of the other error. An interrupt that arrives during an import waits for its end,
+because a half-imported library fails in strange ways. A second signal ends the process at once.
 """
 
 from __future__ import annotations
 
+import _thread
 import os
 import signal
 import sys
@@ -17,6 +19,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
+from types import FrameType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
@@ -26,25 +29,41 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 INTERRUPTED, KILLED = 130, 143
 _AGAIN = 0.05
-"""Seconds after which an ignored interrupt is raised again."""
+"""Seconds after which an ignored or postponed interrupt is raised again."""
 _DEBOUNCE = 1.0
-"""Seconds within which a second Ctrl-C counts as the first, because a parent process may pass it on, too."""
+"""Seconds within which a second signal counts as the first, because a parent process may pass it on, too."""
+_IMPORT_SECONDS = 30.0
+"""Longest time that an interrupt waits for the end of an import."""
+_IMPORTER = "<frozen importlib._bootstrap>"
+"""File name of Python's import machinery in stack frames."""
+_START = "agentgym_start"
+"""The module whose handlers are in place while the command starts."""
 
 
 class Killed(KeyboardInterrupt):
     """The process received SIGTERM."""
 
 
+_KINDS = {signal.SIGINT: KeyboardInterrupt, signal.SIGTERM: Killed}
+_DEFAULTS = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+
+
 @dataclass(slots=True)
 class _State:
     pending: type[KeyboardInterrupt] | None = None
     """The interrupt, until the command ends."""
+    number: int = signal.SIGINT
+    """Its signal."""
     first: float = 0.0
-    """Time of the first Ctrl-C."""
+    """Time of the first signal."""
     again: bool = False
-    """Whether the next signal repeats an ignored interrupt."""
-    timer: threading.Timer | None = None
-    """Repeats an ignored interrupt."""
+    """Whether the next signal repeats an ignored or postponed interrupt."""
+    repetition: object = None
+    """Identifies the thread that repeats it."""
+    pid: int = 0
+    """The process of the command; its forks end silently."""
+    imports: int = 0
+    """Number of imports that the command itself is part of, as in `import experiment`."""
 
 
 _state = _State()
@@ -52,12 +71,13 @@ _state = _State()
 
 @contextmanager
 def interrupts_honoured() -> Iterator[None]:
-    """Let Ctrl-C end the command wherever it arrives, and a second Ctrl-C the process at once.
+    """Let Ctrl-C and SIGTERM end the command wherever they arrive, and a second one the process at once.
 
-    A process that ignores SIGINT, or handles it otherwise, is left alone.
+    A signal that the process ignores, or handles otherwise, is left alone.
     """
     is_main_thread = threading.current_thread() is threading.main_thread()
-    if not is_main_thread or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+    numbers = [number for number in _DEFAULTS if _is_default(number)] if is_main_thread else []
+    if not numbers:
         yield
         return
     hook = sys.unraisablehook
@@ -68,22 +88,50 @@ def interrupts_honoured() -> Iterator[None]:
         else:
             hook(args)
 
-    before = signal.signal(signal.SIGINT, _on_sigint)
+    _state.pid, _state.imports = os.getpid(), _count_imports(sys._getframe())
+    before = {number: signal.signal(number, _on_signal) for number in numbers}
     sys.unraisablehook = unraisable
     try:
-        yield
+        with no_interrupt_lost():
+            yield
     finally:
         sys.unraisablehook = hook
-        signal.signal(signal.SIGINT, before)
-        _cancel_timer()
+        for number in numbers:
+            signal.signal(number, before[number])
+        _cancel_repetition()
         _state.pending = None
 
 
-def _cancel_timer() -> None:
+@contextmanager
+def no_interrupt_lost() -> Iterator[None]:
+    """Raise the interrupt instead of the error that a library made of it."""
+    try:
+        yield
+    except Exception as error:
+        if _state.pending is None:
+            raise
+        _cancel_repetition()
+        raise _state.pending from error
+
+
+def _is_default(number: signal.Signals) -> bool:
+    """Whether the process has no handler of its own for a signal."""
+    handler = signal.getsignal(number)
+    return handler is _DEFAULTS[number] or getattr(handler, "__module__", None) == _START
+
+
+def _count_imports(frame: FrameType | None) -> int:
+    """Return the number of imports on the stack."""
+    count = 0
+    while frame is not None:
+        count += frame.f_code.co_filename == _IMPORTER
+        frame = frame.f_back
+    return count
+
+
+def _cancel_repetition() -> None:
     """Do not repeat the interrupt, because it is being raised."""
-    if _state.timer is not None:
-        _state.timer.cancel()
-    _state.timer, _state.again = None, False
+    _state.repetition, _state.again = None, False
 
 
 def remember_interrupt(kind: type[KeyboardInterrupt]) -> None:
@@ -94,7 +142,7 @@ def remember_interrupt(kind: type[KeyboardInterrupt]) -> None:
 def require_not_interrupted() -> None:
     """Raise an interrupt that was swallowed."""
     if _state.pending is not None:
-        _cancel_timer()
+        _cancel_repetition()
         raise _state.pending
 
 
@@ -131,30 +179,36 @@ class InterruptibleReporter:
         require_not_interrupted()
 
 
-def _on_sigint(*_: object) -> None:
-    now = time.monotonic()
-    if _state.again or _state.pending is None:
-        if _state.pending is None:
-            _state.first = now
-        _state.pending, _state.again = _state.pending or KeyboardInterrupt, False
-        raise _state.pending
-    if now - _state.first >= _DEBOUNCE:
-        _end_at_once()
+def _on_signal(number: int, frame: FrameType | None) -> None:
+    if os.getpid() != _state.pid:  # a fork
+        os._exit(128 + number)
+    now, first_time = time.monotonic(), _state.pending is None
+    if not (first_time or _state.again):
+        if now - _state.first >= _DEBOUNCE:
+            _end_at_once()
+        return
+    if first_time:
+        _state.number, _state.first = number, now
+    _state.pending, _state.again = _state.pending or _KINDS[signal.Signals(number)], False
+    if _count_imports(frame) > _state.imports and now - _state.first < _IMPORT_SECONDS:
+        _raise_later(_state.pending)
+        return
+    raise _state.pending
 
 
 def _raise_later(kind: type[KeyboardInterrupt]) -> None:
-    """Raise the interrupt again in the main thread after it has left the callback that ignored it."""
-    pid = os.getpid()
+    """Raise the interrupt again in the main thread after it has left the callback or the import."""
+    main_thread, repetition = threading.main_thread().ident or 0, object()
 
     def send() -> None:
-        if os.getpid() == pid and _state.timer is timer:
+        time.sleep(_AGAIN)
+        if _state.repetition is repetition:
             _state.again = True
-            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+            signal.pthread_kill(main_thread, _state.number)
 
     remember_interrupt(kind)
-    timer = _state.timer = threading.Timer(_AGAIN, send)
-    timer.daemon = True
-    timer.start()
+    _state.repetition = repetition
+    _thread.start_new_thread(send, ())  # `threading` takes a lock, which the interrupted code may hold
 
 
 def _end_at_once() -> None:

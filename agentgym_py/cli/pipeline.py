@@ -19,7 +19,8 @@ from typing import Any
 import yaml
 
 from agentgym_py import trust
-from agentgym_py.cli import build_parser, command_module, interrupt_status, nested_command, sigterm_as_interrupt
+from agentgym_py.cli import build_parser, command_module, interrupt_status, nested_command
+from agentgym_py.cli.interrupts import no_interrupt_lost
 from agentgym_py.cli.parser import Parser, UsageError, Values, read_options
 from agentgym_py.cli.pipeline_file import (
     POLICIES,
@@ -90,7 +91,14 @@ class Pipeline:
     """Whether --out names the folder, not the file."""
 
     def run(self) -> int:
-        """Run or resume every stage that is not done."""
+        """Run or resume every stage that is not done; return 130 or 143 after an interrupt."""
+        try:
+            return self._run()
+        except KeyboardInterrupt as stop:
+            print(f"\nstopped between two stages; {self._advice()}", file=sys.stderr)
+            return interrupt_status(stop)
+
+    def _run(self) -> int:
         state = self.read_state()
         self.folder.path.mkdir(parents=True, exist_ok=True)
         with self.folder.locked():
@@ -105,9 +113,7 @@ class Pipeline:
                 self.folder.write_json(_STATE, state)
                 began = time.monotonic()
                 if status := self._run_interruptible(stage):
-                    out = f" --out {self.folder.path}" if self.has_own_folder else ""
-                    advice = f"agentgym pipeline {self.file}{out} resumes from there"
-                    print(f"stopped in stage {stage.name}; {advice}", file=sys.stderr)
+                    print(f"stopped in stage {stage.name}; {self._advice()}", file=sys.stderr)
                     return status
                 if stage.command == "evolve" and _is_unimproved(self.folder.path / stage.folder):
                     print("no round improved on Agent_v0 on valid tasks, so Agent_v0 is the product", flush=True)
@@ -116,9 +122,13 @@ class Pipeline:
         print(f"{self.folder.path}: all {len(self.stages)} stages are done")
         return 0
 
+    def _advice(self) -> str:
+        out = f" --out {self.folder.path}" if self.has_own_folder else ""
+        return f"agentgym pipeline {self.file}{out} resumes from there"
+
     def _run_interruptible(self, stage: Stage) -> int:
         try:
-            with sigterm_as_interrupt(), nested_command():
+            with no_interrupt_lost(), nested_command():
                 return self._run_stage(stage)
         except KeyboardInterrupt as stop:
             print(file=sys.stderr)

@@ -46,7 +46,7 @@ def options(parser: Parser) -> None:
 
 
 def run(args: Values) -> int:
-    """Serve until Ctrl-C."""
+    """Serve until Ctrl-C or SIGTERM; return 130 or 143."""
     chosen = read_options(ServeOptions, args)
     require_server("the environment server", "serve")
     from agentgym_py.serving.server import make_app
@@ -62,13 +62,14 @@ def run(args: Values) -> int:
         print(f"http://{chosen.host}:{port}\n{advice}\nPress Ctrl-C to stop.", flush=True)
         if chosen.host not in (LOOPBACK, "localhost"):
             print("agentgym: warning: connections are not encrypted; use a proxy with TLS", file=sys.stderr)
-        serve(
+        status = serve(
             make_app(sessions, token, chosen.host), server_socket,
             limit_concurrency=2 * limits.sessions + _EXTRA_CONNECTIONS, timeout_keep_alive=int(limits.idle) + 1,
         )  # fmt: skip
+    print(f"\nstopped; sessions opened: {sessions.session_count}", file=sys.stderr, flush=True)
     if sessions.busy_threads:  # Python would wait for the thread of a hanging world
-        os._exit(0)
-    return 0
+        os._exit(status)
+    return status
 
 
 def _token_of_environment() -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from contextlib import suppress
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+from agentgym_py.cli import interrupt_status
 from agentgym_py.cli.parser import UsageError
 from agentgym_py.errors import ConfigError
 
@@ -79,12 +79,15 @@ def whole_requests() -> type[asyncio.Protocol]:
     return WholeRequests
 
 
-def serve(app: FastAPI, server_socket: socket.socket, **settings: Any) -> None:
-    """Serve until Ctrl-C; `settings` go to uvicorn."""
+def serve(app: FastAPI, server_socket: socket.socket, **settings: Any) -> int:
+    """Serve until Ctrl-C or SIGTERM and return the exit status, 130 or 143; `settings` go to uvicorn."""
     import uvicorn
 
     config = uvicorn.Config(
         app, http=whole_requests(), log_level="warning", access_log=False, timeout_graceful_shutdown=2, **settings
     )
-    with suppress(KeyboardInterrupt):  # the normal end
-        uvicorn.Server(config).run(sockets=[server_socket])
+    try:
+        uvicorn.Server(config).run(sockets=[server_socket])  # raises the signal again when it has shut down
+    except KeyboardInterrupt as stop:
+        return interrupt_status(stop)
+    return 0

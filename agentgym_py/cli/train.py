@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from agentgym_py import distributed
 from agentgym_py.checks import Basic
-from agentgym_py.cli import interrupt_status, print_interrupted, sigterm_as_interrupt
+from agentgym_py.cli import interrupt_status, print_interrupted
 from agentgym_py.cli.agent_options import ModelOptions
-from agentgym_py.cli.interrupts import interruptible
+from agentgym_py.cli.interrupts import interruptible, no_interrupt_lost
 from agentgym_py.cli.parser import Parser, UsageError, Values, add_config, peek_options, read_options
 from agentgym_py.cli.runtime import console, prepare_torch, print_json, provenance, read_trajectories
 from agentgym_py.cli.saved_settings import absolute_model_path
@@ -159,7 +159,7 @@ def run(args: Values) -> int:
         raise UsageError("--out DIR is needed")
     out = Path(chosen.out)
     try:
-        with sigterm_as_interrupt(), ExitStack() as stack:
+        with no_interrupt_lost(), ExitStack() as stack:
             distributed.init_process_group(model.device)
             distributed.on_rank_zero(lambda: stack.enter_context(claimed(out)))
             return _run(args, chosen, model, trainer, files)

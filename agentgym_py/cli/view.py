@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
@@ -53,7 +54,7 @@ def options(parser: Parser) -> None:
 
 
 def run(args: Values) -> int:
-    """Serve until Ctrl-C, or write a file."""
+    """Serve until Ctrl-C or SIGTERM, or write a file."""
     from agentgym_py.viewer.index import Index
     from agentgym_py.viewer.source import Source
 
@@ -79,8 +80,9 @@ def _serve(index: Index, chosen: ViewOptions) -> int:
         print(f"{address}\nPress Ctrl-C to stop.", flush=True)
         if chosen.browser:
             webbrowser.open(address)
-        serve(app_of(Viewer(index, _load), token), server_socket)
-    return 0
+        status = serve(app_of(Viewer(index, _load), token), server_socket)
+    print("\nstopped; judgements and continued episodes are kept", file=sys.stderr)
+    return status
 
 
 def _load(model: str) -> Policy:

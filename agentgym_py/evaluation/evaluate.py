@@ -19,6 +19,7 @@ from agentgym_py.evaluation.failures import Failure, count_failures
 from agentgym_py.evaluation.stats import Estimate, bootstrap_mean, pass_all, pass_at, success_rate
 from agentgym_py.files import canonical_json
 from agentgym_py.trajectory import Trajectory
+from agentgym_py.trajectory.types import Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +180,11 @@ def _tokens_per_episode(trajectories: Sequence[Trajectory]) -> float | None:
 
 
 def _api_usage(trajectories: Sequence[Trajectory]) -> ApiUsage | None:
-    usages = [step.usage for t in trajectories for step in t.steps if step.usage]
+    return sum_usages([step.usage for t in trajectories for step in t.steps if step.usage])
+
+
+def sum_usages(usages: Sequence[Usage]) -> ApiUsage | None:
+    """Sum what replies of an endpoint cost; None if there are none."""
     if not usages:
         return None
     pairs = [(u.prompt_tokens, u.completion_tokens) for u in usages]

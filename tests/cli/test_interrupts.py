@@ -4,27 +4,33 @@ from __future__ import annotations
 
 import gc
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, nullcontext, suppress
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 
-from agentgym_py.cli import interrupts
+from agentgym_py.cli import command_module, interrupts
 from agentgym_py.cli.interrupts import (
     InterruptibleReporter,
     Killed,
     interruptible,
     interrupts_honoured,
+    no_interrupt_lost,
     remember_interrupt,
     require_not_interrupted,
 )
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(autouse=True)
@@ -35,9 +41,9 @@ def default_handler() -> Iterator[None]:
     signal.signal(signal.SIGINT, before)
 
 
-def press() -> None:
+def press(number: int = signal.SIGINT) -> None:
     """Ctrl-C, which the main thread hears before the next line."""
-    os.kill(os.getpid(), signal.SIGINT)
+    os.kill(os.getpid(), number)
     for _ in range(100):
         time.sleep(0)
 
@@ -139,6 +145,83 @@ def test_it_is_raised_once() -> None:
         time.sleep(4 * interrupts._AGAIN)
 
 
+SLOW_IMPORT = """
+from tests_of_interrupts import pressed
+pressed()
+finished = True
+"""
+
+
+@pytest.mark.parametrize(("number", "kind"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, Killed)])
+def test_an_import_is_not_cut_in_half(
+    number: int, kind: type[KeyboardInterrupt], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The interrupt is raised when the import is over, and not postponed where a script runs during its own import."""
+    (tmp_path / "a_library.py").write_text(SLOW_IMPORT)
+    (tmp_path / "an_experiment.py").write_text(SLOW_IMPORT.replace("pressed()", "pressed(True)"))
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setitem(sys.modules, "tests_of_interrupts", stub := ModuleType("tests_of_interrupts"))
+
+    def pressed(is_command: bool = False) -> None:
+        with interrupts_honoured() if is_command else nullcontext():
+            press(number)
+
+    stub.pressed = pressed  # type: ignore[attr-defined]
+    with pytest.raises(kind) as raised, interrupts_honoured():
+        import_module("a_library")
+        for _ in range(1000):
+            time.sleep(0.01)
+    assert raised.type is kind and sys.modules.pop("a_library").finished
+    with pytest.raises(kind):
+        import_module("an_experiment")
+
+
+@pytest.mark.parametrize("library", [RuntimeError("interrupted?"), OSError("interrupted?"), None])
+def test_what_a_library_makes_of_an_interrupt_is_the_interrupt(library: Exception | None) -> None:
+    """Another error, which a command would report, or nothing; an error without an interrupt stays."""
+
+    def ask() -> None:
+        try:
+            press()
+        except KeyboardInterrupt:
+            if library is not None:
+                raise library from None
+
+    with pytest.raises(KeyboardInterrupt), interrupts_honoured(), no_interrupt_lost():
+        ask()
+        require_not_interrupted()
+    with pytest.raises(ValueError, match="mine"), interrupts_honoured(), no_interrupt_lost():
+        raise ValueError("mine")
+
+
+def test_a_command_that_ends_in_spite_of_an_interrupt_is_interrupted(
+    agentgym: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its status is never 0; one that has said so itself is not interrupted twice."""
+
+    def run(_: object) -> int:
+        with suppress(KeyboardInterrupt):
+            press(signal.SIGTERM)
+        return status
+
+    monkeypatch.setattr(command_module("report"), "run", run)
+    status = 0
+    assert agentgym("report", ".") == (143, "", "\nagentgym: interrupted\n")
+    status = 143
+    assert agentgym("report", ".") == (143, "", "")
+
+
+@pytest.mark.parametrize("place", ["env_specs", "new_file", "Collector", "_summary"])
+def test_an_interrupted_collection_says_whether_there_is_a_file(
+    place: str, agentgym: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whenever it is interrupted, also before the first episode and after the last."""
+    monkeypatch.setattr(command_module("collect"), place, lambda *_, **__: press())
+    status, _, err = agentgym("collect", "--env", "GUESS", "--tasks", "2", "--out", "a.jsonl")
+    assert status == 130 and Path("a.jsonl").exists() == (place == "_summary")
+    assert ("a.jsonl: no episode had ended, so there is no file" in err) == (place != "_summary")
+
+
 @pytest.mark.parametrize("handler", [signal.SIG_IGN, lambda *_: None])
 def test_another_handler_is_left_alone(handler: Any) -> None:
     """A job in the background ignores Ctrl-C."""
@@ -162,18 +245,68 @@ with interrupts_honoured():
 """
 
 
-def test_a_second_one_ends_the_process_at_once() -> None:
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_second_one_ends_the_process_at_once(number: signal.Signals, status: int) -> None:
     """But not one that comes with the first, as when a terminal and a parent process both send it."""
     with subprocess.Popen([sys.executable, "-c", HANGS], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         try:
             assert process.stdout and process.stdout.readline() == b"go\n"
-            process.send_signal(signal.SIGINT)
+            process.send_signal(number)
             assert process.stdout.readline() == b"cleaning\n"
-            process.send_signal(signal.SIGINT)
+            process.send_signal(number)
             time.sleep(1.5)
             assert process.poll() is None
-            process.send_signal(signal.SIGINT)
-            assert process.wait(20) == 130 and process.stderr and b"ended at once" in process.stderr.read()
+            process.send_signal(number)
+            assert process.wait(20) == status and process.stderr and b"ended at once" in process.stderr.read()
+        finally:
+            process.kill()
+
+
+BEGINS = """
+import time
+print("importing", flush=True)
+time.sleep(100)
+"""
+ENDS = """
+import atexit, threading, time
+def main():
+    threading.Thread(target=time.sleep, args=[100]).start()
+    atexit.register(print, "the end")
+    return 7
+"""
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_command_is_interrupted_while_it_is_imported(number: signal.Signals, status: int, tmp_path: Path) -> None:
+    """With one line, whatever is being imported."""
+    with started(BEGINS, tmp_path) as process:
+        assert process.stdout and process.stdout.readline() == b"importing\n"
+        process.send_signal(number)
+        assert process.wait(20) == status and process.stderr
+        assert process.stderr.read() == b"\nagentgym: interrupted\n"
+
+
+def test_a_command_that_has_ended_waits_for_no_thread(tmp_path: Path) -> None:
+    """Which may be in a request or in a world; what is to be done at the end is done."""
+    with started(ENDS, tmp_path) as process:
+        assert process.wait(20) == 7 and process.stdout and process.stderr
+        assert (process.stdout.read(), process.stderr.read()) == (b"the end\n", b"")
+
+
+@contextmanager
+def started(command: str, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """Start `agentgym` with this source in the place of `agentgym_py.cli`."""
+    (folder / "agentgym_py").mkdir()
+    (folder / "agentgym_py" / "__init__.py").touch()
+    (folder / "agentgym_py" / "cli.py").write_text(command)
+    shutil.copytree(ROOT / "agentgym_start", folder / "agentgym_start")
+    code = "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler);"
+    code += "from agentgym_start import main; main()"
+    with subprocess.Popen(
+        [sys.executable, "-c", code], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        try:
+            yield process
         finally:
             process.kill()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -18,6 +19,7 @@ import pytest
 from agentgym_py import http_client
 from agentgym_py.agents import ExpertAgent
 from agentgym_py.agents.openai import OpenAIAgent
+from agentgym_py.cli import command_module
 from agentgym_py.collection import Collector, jobs_for
 from agentgym_py.errors import ConfigError
 from agentgym_py.rewards.llm_judge import OpenAIJudge
@@ -172,6 +174,30 @@ def test_an_endpoint_that_breaks_keeps_what_was_done(agentgym: Run, server: Any)
     assert agentgym(*argv)[0] == 0  # the lost ones are played again
     result = json.loads(Path("a/result.json").read_text())
     assert (result["spent"]["replies"], result["errors"], result["success"]["n"]) == (24, 0, 8)
+
+
+@pytest.mark.parametrize(
+    ("argv", "kept"),
+    [
+        (("eval",), "no episode is kept, because --out names no folder"),
+        (("eval", "--out", "a"), "a: 1 episode is kept"),
+        (("collect", "--out", "a.jsonl"), "a.jsonl: 1 of 2 trajectories were written and are kept"),
+    ],
+)
+def test_an_endpoint_that_is_interrupted_has_its_price(
+    agentgym: Run, server: Any, monkeypatch: pytest.MonkeyPatch, argv: tuple[str, ...], kept: str
+) -> None:
+    """Ctrl-C says what is kept and what all replies have cost, those of other episodes, too."""
+
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(command_module(argv[0]), "show_outcome", interrupt)
+    priced = ("--agent_kwargs.prompt_price", "2", "--agent_kwargs.completion_price", "10")
+    endpoint = ("--agent", "openai", "--base-url", address(server), "--model", "served", *priced)
+    status, _, err = agentgym(*argv, *MAZE, "--env_kwargs.max_steps", "3", *endpoint)
+    assert status == 130 and kept in err
+    assert re.search(r"spent by this command: [3-6] replies, [3-6],000 prompt and [3-6]0 completion tokens, cost", err)
 
 
 def test_an_endpoint_plays_at_several_temperatures(agentgym: Run, server: Any) -> None:

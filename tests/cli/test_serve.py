@@ -20,9 +20,12 @@ Run = Callable[..., tuple[int, str, str]]
 COMMAND = "import sys; from agentgym_py.cli import main; sys.exit(main())"
 
 
-@pytest.mark.parametrize("given", ["", "a-token-of-the-environment"])
-def test_it_serves_until_it_is_interrupted(given: str) -> None:
-    """Its address and a new token are printed; a client plays; Ctrl-C ends it without a word."""
+@pytest.mark.parametrize(
+    ("given", "sent", "status"),
+    [("", signal.SIGINT, 130), ("a-token-of-the-environment", signal.SIGTERM, 143)],
+)
+def test_it_serves_until_it_is_interrupted(given: str, sent: signal.Signals, status: int) -> None:
+    """Its address and a new token are printed; a client plays; Ctrl-C or SIGTERM ends it with one line."""
     pytest.importorskip("uvicorn")
     words = [sys.executable, "-c", COMMAND, "serve", "--env", "maze", "--env_kwargs.difficulty", "easy"]
     env = {**os.environ, "AGENTGYM_TOKEN": given}
@@ -37,9 +40,9 @@ def test_it_serves_until_it_is_interrupted(given: str) -> None:
         assert token not in said if given else len(token) >= 32
         env_there = RemoteEnv(url=url, env="maze", token=token)
         assert env_there.reset(seed=0) == EnvSpec("maze", {"difficulty": "easy"}).make().reset(seed=0)
-        server.send_signal(signal.SIGINT)
+        server.send_signal(sent)
         err = server.communicate(timeout=30)[1]
-    assert (server.returncode, err) == (0, "")
+    assert (server.returncode, err) == (status, "\nstopped; sessions opened: 1\n")
 
 
 def test_a_world_that_hangs_does_not_keep_the_server(tmp_path: Path) -> None:
@@ -60,7 +63,7 @@ def test_a_world_that_hangs_does_not_keep_the_server(tmp_path: Path) -> None:
             env.step("x")
         server.send_signal(signal.SIGINT)
         server.communicate(timeout=30)
-    assert server.returncode == 0
+    assert server.returncode == 130
 
 
 @pytest.mark.parametrize(
