@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from transformers.modeling_outputs import BaseModelOutputWithPast
 
 from agentgym_py.policy.adapters import without_lm_head
@@ -16,6 +16,22 @@ from agentgym_py.policy.vocabulary import token_logits
 
 _IN_ONE_PIECE = weakref.WeakSet[Any]()
 """Models whose own forward pass alone computes their logits."""
+AddGradient = Callable[[Tensor], None]
+_ADD_GRADIENT = weakref.WeakKeyDictionary[nn.Module, AddGradient]()
+"""What is called with the gradient of a head's weight, piece by piece."""
+
+
+def give_head_gradient(model: Any, add: AddGradient | None) -> None:
+    """Call `add` with each piece's gradient of the head's weight; None leaves the gradient to autograd again.
+
+    Autograd sums the pieces' gradients beside that of earlier batches, and with tied embeddings keeps both until the
+    embedding's is computed: three tensors of the weight's size.
+    """
+    head = model.get_output_embeddings()
+    if add is None:
+        _ADD_GRADIENT.pop(head, None)
+    elif head.weight.requires_grad:
+        _ADD_GRADIENT[head] = add
 
 
 class Head:
@@ -39,13 +55,18 @@ class Head:
     @contextmanager
     def _returning(self, states_1nH: Tensor) -> Iterator[None]:
         """Let the layers return these states, and the head read them."""
-        own = vars(self._layers).get("forward")
+        own, parameters = vars(self._layers).get("forward"), self._module._parameters
+        weight, add = parameters.get("weight"), _ADD_GRADIENT.get(self._module)
+        if add is not None:
+            parameters["weight"] = _GivenGradient.apply(weight, add)  # type: ignore[no-untyped-call]  # torch's
         self._layers.forward = lambda *args, **kwargs: _LayersOutput(last_hidden_state=states_1nH)
         hook = self._module.register_forward_pre_hook(lambda _, inputs: (states_1nH,))
         try:
             yield
         finally:
             hook.remove()
+            if add is not None:
+                parameters["weight"] = weight
             del self._layers.forward
             if own is not None:
                 self._layers.forward = own
@@ -61,6 +82,22 @@ class Head:
         if not agrees:
             _IN_ONE_PIECE.add(self._model)
         return agrees
+
+
+class _GivenGradient(torch.autograd.Function):
+    """A weight whose gradient is given to a function, not to autograd."""
+
+    @staticmethod
+    def forward(ctx: Any, weight: Tensor, add: AddGradient) -> Tensor:
+        """Return the weight itself."""
+        ctx.add = add
+        return weight.view_as(weight)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[None, None]:
+        """Give the gradient away."""
+        ctx.add(*gradients)
+        return None, None
 
 
 class _LayersOutput(BaseModelOutputWithPast):  # type: ignore[misc]  # transformers is untyped

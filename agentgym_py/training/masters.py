@@ -14,6 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from agentgym_py.policy.head import give_head_gradient
+
 _SAMPLED = 1 << 20
 """Weights at most whose change is measured, spread over all."""
 _MOVING = 0.1
@@ -30,6 +32,7 @@ class MasterWeights:
         self._masters = dict[int, nn.Parameter]()
         self._weights = {name: p for name, p in module.named_parameters() if p.requires_grad}
         self._hooks = []
+        self._headed: Any = None
         for weight in self._weights.values():
             if weight.dtype == torch.bfloat16:
                 master = nn.Parameter(_master_of(weight, stored.get(id(weight))))
@@ -56,10 +59,24 @@ class MasterWeights:
             if (master := self.of(weight)) is not weight:
                 weight.copy_(master)
 
+    def take_head_gradient(self, model: Any) -> None:
+        """Add the gradients of the pieces of a model's head up in one tensor; not for a sharded module."""
+        self._headed = model
+        give_head_gradient(model, partial(self._add_gradient, model.get_output_embeddings().weight))
+
+    def _add_gradient(self, weight: nn.Parameter, gradient: Tensor) -> None:
+        trained = self.of(weight)
+        if trained.grad is None:
+            trained.grad = gradient.to(trained.dtype).contiguous()
+        else:
+            trained.grad.add_(gradient)
+
     def close(self) -> None:
         """Remove the hooks from the module."""
         for hook in self._hooks:
             hook.remove()
+        if self._headed is not None:
+            give_head_gradient(self._headed, None)
 
 
 def _master_of(weight: Tensor, stored: Tensor | None) -> Tensor:
@@ -71,8 +88,9 @@ def _master_of(weight: Tensor, stored: Tensor | None) -> Tensor:
 
 
 def _move_gradient(master: nn.Parameter, weight: Tensor) -> None:
-    """Add a weight's gradient to its master's, in float32."""
-    assert weight.grad is not None
+    """Add a weight's gradient to its master's, in float32; there is none if `take_head_gradient` had it."""
+    if weight.grad is None:
+        return
     gradient, weight.grad = weight.grad.float(), None
     master.grad = gradient if master.grad is None else master.grad.add_(gradient)
 

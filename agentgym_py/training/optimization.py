@@ -108,6 +108,8 @@ class Optimization:
             raise ConfigError(
                 f"{distributed.sharding_backend()} trains weights in float32 here: leave dtype out, or set lora_rank"
             )
+        if not self.sharded:
+            self._masters.take_head_gradient(policy.model)
         self._change = Change(MasterWeights(policy.model, {}) if self.sharded else self._masters)
         backbone = [self._masters.of(p) for p in self.net.parameters() if p.requires_grad and id(p) not in head_ids]
         groups = [{"params": backbone}, *head_groups]

@@ -16,9 +16,14 @@ from agentgym_py.policy.logprobs import agent_logits, agent_logprobs, agent_logp
 from agentgym_py.policy.tokens import IGNORED
 from agentgym_py.policy.vocabulary import vocab_size_of
 from agentgym_py.testing.zoo import SUPPORTED
+from agentgym_py.training.memory_plan.tracing import LiveBytes
+from agentgym_py.training.optimization import Optimization
 from agentgym_py.training.rl.actor_critic import ActorCritic
+from agentgym_py.training.settings import OptimizerSettings
 
 WORDS, PIECE = 97, 3
+WIDE = {"rtol": 0.05, "atol": 0.05}
+"""Tolerance of gradients that are rounded to bfloat16."""
 SIZES = {
     "vocab_size": WORDS, "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 2,
     "intermediate_size": 24, "max_position_embeddings": 64, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2,
@@ -119,6 +124,45 @@ def test_logits_that_depend_on_more_than_states_stay_in_one_piece(request: pytes
         assert agent_logprobs(agent_logits(model, *batch())).equal(whole)
     calls.clear()
     assert agent_logprobs(agent_logits(model, *batch())).equal(whole) and len(calls) == 1
+
+
+class HeadSized(LiveBytes):  # type: ignore[no-untyped-call]  # torch is untyped here
+    """Counts the tensors that are alive and as large as a head's weight."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.size = size
+
+    def _add(self, storage: Any) -> None:
+        if storage.nbytes() == self.size:
+            super()._add(storage)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("family", ["qwen2.5", "mistral"])
+def test_pieces_add_their_gradients_up_in_one_tensor(
+    family: str, dtype: str, zoo: Any, request: pytest.FixtureRequest
+) -> None:
+    """With tied embeddings and without; two batches give the gradient of one piece, beside one that is being added."""
+    policy = zoo.miniature(family, dtype)
+    optimization = Optimization(policy, OptimizerSettings(), seed=0)
+
+    def backward() -> list[Any]:
+        optimization.backend.zero_grad()
+        for _ in range(2):
+            torch.autograd.backward(agent_logprobs(agent_logits(policy.model, *batch())).sum())
+        return [p.grad for _, p in optimization.trained()]
+
+    whole = [gradient.clone() for gradient in backward()]
+    request.getfixturevalue("in_pieces")
+    for one, other in zip(whole, backward(), strict=True):
+        torch.testing.assert_close(other, one, **({"rtol": 1e-4, "atol": 1e-5} if dtype == "float32" else WIDE))
+    weight = optimization._masters.of(policy.model.get_output_embeddings().weight)
+    with HeadSized(weight.nbytes) as counted:
+        backward()
+    own = 1 if policy.model.config.tie_word_embeddings else 2
+    assert counted.peak == (own + 1) * weight.nbytes
+    optimization.close()
 
 
 class Largest(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch is untyped here

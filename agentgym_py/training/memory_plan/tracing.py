@@ -167,6 +167,7 @@ def _trace(model: ModelConfig, dtype: str, lora_rank: int, checkpointing: bool, 
     if lora_rank:
         built = add_adapters(built, lora_rank, 0)
     masters = MasterWeights(built, {})
+    masters.take_head_gradient(built)
     if checkpointing:
         with ignore_checkpointing_warnings():
             built.train().gradient_checkpointing_enable({"use_reentrant": False})
