@@ -9,6 +9,7 @@ the output of this script.
 from __future__ import annotations
 
 import inspect
+import re
 import textwrap
 from pathlib import Path
 
@@ -70,7 +71,7 @@ def page(env_id: str) -> str:
     spec = EnvSpec(env_id)
     env = spec.make()
     trajectory = Collector(ExpertAgent(fair=True), PlayConfig(prompt="none")).collect(Job(spec, 0, "test"))
-    lines = [f"# {env_id}", "", inspect.cleandoc(type(env).__doc__ or ""), "", *difficulties(env.name)]
+    lines = [f"# {env_id}", "", card(type(env)), "", *difficulties(env.name)]
     lines += ["## Rules that open an episode", ""]
     for style in ("full", "brief"):
         lines += [f"`--prompt {style}`:", "", "```", env.rules[style], "```", ""]
@@ -81,6 +82,16 @@ def page(env_id: str) -> str:
     lines += [trajectory.final_observation, "```", ""]
     lines += [f"Return {trajectory.reward:g}, success: {trajectory.success}.", ""]
     return "\n".join(lines)
+
+
+def card(world: type) -> str:
+    """Return the docstring of a world, with its arguments as a list."""
+    text, _, rest = inspect.cleandoc(world.__doc__ or "").partition("\nArgs:\n")
+    if not rest:
+        return text
+    arguments, _, after = rest.partition("\n\n")
+    listed = re.sub(r"^ {4}(\w+): ", r"- `\1`: ", arguments, flags=re.MULTILINE)
+    return "\n".join([text, "Arguments:", "", re.sub(r"^ {8}", "  ", listed, flags=re.MULTILINE), "", after]).rstrip()
 
 
 def difficulties(world: str) -> list[str]:

@@ -1,10 +1,11 @@
-"""Source and pages are written in plain English: a list of phrases that a reader has to decode is banned."""
+"""Source and pages are written in plain English: short sentences, and no phrase that a reader has to decode."""
 
 from __future__ import annotations
 
 import ast
 import io
 import re
+import statistics
 import tokenize
 from collections.abc import Iterable
 from pathlib import Path
@@ -17,6 +18,12 @@ BANNED = re.compile(
 )
 SOURCES = sorted(path for folder in ("agentgym_py", "envs", "trainers") for path in (ROOT / folder).rglob("*.py"))
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("*.md")])
+
+LONGEST, MEDIAN = 35, 15
+"""Most words of a sentence, and of the middle one of a page."""
+EXEMPT = {"CHANGELOG.md", "README.md", "docs/concepts/tiny.md", "docs/results/benchmarks.md"}
+"""Pages whose sentences are not measured yet. Remove one when it is revised; add none."""
+SENTENCE_END = re.compile(r"(?<=[.!?])(?<!et al\.)[)\"*]*\s+")
 
 
 def prose(source: str, messages: bool = True) -> list[tuple[int, str]]:
@@ -54,3 +61,45 @@ def test_no_banned_phrase_on_a_page(path: Path) -> None:
     """A phrase is found across the end of a line; a paragraph is one text."""
     paragraphs = path.read_text(encoding="utf-8").split("\n\n")
     require_plain(enumerate(paragraphs), path)
+
+
+def blocks_of(page: str) -> tuple[list[str], list[str]]:
+    """Return the paragraphs and list items of a page, and the cells of its tables; code and headings are neither."""
+    text = re.sub(r"^ *```.*?^ *```$|<!--.*?-->", "", page, flags=re.MULTILINE | re.DOTALL)
+    blocks, cells = [""], list[str]()
+    for line in text.splitlines():
+        item = re.match(r" *([-*+]|\d+\.) +", line)
+        if not line.strip() or line.startswith("#") or (line.startswith("    ") and not blocks[-1]):
+            blocks.append("")
+        elif line.startswith("|"):
+            cells += re.split(r"(?<!\\)\|", line.strip("|"))
+        elif item:
+            blocks.append(line[item.end() :])
+        else:
+            blocks[-1] += f" {line.strip()}"
+    return blocks, cells
+
+
+def lengths(blocks: Iterable[str]) -> list[tuple[int, str]]:
+    """Return the sentences of texts with their numbers of words; a piece of code is one word."""
+    plain = (re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", re.sub(r"`[^`]*`", "Code", block)) for block in blocks)
+    sentences = [each.strip() for block in plain for each in SENTENCE_END.split(block)]
+    return [(len(re.findall(r"[^\W_][\w'’%.,/-]*", each)), each) for each in sentences if re.search("[a-z]", each)]
+
+
+def test_sentences_are_counted() -> None:
+    """Across line ends, in items and cells, with code and links as words; blocks of code do not count."""
+    page = "# A heading\n\nOne two\n`a b`. [Three](x.md) four?\n\n- Five.\n\n```\nno words\n```\n\n| six seven | |\n"
+    blocks, cells = blocks_of(page)
+    assert [count for count, _ in lengths(blocks)] == [3, 2, 1]
+    assert [count for count, _ in lengths(cells)] == [2]
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_sentences_on_a_page_are_short(path: Path) -> None:
+    """None has more than 35 words, in cells neither, and the median of a page is at most 15."""
+    if path.relative_to(ROOT).as_posix() in EXEMPT:
+        pytest.skip("not revised yet")
+    blocks, cells = blocks_of(path.read_text(encoding="utf-8"))
+    assert max(lengths([*blocks, *cells]))[0] <= LONGEST, max(lengths([*blocks, *cells]))
+    assert statistics.median(count for count, _ in lengths(blocks)) <= MEDIAN

@@ -52,10 +52,10 @@ class TodoEnv(GeneratedEnv[Puzzle]):
     Observation: the tool's answer; lists have one line per task. A call that cannot be done changes nothing, and the
     observation says why.
 
-    Reward: at `finish`, the mean of `changes` (the share of the requested facts that hold) and `answer` (1 or 0), if
-    the request has them, divided by 1 + `collateral` (the number of other changed facts); 0 before. `info["success"]`
-    is strict: the answer is right and the board is exactly as requested. An answer may differ in case, spaces, quotes
-    and a full stop.
+    Reward: 0 before `finish`. Then it is the mean of `changes` (the share of the requested facts that hold) and
+    `answer` (1 or 0), if the request has them, divided by 1 + `collateral` (the number of other changed facts).
+    `info["success"]` is strict: the answer is right and the board is exactly as requested. An answer may differ in
+    case, spaces, quotes and a full stop.
 
     End: `finish` terminates; `max_steps` truncates.
 
