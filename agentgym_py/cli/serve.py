@@ -9,13 +9,15 @@ from dataclasses import dataclass, fields
 
 from agentgym_py.cli.env_options import add_env_options, env_specs
 from agentgym_py.cli.parser import Parser, Values, read_options
-from agentgym_py.cli.server_options import LOOPBACK, listen, require_port, require_server, serve
+from agentgym_py.cli.server_options import LOOPBACK, allow_files, listen, require_port, require_server, serve
 from agentgym_py.errors import ConfigError
 from agentgym_py.serving.client import TOKEN
 from agentgym_py.serving.sessions import ALLOWED, Limits, Sessions
 
 _MIN_TOKEN_LENGTH = 16
 _EXTRA_CONNECTIONS = 100
+_OTHER_FILES = 100
+"""Files that a server opens besides its connections."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +65,19 @@ def run(args: Values) -> int:
         if chosen.host not in (LOOPBACK, "localhost"):
             print("agentgym: warning: connections are not encrypted; use a proxy with TLS", file=sys.stderr)
         status = serve(
-            make_app(sessions, token, chosen.host), server_socket,
-            limit_concurrency=2 * limits.sessions + _EXTRA_CONNECTIONS, timeout_keep_alive=int(limits.idle) + 1,
+            make_app(sessions, token, chosen.host), server_socket, limit_concurrency=_connections(limits),
+            timeout_keep_alive=int(limits.idle) + 1,
         )  # fmt: skip
     print(f"\nstopped; sessions opened: {sessions.session_count}", file=sys.stderr, flush=True)
     if sessions.busy_threads:  # Python would wait for the thread of a hanging world
         os._exit(status)
     return status
+
+
+def _connections(limits: Limits) -> int:
+    """Return the largest number of connections: each needs a file."""
+    files = allow_files(2 * limits.sessions + _EXTRA_CONNECTIONS + _OTHER_FILES)
+    return max(1, files - _OTHER_FILES)
 
 
 def _token_of_environment() -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import sys
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
 
 _REQUEST_SECONDS = 10.0
-"""Longest time for a whole request to arrive."""
+"""Longest time for a whole request to arrive, and for a client to read nothing of an answer."""
 LOOPBACK = "127.0.0.1"
 
 
@@ -48,12 +49,13 @@ def listen(host: str, port: int, backlog: int | None = None) -> socket.socket:
 
 
 def whole_requests() -> type[asyncio.Protocol]:
-    """Return uvicorn's HTTP protocol, which drops a connection whose request is not whole after some seconds."""
+    """Return uvicorn's HTTP protocol, which drops clients that do not finish a request or do not read the answer."""
     from h11 import IDLE, SEND_BODY
     from uvicorn.protocols.http.h11_impl import H11Protocol
 
     class WholeRequests(H11Protocol):
         _timer: asyncio.TimerHandle | None = None
+        _reader_timer: asyncio.TimerHandle | None = None
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
             super().connection_made(transport)
@@ -62,6 +64,41 @@ def whole_requests() -> type[asyncio.Protocol]:
         def data_received(self, data: bytes) -> None:
             super().data_received(data)
             self._watch()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            super().connection_lost(exc)
+            self._unset_keepalive_if_required()  # uvicorn keeps it, and all of this, after an error
+            for timer in (self._timer, self._reader_timer):
+                if timer:
+                    timer.cancel()
+            self._timer = self._reader_timer = None
+
+        def pause_writing(self) -> None:
+            super().pause_writing()
+            self._watch_reader(self.transport.get_write_buffer_size() + 1)
+
+        def resume_writing(self) -> None:
+            super().resume_writing()
+            if self._reader_timer:
+                self._reader_timer.cancel()
+                self._reader_timer = None
+
+        def timeout_keep_alive_handler(self) -> None:
+            super().timeout_keep_alive_handler()
+            self._drop_unread()
+
+        def _watch_reader(self, before: int) -> None:
+            """Abort the connection if the client has read nothing since the last look."""
+            unread = self.transport.get_write_buffer_size()
+            if unread >= before:
+                self.transport.abort()
+            elif unread:
+                self._reader_timer = self.loop.call_later(_REQUEST_SECONDS, self._watch_reader, unread)
+
+        def _drop_unread(self) -> None:
+            """Abort a closed connection, which would otherwise wait until the client has read everything."""
+            if self.transport.get_write_buffer_size():
+                self.transport.abort()
 
         def _watch(self) -> None:
             """Start the timer with the first part of a request, and stop it with the last."""
@@ -75,8 +112,22 @@ def whole_requests() -> type[asyncio.Protocol]:
             self._timer = None
             if self.conn.their_state in (IDLE, SEND_BODY):
                 self.transport.close()
+                self._drop_unread()
 
     return WholeRequests
+
+
+def allow_files(wanted: int) -> int:
+    """Let this process open so many files if it may; return how many it can open."""
+    if sys.platform == "win32":
+        return wanted
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    return wanted if soft == resource.RLIM_INFINITY else min(wanted, soft)
 
 
 def serve(app: FastAPI, server_socket: socket.socket, **settings: Any) -> int:
@@ -84,7 +135,7 @@ def serve(app: FastAPI, server_socket: socket.socket, **settings: Any) -> int:
     import uvicorn
 
     config = uvicorn.Config(
-        app, http=whole_requests(), log_level="warning", access_log=False, timeout_graceful_shutdown=2, **settings
+        app, http=whole_requests(), log_level="error", access_log=False, timeout_graceful_shutdown=2, **settings
     )
     try:
         uvicorn.Server(config).run(sockets=[server_socket])  # raises the signal again when it has shut down

@@ -10,6 +10,8 @@ from typing import Any
 from fastapi import FastAPI, HTTPException, Request
 from fastapi.responses import JSONResponse
 from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _EVERYWHERE = "0.0.0.0"  # noqa: S104  # only compared with
 
@@ -31,6 +33,38 @@ def require_token(token: str, advice: str) -> Callable[[Request], Awaitable[None
             raise HTTPException(401, advice)
 
     return check_token
+
+
+class CloseWithoutToken:
+    """Middleware that closes the connection after each answer to a request without the token.
+
+    Otherwise strangers could occupy every connection of the server, which keeps them open for its clients.
+    """
+
+    def __init__(self, app: ASGIApp, token: str) -> None:
+        self.app, self.expected = app, f"Bearer {token}".encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        header = dict(scope.get("headers", ())).get(b"authorization", b"")
+        if scope["type"] != "http" or secrets.compare_digest(header, self.expected):
+            await self.app(scope, receive, send)
+            return
+
+        async def closing(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message.get("headers", ()), (b"connection", b"close")]
+            await send(message)
+
+        await self.app(scope, receive, closing)
+
+
+def ignore_disconnects(app: FastAPI) -> None:
+    """Let a client vanish within its request without a traceback in the log."""
+
+    @app.exception_handler(ClientDisconnect)
+    async def vanished(_: Request, __: ClientDisconnect) -> Json:
+        return Json({"error": {"type": "HTTP", "message": "the request was cut off"}}, 400)
 
 
 def restrict_hosts(app: FastAPI, host: str) -> None:

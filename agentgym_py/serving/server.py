@@ -10,10 +10,12 @@ from fastapi import APIRouter, Depends, FastAPI, HTTPException, Request, Respons
 from starlette.exceptions import HTTPException as AnyHTTPException
 
 from agentgym_py.errors import AgentGymError
-from agentgym_py.serving.http import Json, require_token, restrict_hosts
+from agentgym_py.serving.http import CloseWithoutToken, Json, ignore_disconnects, require_token, restrict_hosts
 from agentgym_py.serving.protocol import SESSIONS, VERSION
 from agentgym_py.serving.sessions import RefusedError, Sessions
 
+_MAX_PENDING = 64 << 20
+"""Most bytes of all requests that are not answered yet, or two requests of the longest kind."""
 _NAMES = {401: "BadToken", 413: "TooLong"}
 
 
@@ -29,6 +31,8 @@ def make_app(sessions: Sessions, token: str, host: str) -> FastAPI:
 
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, lifespan=lifespan, default_response_class=Json)
     restrict_hosts(app, host)
+    ignore_disconnects(app)
+    app.add_middleware(CloseWithoutToken, token=token)
 
     @app.exception_handler(AgentGymError)
     async def refused(_: Request, error: AgentGymError) -> Json:
@@ -58,25 +62,35 @@ def _api(sessions: Sessions, token: str) -> APIRouter:
 
     @api.put("/{key}")
     async def make(request: Request) -> Response:
-        return _answer(await sessions.make(request.path_params["key"], await _body(request)))
+        async with _body(request) as raw:
+            return _answer(await sessions.make(request.path_params["key"], raw))
 
     @api.post("/{key}/{call}")
     async def call(request: Request) -> Response:
         path = request.path_params
-        return _answer(await sessions.call(path["key"], path["call"], await _body(request)))
+        async with _body(request) as raw:
+            return _answer(await sessions.call(path["key"], path["call"], raw))
 
     @api.delete("/{key}")
     async def close(request: Request) -> Json:
         return Json({"closed": sessions.close(request.path_params["key"])})
 
-    async def _body(request: Request) -> bytes:
+    @asynccontextmanager
+    async def _body(request: Request) -> AsyncIterator[bytes]:
+        """Read a request's body, which counts as pending until it is answered."""
         limit, parts, size = sessions.limits.request_bytes, list[bytes](), 0
-        async for part in request.stream():
-            parts.append(part)
-            size += len(part)
-            if size > limit:
-                raise HTTPException(413, f"the request is longer than {limit} bytes (--request_bytes)")
-        return b"".join(parts)
+        try:
+            async for part in request.stream():
+                parts.append(part)
+                size += len(part)
+                sessions.pending_bytes += len(part)
+                if size > limit:
+                    raise HTTPException(413, f"the request is longer than {limit} bytes (--request_bytes)")
+                if sessions.pending_bytes > max(_MAX_PENDING, 2 * limit):
+                    raise RefusedError(503, "Busy", f"unanswered requests hold more than {_MAX_PENDING >> 20} MiB")
+            yield b"".join(parts)
+        finally:
+            sessions.pending_bytes -= size
 
     return api
 

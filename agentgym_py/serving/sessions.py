@@ -8,24 +8,31 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
+import os
 import re
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
 from typing import Any, TypeVar
 
 from agentgym_py.checks import is_path, parameters_of
 from agentgym_py.env import EnvSpec, TextEnv
 from agentgym_py.env.registration import env_id, short_name
 from agentgym_py.errors import AgentGymError, ConfigError, UnknownNameError, did_you_mean
+from agentgym_py.http_client import MAX_ANSWER
 from agentgym_py.serving.calls import CALLS, episode_state
 from agentgym_py.serving.protocol import SESSION_GONE, VERSION, Change, Make, decode, encode
 
 ALLOWED = ("difficulty", "max_steps", "split")
 """Arguments of an environment that clients may always set."""
 _KEY = re.compile(r"[A-Za-z0-9_-]{16,64}")
+_MAX_KEPT = 64 << 10
+"""Longest answer that a session keeps for a repeated request."""
+_MAX_NAME = 100
+"""Characters of a client's names in error messages."""
 _SWEEP = 5.0
 """Longest time between two checks for idle sessions, in seconds."""
 _LOG = logging.getLogger(__name__)
@@ -92,6 +99,7 @@ class Offer:
                 if value != self.spec.kwargs[name]:
                     raise ConfigError(f"{name} of {self.spec.name} is fixed by this server to another value")
             elif name not in self.arguments:
+                name = name[:_MAX_NAME]
                 hint = did_you_mean(name, self.arguments, "They may set")
                 raise ConfigError(f"Clients may not set the argument {name!r} of {self.spec.name}.{hint}")
         return EnvSpec(self.spec.name, {**self.spec.kwargs, **kwargs})
@@ -109,8 +117,8 @@ class Session:
     last_used: float = field(default_factory=time.monotonic)
     """Time of the last request."""
     changes: int = 0
-    last_change: tuple[str, bytes, bytes] = ("", b"", b"")
-    """The last change: call, digest of the request, answer."""
+    last_change: tuple[str, bytes, bytes | None] = ("", b"", b"")
+    """The last change: call, digest of the request, answer (None if it was too long to keep)."""
     hangs: bool = False
     """Whether a thread is still in its environment, which is closed when the thread returns."""
 
@@ -124,6 +132,8 @@ class Sessions:
         self.limits, self.experts = limits, experts
         self.offers = {offer.id: offer for offer in (Offer(spec, allow) for spec in worlds)}
         self.session_count = self.expired_count = self.busy_threads = self.stuck_threads = 0
+        self.pending_bytes = 0
+        """Bytes of the requests that are not answered yet."""
         self._sessions: dict[str, Session] = {}
         self._threads = ThreadPoolExecutor(limits.threads, "world")
         self._free = asyncio.Semaphore(limits.threads)
@@ -136,7 +146,7 @@ class Sessions:
         return {
             "protocol": VERSION, "worlds": worlds, "experts": self.experts, "limits": asdict(self.limits),
             "sessions": len(self._sessions), "made": self.session_count, "expired": self.expired_count,
-            "stuck": self.stuck_threads,
+            "stuck": self.stuck_threads, "pending_bytes": self.pending_bytes, "memory_mib": _memory_mib(),
         }  # fmt: skip
 
     @property
@@ -169,13 +179,15 @@ class Sessions:
         """Execute a call in a session."""
         session = self._find(key)
         if name not in CALLS:
-            raise UnknownNameError(f"No call {name!r}." + did_you_mean(name, CALLS, "There are"))
+            raise UnknownNameError(
+                f"No call {name[:_MAX_NAME]!r}." + did_you_mean(name[:_MAX_NAME], CALLS, "There are")
+            )
         if CALLS[name].experts_only and not self.experts:
             raise ConfigError("this server gives no expert knowledge; start it with --experts true")
         try:
             return await self._run(key, session, lambda: _answer_call(session, name, raw, self.limits.changes))
         except RefusedError as refused:
-            if refused.status == 410:  # used up
+            if refused.status == 410:  # used up, or its last answer is lost
                 self.close(key)
             raise
 
@@ -234,7 +246,7 @@ class Sessions:
     def _offer(self, name: str) -> Offer:
         by_name = self.offers | {short_name(key): offer for key, offer in self.offers.items()}
         if name not in by_name:
-            short = map(short_name, self.offers)
+            name, short = name[:_MAX_NAME], map(short_name, self.offers)
             raise UnknownNameError(f"No world {name!r} on this server." + did_you_mean(name, short, "It serves"))
         return by_name[name]
 
@@ -374,9 +386,13 @@ def _describe(key: str, session: Session, limits: Limits) -> bytes:
 def _answer_call(session: Session, name: str, raw: bytes, max_changes: int) -> bytes:
     request: Any = decode(CALLS[name].request, raw)
     if not isinstance(request, Change):
-        return encode(CALLS[name].answer(_env(session), request))
+        return _encode_answer(CALLS[name].answer(_env(session), request))
     if request.n == session.changes and session.last_change[:2] == (name, _digest(raw)):
-        return session.last_change[2]
+        if (kept := session.last_change[2]) is None:
+            raise RefusedError(
+                410, SESSION_GONE, f"the answer to change {request.n} was too long to keep, so it cannot be repeated"
+            )
+        return kept
     if request.n != session.changes + 1:
         message = f"the next change of this session has n = {session.changes + 1}, not {request.n}"
         raise RefusedError(409, "OutOfOrder", message + ": another client uses it, or an answer was lost")
@@ -384,9 +400,30 @@ def _answer_call(session: Session, name: str, raw: bytes, max_changes: int) -> b
         raise RefusedError(
             410, SESSION_GONE, f"this session has had its {max_changes} changes (--changes); open another one"
         )
-    answer = encode(CALLS[name].answer(_env(session), request))
-    session.changes, session.last_change = request.n, (name, _digest(raw), answer)
+    answer = _encode_answer(CALLS[name].answer(_env(session), request))
+    kept = answer if len(answer) <= _MAX_KEPT else None
+    session.changes, session.last_change = request.n, (name, _digest(raw), kept)
     return answer
+
+
+def _encode_answer(value: Any) -> bytes:
+    """Encode the answer of a world.
+
+    Raises:
+        ValueError: it is longer than clients read.
+    """
+    answer = encode(value)
+    if len(answer) > MAX_ANSWER:
+        raise ValueError(f"its answer has {len(answer)} bytes; clients read {MAX_ANSWER}")
+    return answer
+
+
+def _memory_mib() -> float | None:
+    """Return the memory of this process; None if the system does not tell."""
+    with suppress(OSError, ValueError, AttributeError):
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+        return round(pages * os.sysconf("SC_PAGE_SIZE") / 2**20, 1)
+    return None
 
 
 def _digest(request: bytes) -> bytes:
