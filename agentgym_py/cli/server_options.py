@@ -118,7 +118,7 @@ def whole_requests() -> type[asyncio.Protocol]:
 
 
 def allow_files(wanted: int) -> int:
-    """Let this process open so many files if it may; return how many it can open."""
+    """Raise this process's limit of open files to `wanted` if the system lets it; return the number it may open."""
     if sys.platform == "win32":
         return wanted
     import resource
