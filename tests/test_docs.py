@@ -173,6 +173,13 @@ def test_every_page_is_in_the_navigation() -> None:
     assert sorted(listed) == sorted(path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md"))
 
 
+def test_the_citation_names_this_version() -> None:
+    """`CITATION.cff` is YAML with the version of the package, and the changelog has a section for it."""
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert (citation["cff-version"], citation["version"]) == ("1.2.0", agentgym_py.__version__)
+    assert f"\n## {agentgym_py.__version__}\n" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
 def test_the_tutorial_shows_the_world_of_the_examples() -> None:
     """Each Python block of the first tutorial stands in `examples/my_world.py`, where the conformance kit checks it."""
     page = (DOCS / "tutorials" / "first-world.md").read_text(encoding="utf-8")
