@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, cast, runtime_checkable
 
 from agentgym_py.env import Task, TextEnv
-from agentgym_py.errors import ConfigError
+from agentgym_py.env.tracebacks import describe_failure, env_line
+from agentgym_py.errors import ConfigError, InfrastructureError
 from agentgym_py.rng import seed_of
 from agentgym_py.trajectory import Step, Tokens
 from agentgym_py.trajectory.types import Usage
@@ -113,6 +114,18 @@ def require_replies(agent: Agent, replies: Sequence[AgentReply | None], episodes
         raise ConfigError(f"{agent.name}.act must return AgentReply or None for each episode, got {wrong!r:.60}")
     if len(replies) != episodes:
         raise ConfigError(f"{agent.name}.act must return {episodes} replies, one per episode, got {len(replies)}")
+
+
+def env_failure(error: BaseException) -> InfrastructureError:
+    """Return the failure of a server, or of an env that an agent asked; raise any other error again.
+
+    An agent may call `expert()`, `actions()` or `tools()` of its episode's env, which may raise anything.
+    """
+    if isinstance(error, InfrastructureError):
+        return error
+    if isinstance(error, KeyboardInterrupt) or not env_line(error):
+        raise error
+    return InfrastructureError(describe_failure(error))
 
 
 def agent_title(name: str, sampling: Mapping[str, Any]) -> str:

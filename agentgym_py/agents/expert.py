@@ -8,6 +8,7 @@ from typing import Any
 from agentgym_py.agents.base import EXPERT, AgentReply, Episode
 from agentgym_py.env import TextEnv
 from agentgym_py.env.actions import format_reply
+from agentgym_py.errors import InfrastructureError
 
 
 class ExpertAgent:
@@ -31,10 +32,24 @@ class ExpertAgent:
 
     def reply(self, env: TextEnv) -> AgentReply | None:
         """Return the expert's next action in the env's current state, which stays as it is; None if it has none."""
-        action = env.fair_expert() if self.fair else next(iter(env.expert()), None)
+        action = env.fair_expert() if self.fair else _first_action(env)
         if action is None:
             return None
-        return AgentReply(format_expert_reply(env, action, env.expert_thought(action) if self.thoughts else ""))
+        thought = env.expert_thought(action) if self.thoughts else ""
+        return AgentReply(format_expert_reply(env, _text(action, "fair_expert"), _text(thought, "expert_thought")))
+
+
+def _first_action(env: TextEnv) -> str | None:
+    plan = env.expert()
+    if not isinstance(plan, list | tuple) or not all(isinstance(action, str) for action in plan[:1]):
+        raise InfrastructureError(f"expert() is {plan!r:.60}, not a list of strings")
+    return plan[0] if plan else None
+
+
+def _text(value: str, method: str) -> str:
+    if not isinstance(value, str):
+        raise InfrastructureError(f"{method}() is {value!r:.60}, not a string")
+    return value
 
 
 def format_expert_reply(env: TextEnv, action: str, thought: str = "") -> str:

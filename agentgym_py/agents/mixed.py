@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from agentgym_py.agents.base import AgentReply, Episode, reply_seed
+from agentgym_py.agents.base import AgentReply, Episode, env_failure, reply_seed
 from agentgym_py.agents.expert import ExpertAgent
 from agentgym_py.agents.model import ModelAgent
 from agentgym_py.engine.base import Generation
@@ -40,7 +40,11 @@ class MixedAgent(ModelAgent):
         """Return the expert's reply; None if the policy is to act, or the expert's reply does not fit."""
         if Rng(reply_seed(episode), "who acts").uniform() >= self.expert_share:
             return None
-        reply, prompt = self.expert.reply(episode.env), self._prompt(episode, "")
+        try:
+            reply = self.expert.reply(episode.env)
+        except BaseException as error:  # an env may raise anything
+            return AgentReply("", error=repr(env_failure(error)))
+        prompt = self._prompt(episode, "")
         if reply is None or prompt is None:
             return None
         ids = self._policy.chat.reply(reply.text)

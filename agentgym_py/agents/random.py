@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from agentgym_py.agents.base import AgentReply, Episode
-from agentgym_py.errors import ConfigError
+from agentgym_py.errors import ConfigError, InfrastructureError
 from agentgym_py.rng import Rng
 
 
@@ -29,4 +29,6 @@ class RandomAgent:
             raise ConfigError(
                 f"a random agent needs a list of actions, which {type(episode.env).__name__} does not give"
             )
+        if not isinstance(actions, list | tuple) or not all(isinstance(action, str) for action in actions):
+            raise InfrastructureError(f"actions() is {actions!r:.60}, not a list of strings")
         return AgentReply(Rng(episode.seed, len(episode.steps)).choice(actions)) if actions else None

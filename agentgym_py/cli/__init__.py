@@ -6,7 +6,7 @@ import os
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from functools import partial
 from importlib import import_module
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from agentgym_py import distributed, trust
 from agentgym_py.cli.interrupts import INTERRUPTED, KILLED, Killed, interrupts_honoured, require_not_interrupted
-from agentgym_py.cli.terminal_output import escaped_output
+from agentgym_py.cli.terminal_output import escaped_output, stdout_for_results
 from agentgym_py.errors import AgentGymError, RunError, naming_options
 from agentgym_py.version import __version__
 
@@ -168,7 +168,8 @@ def _main(argv: Sequence[str]) -> int:
 
         print(config_text(args), end="")
         return 0
-    return int(command_module(name).run(args))
+    with stdout_for_results() if args.get("json") else nullcontext():
+        return int(command_module(name).run(args))
 
 
 _nested: ContextVar[bool] = ContextVar("nested", default=False)

@@ -64,7 +64,7 @@ def run(args: Values) -> int:
         except KeyboardInterrupt as stop:
             status = interrupt_status(stop)
     report = Report(spec, chosen, tuple(done), not_begun=tuple(checks[len(done) :]))
-    for name in report.not_begun[:1]:
+    for name in report.not_begun[:1] if status else ():
         out.print(f"stopped {name}", soft_wrap=True)
     for cause in report.causes:
         out.print("\n" + report.failure_text(cause), soft_wrap=True)

@@ -19,7 +19,7 @@ from agentgym_py.checks import is_path, parameters_of
 from agentgym_py.cli.parser import Parser, UsageError, Values, with_option_names
 from agentgym_py.cli.values import as_list, as_plain, parse_scalar
 from agentgym_py.env import EnvSpec, TextEnv, registration
-from agentgym_py.env.tracebacks import env_line
+from agentgym_py.env.tracebacks import contained, env_line
 from agentgym_py.errors import AgentGymError, ConfigError, UnknownNameError, setting
 from agentgym_py.registry import is_source
 
@@ -208,12 +208,11 @@ def env_versions(envs: Sequence[EnvSpec], split: str) -> dict[str, str]:
     """
     versions, ids = {}, Counter(registration.env_id(spec.name) for spec in envs)
     for spec in envs:
-        env = spec.make()
-        env.reset(seed=0, options={"task": 0, "split": split})
         name = registration.env_id(spec.name)
-        digest = hashlib.sha256(env.snapshot()).hexdigest()[:12]
-        versions[name if ids[name] == 1 else spec.key] = f"{env.version}-{digest}"
-        env.close()
+        with contained(f"the world {name} fails at its first task"), closing(spec.make()) as env:
+            env.reset(seed=0, options={"task": 0, "split": split})
+            digest = hashlib.sha256(env.snapshot()).hexdigest()[:12]
+            versions[name if ids[name] == 1 else spec.key] = f"{env.version}-{digest}"
     return versions
 
 
@@ -223,7 +222,8 @@ def _require_makeable(spec: EnvSpec) -> EnvSpec:
     if registration.env_id(spec.name) == registration.REMOTE and trust.is_offline():
         return spec
     try:
-        spec.make().close()
+        with contained(f"the world {spec.name} fails as it is closed"), closing(spec.make()):
+            pass
     except ConfigError as error:
         raise with_option_names(error, spec.kwargs, "env_kwargs.") from error
     return spec

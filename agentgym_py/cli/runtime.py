@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from agentgym_py import distributed, registry
 from agentgym_py.cli.parser import UsageError
-from agentgym_py.cli.terminal_output import UNSAFE, raw_stream, visible
+from agentgym_py.cli.terminal_output import UNSAFE, raw_stream, results_stream, visible
 from agentgym_py.collection import Executor
 from agentgym_py.collection.processes import Workers
 from agentgym_py.collection.ray import RayWorkers
@@ -177,7 +177,7 @@ def console(json_output: bool = False) -> Console:
 def print_json(value: Any) -> None:
     """Print a value as JSON, with null for non-finite numbers."""
     text = json.dumps(json_safe(value), indent=1, ensure_ascii=False, allow_nan=False)
-    print(UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
+    print(UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text), file=results_stream())
 
 
 def read_trajectories(path: str) -> Iterator[Trajectory]:

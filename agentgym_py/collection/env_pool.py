@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 
 from agentgym_py.collection.watchdog import Watchdog
 from agentgym_py.env import EnvSpec, TextEnv
+from agentgym_py.errors import InfrastructureError
 
 
 class EnvPool:
@@ -38,6 +39,9 @@ class EnvPool:
         env = self.take(spec)
         try:
             yield env
+        except SystemExit as error:
+            self.drop(env)
+            raise InfrastructureError(f"the world raised {error!r}") from error
         except BaseException:
             self.drop(env)
             raise
@@ -48,6 +52,7 @@ class EnvPool:
         self._owned.discard(env)
         with suppress(Exception), self._watchdog:  # it is broken: a failing close is no news
             env.close()
+        self._watchdog.require_descriptors()
 
     @contextmanager
     def at_work(self, env: TextEnv) -> Iterator[None]:

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import math
 import operator
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
-from agentgym_py.env import Task
+import numpy as np
+
+from agentgym_py.env import SPLITS, Reply, StopReason, Task, TextEnv
+from agentgym_py.env.types import MAX_TEXT
+
+MAX_REWARD = 1e9
+"""Largest size of a reward: sums, squares and float32 numbers of such rewards stay finite."""
+_PLAIN = (str, bool, int, type(None))
+"""Types of JSON values that need no further look."""
+_TEXTS = ("id", "split", "kind", "difficulty", "instruction")
 
 
 class EnvTurn(NamedTuple):
@@ -15,40 +26,135 @@ class EnvTurn(NamedTuple):
 
     observation: str
     reward: float
-    has_ended: bool
+    stop_reason: StopReason | None
+    """How the env ended the episode; None while it runs."""
     valid: bool
     parts: dict[str, float]
 
 
-def read_turn(turn: tuple[str, Any, bool, bool, Mapping[str, Any]]) -> EnvTurn:
-    """Convert what `step` returned; numbers of numpy become floats.
+def read_start(start: Any, prompt: str, env: TextEnv) -> tuple[str, str]:
+    """Return the rules and the first observation from what `reset` returned.
 
     Raises:
-        TypeError, ValueError, LookupError: a reward that is not a finite number, no string as observation, or
-            an `info` that lacks something.
+        TypeError, ValueError, LookupError: no string, an `info` that JSON cannot hold, or no integer as version.
     """
-    observation, reward, terminated, truncated, info = turn
-    parts = {str(name): finite(part, f"reward_parts[{name!r}]") for name, part in info.get("reward_parts", {}).items()}
-    reward, valid = finite(reward, "the reward"), bool(info["valid_action"])
-    return EnvTurn(text(observation, "the observation"), reward, bool(terminated or truncated), valid, parts)
+    observation, info = _unpacked(start, 2, "reset")
+    _require_info(info)
+    if not isinstance(env.version, int):
+        raise TypeError(f"version is {env.version!r:.60}, not an integer")
+    return text(env.rules[prompt], f"rules[{prompt!r}]"), text(observation, "the observation")
+
+
+def read_turn(turn: Any) -> EnvTurn:
+    """Convert what `step` returned; numbers of numpy become those of Python.
+
+    Raises:
+        TypeError, ValueError, LookupError: not five values, a reward that is not a finite number, no string as
+            observation, or an `info` that lacks something or that JSON cannot hold.
+    """
+    observation, reward, terminated, truncated, info = _unpacked(turn, 5, "step")
+    _require_info(info)
+    terminated, truncated = flag(terminated, "terminated"), flag(truncated, "truncated")
+    stop_reason = StopReason.TERMINATED if terminated else StopReason.TRUNCATED if truncated else None
+    observation, reward = text(observation, "the observation"), finite(reward, "the reward")
+    return EnvTurn(observation, reward, stop_reason, flag(info["valid_action"], "valid_action"), _parts(info))
+
+
+def read_task(task: Any) -> Task:
+    """Return a task whose fields have the types that a trajectory holds.
+
+    Raises:
+        TypeError, ValueError: it is no task, or a field of it has another type.
+    """
+    if not isinstance(task, Task):
+        raise TypeError(f"task() is {task!r:.60}, not a Task")
+    for name in _TEXTS:
+        text(getattr(task, name), f"the task's {name}")
+    if task.split not in SPLITS:
+        raise ValueError(f"the task's split is {task.split!r:.60}, not one of {', '.join(SPLITS)}")
+    if task.optimal_steps is None or type(task.optimal_steps) is int:
+        return task
+    try:
+        return replace(task, optimal_steps=operator.index(task.optimal_steps))
+    except TypeError as error:
+        raise TypeError(f"optimal_steps is {task.optimal_steps!r:.60}, not an integer") from error
+
+
+def read_reply(reply: Reply) -> tuple[str, str, str | None]:
+    """Return thought, action and action input of a reply as the env read it; TypeError for other than strings."""
+    action_input = reply.action_input if reply.action_input is None else text(reply.action_input, "the action input")
+    return text(reply.thought, "the thought"), text(reply.action, "the action"), action_input
 
 
 def finite(value: Any, what: str) -> float:
     """Return a finite number as a float; a string is none."""
     if isinstance(value, str | bytes) or value is None:
         raise TypeError(f"{what} is {value!r:.60}, not a number")
-    if not math.isfinite(number := float(value)):
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise TypeError(f"{what} is of type {type(value).__name__} and not a finite number: {error}") from error
+    if not math.isfinite(number):
         raise ValueError(f"{what} is {number}, not a finite number")
+    if abs(number) > MAX_REWARD:
+        raise ValueError(f"{what} is {number:g}, beyond {MAX_REWARD:g}")
     return number
 
 
 def text(value: Any, what: str) -> str:
-    """Return a string; TypeError for anything else."""
+    """Return a string of at most `MAX_TEXT` characters; an error for anything else."""
     if not isinstance(value, str):
         raise TypeError(f"{what} is {value!r:.60}, not a string")
-    return value
+    if len(value) > MAX_TEXT:
+        raise ValueError(f"{what} has {len(value):,} characters, more than {MAX_TEXT:,}")
+    return str.__str__(value)  # of a subclass, which another process may not know, the plain string
 
 
-def optimal_steps(task: Task) -> int | None:
-    """Return the task's optimal number of steps as an integer of Python; TypeError if it is not an integer."""
-    return None if task.optimal_steps is None else operator.index(task.optimal_steps)
+def flag(value: Any, what: str) -> bool:
+    """Return a bool; TypeError for anything else, such as the text 'False'."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{what} is {value!r:.60}, not true or false")
+    return bool(value)
+
+
+def _unpacked(values: Any, number: int, call: str) -> Any:
+    if not isinstance(values, tuple | list):
+        raise TypeError(f"{call} returned {values!r:.60}, not {number} values")
+    if len(values) != number:
+        raise ValueError(f"{call} returned {len(values)} values, not {number}")
+    return values
+
+
+def _parts(info: Mapping[str, Any]) -> dict[str, float]:
+    parts = info.get("reward_parts", {})
+    if not isinstance(parts, Mapping):
+        raise TypeError(f"reward_parts is {parts!r:.60}, not a mapping")
+    return {str(name): finite(part, f"reward_parts[{name!r:.60}]") for name, part in parts.items()}
+
+
+def _require_info(info: Any) -> None:
+    """Refuse an `info` that is no mapping of names to JSON values, or lacks `valid_action`."""
+    if not isinstance(info, Mapping):
+        raise TypeError(f"info is {info!r:.60}, not a mapping")
+    if "valid_action" not in info:
+        raise KeyError("info lacks valid_action")
+    if "success" in info:
+        flag(info["success"], "success")
+    for name, value in info.items():
+        if not isinstance(name, str):
+            raise TypeError(f"info has the key {name!r:.60}, which is no string")
+        if type(value) not in _PLAIN and name != "reward_parts":
+            _require_json(value, f"info[{name!r:.60}]")
+
+
+def _require_json(value: Any, what: str) -> None:
+    try:
+        json.dumps(value, allow_nan=False, default=_number_of_numpy)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ValueError(f"{what} is not JSON: {error}") from error
+
+
+def _number_of_numpy(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"an object of type {type(value).__name__}")

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from agentgym_py.agents import Agent, Episode
 from agentgym_py.collection.env_pool import EnvPool
-from agentgym_py.collection.env_turn import optimal_steps, read_turn, text
+from agentgym_py.collection.env_turn import flag, read_reply, read_start, read_task, read_turn
 from agentgym_py.collection.job import Job, StateSnapshot
 from agentgym_py.collection.play_config import PlayConfig
 from agentgym_py.collection.replies import Reply, replies_of
 from agentgym_py.collection.step_threads import StepThreads
 from agentgym_py.collection.watchdog import Watchdog
 from agentgym_py.env import StopReason, TextEnv
-from agentgym_py.env.tracebacks import env_line
+from agentgym_py.env.tracebacks import describe_failure, env_line
 from agentgym_py.errors import AgentGymError, InfrastructureError, SnapshotError
 from agentgym_py.files import canonical_json
 from agentgym_py.rng import seed_of
@@ -31,6 +30,7 @@ from agentgym_py.trajectory import Provenance, Step, Trajectory
 class _Ended(NamedTuple):
     """How an episode ended, or did not begin."""
 
+    stop_reason: StopReason = StopReason.GAVE_UP
     error: str | None = None
     may_retry: bool = False
     """Whether its env failed, so that it may be begun again."""
@@ -119,7 +119,7 @@ class EpisodeLoop:
             split=task.split, kind=task.kind, difficulty=task.difficulty, instruction=task.instruction,
             rules=episode.rules, steps=tuple(episode.steps), final_observation=episode.observation,
             reward=sum(step.reward for step in episode.steps), success=bool(env.succeeded) and error is None,
-            stop_reason=env.stop_reason or StopReason.GAVE_UP, optimal_steps=optimal_steps(task), error=error,
+            stop_reason=ended.stop_reason, optimal_steps=task.optimal_steps, error=error,
         )  # fmt: skip
 
     # ---- the start of an episode, maybe on its env's thread ----------------------------------------------------------
@@ -131,49 +131,63 @@ class EpisodeLoop:
             with watchdog:
                 env = pool.take(job.env)
             with pool.at_work(env), watchdog:
-                episode = self._restore(job, job.start, env) if job.start else self._reset(job, env)
-                optimal_steps(episode.task)  # a wrong one is this episode's failure
-                return episode
+                return self._restore(job, job.start, env) if job.start else self._reset(job, env)
         except Exception as error:  # an env may raise anything: an infrastructure failure, never reward 0
             if isinstance(error, AgentGymError) and not isinstance(error, InfrastructureError):
                 raise
             if env is not None:
                 pool.drop(env)
-            return _Ended(_describe(error), may_retry=True)
+            return _failed(error)
 
     def _reset(self, job: Job, env: TextEnv) -> Episode:
-        task = env.task(job.task, job.split)
-        observation, _ = env.reset(seed=_env_seed(self.config, task.id), options={"task": task.id})
-        seed = seed_of(self.config.seed, task.id, job.attempt)
-        return Episode(env, task, seed, env.rules[self.config.prompt], text(observation, "the observation"))
+        task = read_task(env.task(job.task, job.split))
+        start = _start(env, _env_seed(self.config, task.id), task.id)
+        rules, observation = read_start(start, self.config.prompt, env)
+        return Episode(env, task, seed_of(self.config.seed, task.id, job.attempt), rules, observation)
 
     def _restore(self, job: Job, start: StateSnapshot, env: TextEnv) -> Episode:
         env.restore(start.snapshot)
-        task = env.current_task
-        if task is None or env.snapshot() != start.snapshot:
+        task = read_task(env.current_task)
+        if env.snapshot() != start.snapshot:
             raise SnapshotError(f"{job.env.name} did not restore the state of {job.task!r} byte by byte")
         steps = [replace(step, trained=False) for step in start.steps]
         seed = seed_of(self.config.seed, task.id, job.attempt, hashlib.sha256(start.snapshot).hexdigest())
         return Episode(env, task, seed, start.rules, start.observation, steps)
 
 
+def _start(env: TextEnv, seed: int, task: str) -> tuple[str, dict[str, Any]]:
+    """Reset an env; an error of this package that its own source raises is no error of the user's."""
+    try:
+        return env.reset(seed=seed, options={"task": task})
+    except AgentGymError as error:
+        if isinstance(error, InfrastructureError) or not env_line(error):
+            raise
+        raise InfrastructureError(describe_failure(error)) from error
+
+
+def _failed(error: Exception) -> _Ended:
+    """Return the end of an episode whose env failed."""
+    return _Ended(error=describe_failure(error), may_retry=True)
+
+
 def _step(episode: Episode, reply: Reply, pool: EnvPool, watchdog: Watchdog) -> Episode | _Ended:
     """Give a reply to the env; return the episode, or how it ended."""
     if isinstance(reply, InfrastructureError):
-        return _Ended(repr(reply), may_retry=True)
+        return _Ended(error=repr(reply), may_retry=True)
     if reply is None or reply.error is not None:  # no retry, because the agent has asked again itself
-        return _Ended(reply.error if reply else None)
+        return _Ended(error=reply.error if reply else None)
     try:
         with pool.at_work(episode.env), watchdog:
             turn = read_turn(episode.env.step(reply.text))
-        read = episode.env.last_reply or episode.env.read(reply.text)  # an env may override `step`
+            flag(episode.env.succeeded, "success")
+            reading = read_reply(episode.env.last_reply or episode.env.read(reply.text))  # an env may override `step`
     except Exception as error:  # as above
-        return _Ended(_describe(error), may_retry=True)
-    step = Step(episode.observation, reply.text, read.thought, read.action, read.action_input, turn.reward, turn.valid,
-                turn.parts, reply.tokens, usage=reply.usage, summary=reply.summary)  # fmt: skip
+        return _failed(error)
+    step = Step(episode.observation, reply.text, *reading, turn.reward, turn.valid, turn.parts, reply.tokens,
+                usage=reply.usage, summary=reply.summary)  # fmt: skip
     episode.steps.append(step)
     episode.observation = turn.observation
-    return _Ended() if turn.has_ended else episode
+    return _Ended(turn.stop_reason) if turn.stop_reason else episode
 
 
 def _put_back(job: Job, env: TextEnv, ended: _Ended, pool: EnvPool, watchdog: Watchdog) -> None:
@@ -189,7 +203,7 @@ def _outcome(future: Future[Episode | _Ended]) -> Episode | _Ended:
     try:
         return future.result()
     except InfrastructureError as error:
-        return _Ended(repr(error), may_retry=True, is_lost=True)
+        return _Ended(error=repr(error), may_retry=True, is_lost=True)
 
 
 class _Queue:
@@ -246,9 +260,3 @@ def _id(job: Job, name: str) -> str:
     digest = "@" + hashlib.sha256(canonical_json(kwargs).encode()).hexdigest()[:8] if kwargs else ""
     steps = f"+{len(job.start.steps)}" if job.start and job.start.steps else ""
     return f"{name}{digest}#{job.attempt}{steps}"
-
-
-def _describe(error: Exception) -> str:
-    """Describe what an env raised and where in its own source, without the folder: files name no machine's paths."""
-    place = env_line(error).rpartition(os.sep)[2]
-    return repr(error) + (f" ({place})" if place else "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,6 +13,7 @@ from agentgym_py.collection.episode import EpisodeLoop, failed_trajectory
 from agentgym_py.collection.job import Job
 from agentgym_py.collection.play_config import PlayConfig
 from agentgym_py.collection.watchdog import Watchdog
+from agentgym_py.env.tracebacks import error_text
 from agentgym_py.errors import InfrastructureError, WorkerError
 from agentgym_py.trajectory import Trajectory
 
@@ -125,4 +127,13 @@ def run_share(agent: Agent, config: PlayConfig, share: Share, watchdog: Watchdog
         for at, trajectory in EpisodeLoop(agent, config).stream([job for _, job in share], watchdog):
             yield share[at][0], trajectory
     except Exception as error:
-        yield error
+        yield portable(error)
+
+
+def portable(error: Exception) -> Exception:
+    """Return an error that another process can read; classes of an agent or an env may not be."""
+    try:
+        pickle.loads(pickle.dumps(error))  # noqa: S301  # what was pickled here
+    except Exception:  # `pickle` calls methods of the class, which may raise anything
+        return WorkerError(f"a process that played episodes raised {error_text(error)}")
+    return error

@@ -13,18 +13,24 @@ from collections.abc import Iterator, MutableSequence, Sequence
 from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
+from pathlib import Path
 from time import monotonic
-from typing import NamedTuple, Self
+from typing import NamedTuple, Self, cast
 
 from agentgym_py.agents import Agent
 from agentgym_py.collection.episode import EpisodeLoop
-from agentgym_py.collection.executor import MIN_JOBS_PER_WORKER, Assignment, deal, run_share
+from agentgym_py.collection.executor import MIN_JOBS_PER_WORKER, Assignment, Message, deal, run_share
 from agentgym_py.collection.job import Job
 from agentgym_py.collection.play_config import PlayConfig
-from agentgym_py.collection.watchdog import MAX_LANES, Watchdog, read_beats
+from agentgym_py.collection.watchdog import EXHAUSTED, MAX_LANES, Watchdog, read_beats
 from agentgym_py.errors import ConfigError
 from agentgym_py.policy.memory import release_memory
 from agentgym_py.trajectory import Trajectory
+
+_PATIENCE = 1.0
+"""Seconds after which to look whether a silent process lives."""
+_OOM_SCORE = 500
+"""Added to a worker's score by which Linux chooses what to kill when memory is full."""
 
 
 class _Process(NamedTuple):
@@ -32,6 +38,24 @@ class _Process(NamedTuple):
     pipe: Connection
     beats: MutableSequence[float]
     """As in `Watchdog`, in memory that both processes see, because a hanging process cannot answer."""
+
+    def receive(self) -> Message | None:
+        """Return the next message, None at the end of a share.
+
+        Raises:
+            EOFError, OSError: the process has died.
+        """
+        if not self.process.is_alive() and not self.pipe.poll():  # a process that an env forked keeps the pipe open
+            raise EOFError
+        return cast("Message | None", self.pipe.recv())
+
+    @property
+    def death(self) -> str:
+        """How the process died, for messages."""
+        status = self.process.exitcode
+        if status == EXHAUSTED:
+            return "(it used up all file descriptors)"
+        return f"({status})" if status is None or status < 0 else f"(exit status {status})"
 
     def at_work(self, assignment: Assignment) -> list[tuple[float, int]]:
         """List (start, place of the job) of the calls into envs that run now."""
@@ -92,23 +116,23 @@ class Workers:
 
     def _listen(self, busy: dict[int, Assignment], limit: float | None) -> Iterator[tuple[int, Trajectory]]:
         """Yield what the busy workers report; kill a worker with a late env, replace one that died."""
-        ready = wait([self._running[k].pipe for k in busy], limit and min(limit / 4, 1.0))
+        ready = wait([self._running[k].pipe for k in busy], min(limit / 4, _PATIENCE) if limit else _PATIENCE)
         for k, assignment in list(busy.items()):
             worker = self._running[k]
-            if worker.pipe not in ready:
+            if worker.pipe not in ready and worker.process.is_alive():
                 since, at = min(worker.at_work(assignment), default=(0.0, 0))
                 if limit and since and monotonic() - since > limit:
                     assignment.late = at
                     worker.process.kill()  # then its pipe ends
                 continue
             try:
-                message = worker.pipe.recv()
+                message = worker.receive()
             except (EOFError, OSError):
                 worker.process.join()
                 del self._running[k]
                 worker.pipe.close()
                 at_work = [at for _, at in worker.at_work(assignment)]
-                yield from assignment.worker_died(f"({worker.process.exitcode})", at_work)
+                yield from assignment.worker_died(worker.death, at_work)
                 if assignment.share or assignment.has_next():
                     self._send(k, assignment)
                 else:
@@ -141,11 +165,17 @@ class Workers:
         return _Process(process, ours, beats)
 
 
+def _be_killed_first() -> None:
+    """When an env fills the memory, let Linux end this process, and not its parent or the user's other programs."""
+    with suppress(OSError):  # no such file elsewhere
+        Path("/proc/self/oom_score_adj").write_text(str(_OOM_SCORE))
+
+
 def stream_near(
-    agent: Agent, config: PlayConfig, jobs: Sequence[Job], beside: Workers
+    agent: Agent, config: PlayConfig, jobs: Sequence[Job], beside: Workers, has_died: bool = False
 ) -> Iterator[tuple[int, Trajectory]]:
-    """Play in this process, or in the worker beside it when a `step_timeout` must be able to stop an env."""
-    if config.step_timeout is not None and jobs:
+    """Play in this process, or in the worker beside it when an env must be stopped or may have ended this process."""
+    if (config.step_timeout is not None or has_died) and jobs:
         return beside.stream(agent, config, jobs)
     return EpisodeLoop(agent, config).stream(jobs)
 
@@ -162,6 +192,7 @@ def _interrupts_blocked() -> Iterator[None]:
 
 def _work(pipe: Connection, beats: MutableSequence[float], threads: int) -> None:
     """Play the shares that come through the pipe until its other end is closed."""
+    _be_killed_first()
     with suppress(EOFError, ConnectionError):
         while True:
             agent, config, share = pipe.recv()

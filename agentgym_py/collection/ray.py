@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from typing import Any, Self
 
 from agentgym_py.agents import Agent
-from agentgym_py.collection.executor import Assignment, Message, Share, deal
+from agentgym_py.collection.executor import Assignment, Message, Share, deal, portable
 from agentgym_py.collection.job import Job
 from agentgym_py.collection.play_config import PlayConfig
 from agentgym_py.collection.processes import Workers, stream_near
@@ -29,20 +29,20 @@ _ANSWER = 10.0
 class Player:
     """An actor with its own envs and engine, so that only jobs and trajectories cross the network.
 
-    Envs that may be late run in a process beside it, which can be killed.
+    Envs that may be late, or that may have ended an earlier actor, run in a process beside it, which can be killed.
     """
 
     def __init__(self) -> None:
         self._beside = Workers(1)
 
-    def play(self, local: tuple[Agent, PlayConfig], share: Share) -> Iterator[Message]:
-        """Play a share and yield what to report."""
+    def play(self, local: tuple[Agent, PlayConfig], share: Share, has_died: bool = False) -> Iterator[Message]:
+        """Play a share and yield what to report; `has_died`: an actor died at it."""
         release_memory()  # of the last model and engine
         try:
-            for at, trajectory in stream_near(*local, [job for _, job in share], self._beside):
+            for at, trajectory in stream_near(*local, [job for _, job in share], self._beside, has_died):
                 yield share[at][0], trajectory
         except Exception as error:
-            yield error
+            yield portable(error)
 
 
 class RayWorkers:
@@ -105,7 +105,7 @@ class RayWorkers:
         sent = ray.put((agent, local))  # once to each machine
         busy = {k: Assignment(agent, local, share) for k, share in enumerate(deal(jobs, self.number)) if share}
         try:
-            streams = {self._send(k, sent, assignment.share): k for k, assignment in busy.items()}
+            streams = {self._send(k, sent, assignment): k for k, assignment in busy.items()}
             patience: float | None = _PATIENCE
             while streams:
                 ready, _ = ray.wait(list(streams), num_returns=1, timeout=patience)
@@ -123,21 +123,22 @@ class RayWorkers:
                     del streams[first], self._actors[k]
                     yield from busy[k].worker_died(f"({str(error).splitlines()[0]})")
                     if busy[k].share:
-                        streams[self._send(k, sent, busy[k].share)] = k
+                        streams[self._send(k, sent, busy[k])] = k
                 else:
                     yield from busy[k].receive(message)
         except BaseException:
             self.close()
             raise
 
-    def _send(self, k: int, local: Any, share: Share) -> Any:
+    def _send(self, k: int, local: Any, assignment: Assignment) -> Any:
         """Let actor `k` play a share; return the stream of its messages."""
         import ray
 
         if k not in self._actors:
             room = ray.remote(num_cpus=self._needs["CPU"], num_gpus=self._needs["GPU"])
             self._actors[k] = room(Player).remote()
-        return self._actors[k].play.options(num_returns="streaming").remote(local, share)
+        has_died = bool(assignment.deaths)
+        return self._actors[k].play.options(num_returns="streaming").remote(local, assignment.share, has_died)
 
     def _warn_of_waiting(self) -> None:
         """Warn, because Ray waits for room silently."""

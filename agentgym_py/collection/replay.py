@@ -12,6 +12,7 @@ import gymnasium
 
 from agentgym_py.collection.env_pool import EnvPool
 from agentgym_py.env import StopReason, TextEnv
+from agentgym_py.env.tracebacks import describe_failure
 from agentgym_py.errors import AgentGymError
 from agentgym_py.trajectory import Trajectory
 from agentgym_py.trajectory.formats.agenttraj import AGENT
@@ -20,6 +21,10 @@ _FROM_AGENTTRAJ = (
     "AgentTraj does not hold what a replay needs (the world, its arguments and seed); "
     "replay the store that it was made from"
 )
+
+
+_ERROR = "error"
+"""What differs when the world raises an error on replay."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +73,15 @@ def replay(trajectory: Trajectory, env: TextEnv | None = None) -> ReplayResult:
         observation, _ = env.reset(seed=trajectory.provenance.env_seed, options={"task": trajectory.task_id})
     except (AgentGymError, gymnasium.error.Error) as error:  # Gymnasium's: a seed below 0
         return _result(trajectory, 0, Difference(0, "task", trajectory.task_id, str(error)))
-    for done, difference in enumerate(_differences(trajectory, env, observation)):
-        if difference:
-            return _result(trajectory, max(done - 1, 0), difference)
+    except (Exception, SystemExit) as error:  # an env may raise anything
+        return _result(trajectory, 0, Difference(0, _ERROR, None, describe_failure(error)))
+    done = 0
+    try:
+        for done, difference in enumerate(_differences(trajectory, env, observation)):
+            if difference:
+                return _result(trajectory, max(done - 1, 0), difference)
+    except (Exception, SystemExit) as error:  # an env may raise anything
+        return _result(trajectory, done, Difference(done + 1, _ERROR, None, describe_failure(error)))
     return _result(trajectory, len(trajectory.steps))
 
 
@@ -85,8 +96,12 @@ def replay_all(trajectories: Iterable[Trajectory]) -> Iterator[ReplayResult]:
                 is_agenttraj = trajectory.provenance.agent == AGENT
                 yield _result(trajectory, 0, skipped=_FROM_AGENTTRAJ if is_agenttraj else str(error))
                 continue
-            yield replay(trajectory, env)
-            pool.give(spec, env)
+            result = replay(trajectory, env)
+            if result.difference and result.difference.what == _ERROR:
+                pool.drop(env)
+            else:
+                pool.give(spec, env)
+            yield result
 
 
 def _result(

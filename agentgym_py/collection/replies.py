@@ -8,7 +8,7 @@ from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED, Future, wait
 from typing import Any, Protocol
 
 from agentgym_py.agents import Agent, AgentReply, Episode
-from agentgym_py.agents.base import AsyncAgent, ReplyStream, StreamingAgent, require_replies
+from agentgym_py.agents.base import AsyncAgent, ReplyStream, StreamingAgent, env_failure, require_replies
 from agentgym_py.errors import InfrastructureError
 from agentgym_py.http_client import event_loop
 
@@ -59,14 +59,15 @@ class _BatchReplies:
         """Nothing is pending."""
 
     def _act(self, episodes: Sequence[Episode]) -> Sequence[Reply]:
-        """Ask the agent; when it needs a server that is gone, only the episode that needed it gets the error."""
+        """Ask the agent; when a server or an env that it asks fails, only the episode that needed it gets the error."""
         try:
             replies = self._agent.act(episodes)
             require_replies(self._agent, replies, len(episodes))
             return replies
-        except InfrastructureError as error:
+        except BaseException as error:
+            failure = env_failure(error)
             if len(episodes) == 1:
-                return [error]
+                return [failure]
             return [reply for episode in episodes for reply in self._act([episode])]
 
 
@@ -119,5 +120,5 @@ class _AsyncReplies:
 def _result(future: Future[AgentReply | None]) -> Reply:
     try:
         return future.result()
-    except InfrastructureError as error:
-        return error
+    except BaseException as error:
+        return env_failure(error)

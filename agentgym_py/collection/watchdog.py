@@ -1,13 +1,19 @@
-"""Time limits for envs."""
+"""Limits of envs: the time of a call, and what it may do to its process."""
 
 from __future__ import annotations
 
+import gc
 import math
+import os
 from collections.abc import MutableSequence, Sequence
 from time import monotonic
+from types import TracebackType
 
+from agentgym_py.env.tracebacks import error_text
 from agentgym_py.errors import ConfigError, InfrastructureError
 
+EXHAUSTED = 78
+"""Exit status of a worker without free file descriptors."""
 MAX_LANES = 1024
 """Most threads of a process that a `Watchdog` can show to another process."""
 
@@ -15,7 +21,9 @@ MAX_LANES = 1024
 class Watchdog:
     """Times the calls into envs on one thread, and shows which job's env is at work.
 
-    `with watchdog.for_job(7): env.step(reply)` raises InfrastructureError if that took more than `limit` seconds.
+    `with watchdog.for_job(7): env.step(reply)` raises InfrastructureError if that took more than `limit` seconds, or
+    raised something that is no `Exception`, such as SystemExit. A copy of the process that the env has forked ends when
+    it returns from the call.
 
     Args:
         limit: Seconds that a call may take.
@@ -31,6 +39,7 @@ class Watchdog:
         self._beats: MutableSequence[float] = [0.0, 0.0] if beats is None else beats
         self._since, self._job = 2 * lane, 2 * lane + 1
         self._began = 0.0
+        self._process = os.getpid()
 
     def for_thread(self, lane: int) -> Watchdog:
         """Return the watchdog of another thread."""
@@ -52,14 +61,31 @@ class Watchdog:
         """The error of a call that has not returned."""
         return InfrastructureError(f"the world was not back after {self.limit:g} s")
 
+    def require_descriptors(self) -> None:
+        """End a worker in which failed envs have left no free file descriptor: its other episodes need some."""
+        if not self.has_parent:
+            return
+        gc.collect()  # closes the files of envs that are gone
+        try:
+            os.close(os.open(os.devnull, os.O_RDONLY))
+        except OSError:
+            with self:  # shows the parent process which job is to blame
+                os._exit(EXHAUSTED)
+
     def __enter__(self) -> None:
         self._began = self._beats[self._since] = monotonic()
 
-    def __exit__(self, kind: object, *exc: object) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if os.getpid() != self._process:
+            os._exit(0)  # without the cleanup of this process, whose files and pipes the copy shares
         self._beats[self._since] = 0.0
         took = monotonic() - self._began
         if kind is None and self.limit is not None and took > self.limit:
             raise InfrastructureError(f"the world took longer than the step_timeout of {self.limit:g} s")
+        if error is not None and not isinstance(error, Exception | KeyboardInterrupt):
+            raise InfrastructureError(f"the world raised {error_text(error)}").with_traceback(trace) from error
 
 
 def read_beats(beats: Sequence[float], lanes: int) -> list[tuple[float, int]]:

@@ -17,7 +17,7 @@ from gymnasium.utils import seeding
 from agentgym_py.checks import is_path, parameters_of, require_arguments
 from agentgym_py.env.actions import Reply, parse_reply
 from agentgym_py.env.spaces import UnicodeText
-from agentgym_py.env.types import SPLITS, Outcome, Prompt, StopReason, Task
+from agentgym_py.env.types import MAX_TEXT, SPLITS, Outcome, Prompt, StopReason, Task
 from agentgym_py.errors import (
     ActionError,
     ConfigError,
@@ -111,8 +111,8 @@ class TextEnv(gymnasium.Env[str, str]):
         self.max_steps = max_steps
         self.split = require_split(split)
         self.render_mode = render_mode
-        self.observation_space = UnicodeText(1 << 20)
-        self.action_space = UnicodeText(1 << 20)
+        self.observation_space = UnicodeText(MAX_TEXT)
+        self.action_space = UnicodeText(MAX_TEXT)
         self.rng = Rng("unseeded")
         self.current_task: Task | None = None
         self.steps = 0

@@ -19,6 +19,10 @@ from agentgym_py.files import canonical_json
 
 _CLIENT_ARGUMENTS = ("url", "env", "token", "timeout", "retries")
 """Arguments of `RemoteEnv` itself; the others go to its world."""
+_MAKE_ERRORS = (
+    AttributeError, ImportError, LookupError, TypeError, ValueError, SystemExit, gymnasium.error.Error,
+)  # fmt: skip
+"""What a world raises when its arguments are wrong, or it cannot be made at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +63,11 @@ class EnvSpec:
             env = gymnasium.make(env_id(self.name), disable_env_checker=True, **self.kwargs).unwrapped
         except AgentGymError:
             raise
-        except (AttributeError, ImportError, LookupError, TypeError, ValueError, gymnasium.error.Error) as error:
+        except _MAKE_ERRORS as error:
             cause = error.__cause__ or error  # Gymnasium wraps a TypeError and adds the arguments
+            text = repr(cause) if isinstance(cause, SystemExit) else cause
             where = f" ({line})" if (line := env_line(cause)) else ""
-            raise ConfigError(f"{self.name} cannot be made with {dict(self.kwargs)}: {cause}{where}") from error
+            raise ConfigError(f"{self.name} cannot be made with {dict(self.kwargs)}: {text}{where}") from error
         if not isinstance(env, TextEnv):
             raise ConfigError(f"{self.name!r} makes {env!r:.100}, which is not a TextEnv")
         return env

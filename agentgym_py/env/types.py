@@ -11,6 +11,8 @@ Prompt = Literal["full", "brief", "none"]
 """How much of a world's rules the first prompt of an episode contains."""
 
 SPLITS = ("train", "valid", "test")
+MAX_TEXT = 1 << 20
+"""Most characters of an observation or a reply."""
 
 
 class StopReason(StrEnum):

@@ -14,6 +14,7 @@ from typing import Any
 
 from agentgym_py.agents import Agent
 from agentgym_py.env import EnvSpec, Prompt
+from agentgym_py.env.tracebacks import contained
 from agentgym_py.errors import RunError
 from agentgym_py.files import JsonFolder, canonical_json, json_safe, new_folder, with_current_names
 from agentgym_py.trajectory import Trajectory, store
@@ -42,7 +43,7 @@ def make_manifest(
 def _env_manifest(spec: EnvSpec, split: str, tasks: Sequence[int], prompt: Prompt) -> dict[str, Any]:
     """Describe an env and its tasks, with digests of its rules and of its first state, which depends on its data."""
     local = spec.local_spec
-    with closing(spec.make()) as env:
+    with contained(f"the world {local.name} fails at its first task"), closing(spec.make()) as env:
         ids = [env.task(number, split).id for number in tasks]
         env.reset(seed=0, options={"task": ids[0]})
         return {

@@ -13,13 +13,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn, get_args
 
 import numpy as np
 
-from agentgym_py.env import EnvSpec, TextEnv
+from agentgym_py.collection.env_turn import read_start, read_task, read_turn
+from agentgym_py.env import EnvSpec, Prompt, TextEnv
 from agentgym_py.env.base import require_seed
-from agentgym_py.env.tracebacks import env_frames
+from agentgym_py.env.tracebacks import env_frames, error_text
 from agentgym_py.errors import ConfigError
 from agentgym_py.rng import Rng
 
@@ -90,6 +91,9 @@ class BrokenContractError(Exception):
 
     `moves` reproduce it; `trace` is the traceback if the env raised in another process.
     """
+
+    ends_process = False
+    """Whether the env would end the process of the other checks."""
 
     def __init__(self, message: str, moves: Moves | None = None, trace: str = "") -> None:
         super().__init__(message)
@@ -168,7 +172,7 @@ class Subject:
     def close(self) -> None:
         """Close every instance."""
         for env in self._envs:
-            with suppress(Exception):  # the checks have reported what is wrong with it
+            with suppress(Exception, SystemExit):  # the checks have reported what is wrong with it
                 env.close()
         self._envs.clear()
         self.latest = self._shared = None
@@ -209,21 +213,30 @@ class Episode:
         self.subject.latest = self
         self._seed, self._options, self._actions = seed, options, []
         with time_limit(self.subject.settings.longest_step, "reset"):
-            self.observation, self.info = self.env.reset(seed=seed, options=options)
+            start = self.env.reset(seed=seed, options=options)
+        self.require(isinstance(start, tuple) and len(start) == 2, f"reset returns no pair: {start!r:.200}")
+        self.observation, self.info = start
         self.subject.counts["episodes"] += 1
         self.require(isinstance(self.observation, str), f"reset observes {type(self.observation).__name__}, not text")
         self._check_info(self.info)
         self.require(self.info["success"] is False, f"reset says success: {self.info['success']!r}")
+        for prompt in get_args(Prompt):
+            self._require_readable(read_start, start, prompt, self.env)
+        self._require_readable(read_task, self.env.current_task)
         return self.observation
 
     def step(self, action: str) -> Turn:
         """Do one action and check everything that holds of every step."""
         self._actions.append(action)
         with time_limit(self.subject.settings.longest_step, "step"):
-            turn = Turn(*self.env.step(action))
+            values = self.env.step(action)
+        is_turn = isinstance(values, tuple) and len(values) == 5
+        self.require(is_turn, f"step returns no tuple of five values: {values!r:.200}")
+        turn = Turn(*values)
         self.subject.counts["steps"] += 1
         self.observation, self.info = turn.observation, turn.info
         self._check_turn(turn)
+        self._require_readable(read_turn, turn)
         self.require_possible_return(turn.reward)
         return turn
 
@@ -234,6 +247,8 @@ class Episode:
         self.subject.counts["plans"] += 1
         valid = isinstance(plan, list) and all(isinstance(action, str) for action in plan)
         self.require(valid, f"expert() is not a list of strings: {plan!r:.200}")
+        thought = self.env.expert_thought(plan[0]) if plan else ""
+        self.require(isinstance(thought, str), f"expert_thought() is not a string: {thought!r:.200}")
         return plan
 
     def require_possible_return(self, total: float) -> None:
@@ -294,6 +309,13 @@ class Episode:
         plan = self.expert() if kind in (1, 2, 3) else []
         return NONSENSE if kind == 0 else plan[0] if plan else self.any_action(rng)
 
+    def _require_readable(self, read: Callable[..., object], *values: Any) -> None:
+        """Fail the check if the collector would refuse the values."""
+        try:
+            read(*values)
+        except (TypeError, ValueError, LookupError) as error:
+            self.fail(str(error.args[0]) if error.args else repr(error))
+
     def _check_turn(self, turn: Turn) -> None:
         self.require(isinstance(turn.observation, str), f"step observes {type(turn.observation).__name__}, not text")
         self.require(self.env.observation_space.contains(turn.observation), "the observation is not in its space")
@@ -305,13 +327,14 @@ class Episode:
         self._check_info(turn.info)
 
     def _check_info(self, info: Mapping[str, Any]) -> None:
+        self.require(isinstance(info, Mapping), f"info is no mapping: {info!r:.200}")
         missing = {"success", "task_id", "valid_action"} - set(info)
         self.require(not missing, f"info lacks {', '.join(sorted(missing))}")
         flags = info["success"], info["valid_action"]
         bools = all(type(flag) is bool for flag in flags)
         self.require(bools, f"success and valid_action are not bools: {flags[0]!r}, {flags[1]!r}")
         try:
-            json.dumps(info)
+            json.dumps(info, allow_nan=False)
         except (TypeError, ValueError, RecursionError) as error:
             self.fail(f"info is not of JSON values: {error}: {info!r:.200}")
         task = self.env.current_task
@@ -394,7 +417,8 @@ def report_error(seed: int, actions: Sequence[str]) -> Iterator[None]:
 def describe_error(error: BaseException) -> str:
     """Return `expert() raised IndexError('…')`."""
     calls = _env_calls(error)
-    return f"{calls[-1][1]}() raised {error!r}" if calls else f"raised {error!r}"
+    text = error_text(error)
+    return f"{calls[-1][1]}() raised {text}" if calls else f"raised {text}"
 
 
 def moves_to_error(moves: Moves, error: BaseException) -> Moves:
@@ -431,7 +455,7 @@ def error_trace(error: BaseException | None) -> str:
 
 
 _WAIT_FACTOR = 10
-_TIMERS = (
+TIMERS = (
     ((signal.ITIMER_VIRTUAL, signal.SIGVTALRM, 1), (signal.ITIMER_REAL, signal.SIGALRM, _WAIT_FACTOR))
     if hasattr(signal, "setitimer")
     else ()
@@ -445,18 +469,18 @@ def time_limit(seconds: float, call: str) -> Iterator[None]:
     Works only in the main thread of a system with timers, and not inside a C call. Existing timers are suspended
     and set again afterwards.
     """
-    if threading.current_thread() is not threading.main_thread() or not _TIMERS:
+    if threading.current_thread() is not threading.main_thread() or not TIMERS:
         yield
         return
 
     def ring(*_: object) -> None:
         raise BrokenContractError(f"{call} takes longer than {seconds:g} seconds")
 
-    before = [(signal.signal(sig, ring), signal.setitimer(timer, seconds * factor)) for timer, sig, factor in _TIMERS]
+    before = [(signal.signal(sig, ring), signal.setitimer(timer, seconds * factor)) for timer, sig, factor in TIMERS]
     try:
         yield
     finally:
-        for (timer, sig, _), (handler, remaining) in zip(_TIMERS, before, strict=True):
+        for (timer, sig, _), (handler, remaining) in zip(TIMERS, before, strict=True):
             signal.setitimer(timer, 0)
             signal.signal(sig, handler)
             signal.setitimer(timer, *remaining)

@@ -40,6 +40,8 @@ class Failure:
     """The reset and the actions that reproduce it; None if no episode is needed."""
     traceback: str = ""
     """Where the env raised, if it did."""
+    ends_process: bool = False
+    """Whether the env would end, stop or copy the process of the other checks, so that they are not begun."""
 
     @property
     def cause(self) -> str:
@@ -120,7 +122,7 @@ class Report:
     settings: Settings
     results: tuple[Result, ...]
     not_begun: tuple[str, ...] = ()
-    """Checks that did not run because the user stopped the first of them."""
+    """Checks that did not run because the user stopped the first of them, or the env would end this process."""
 
     @property
     def ok(self) -> bool:

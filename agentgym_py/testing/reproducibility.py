@@ -65,7 +65,7 @@ def reproducible(subject: Subject) -> None:
     state = subject.rng("fresh").state
     name = env_id(subject.spec.name)
     request = {
-        "name": name, "kwargs": dict(subject.spec.kwargs), "target": _target(name), "seeds": seeds, "rng": state,
+        "name": name, "kwargs": dict(subject.spec.kwargs), "target": target_module(name), "seeds": seeds, "rng": state,
     }  # fmt: skip
     first, second = (_transcript_of_process(request, variables) for variables in _ENVIRONMENTS)
     subject.counts["episodes"] += 3 * len(seeds)
@@ -88,7 +88,7 @@ def _transcript_of_used_instance(subject: Subject, seeds: list[int], state: int)
         raise BrokenContractError(f"in one instance for all episodes {error}", moves) from error.__cause__
 
 
-def _target(name: str) -> str:
+def target_module(name: str) -> str:
     """Return `module:attribute` of the env, so that a process without its entry point, or with another, can make it."""
     target = target_of(name)
     if target.startswith("__main__:") or "<" in target:
@@ -97,14 +97,13 @@ def _target(name: str) -> str:
 
 
 def _transcript_of_process(request: Mapping[str, Any], variables: Mapping[str, str]) -> list[Line]:
-    path = [str(Path(entry).absolute()) for entry in sys.path]  # "" is the folder of this process
-    env = {**os.environ, **variables, "PYTHONPATH": os.pathsep.join(path)}
     code = "from agentgym_py.testing.reproducibility import main; main()"
     with TemporaryDirectory(prefix="agentgym") as folder:
         try:
             done = subprocess.run(  # noqa: S603  # this Python, and a constant program
-                [sys.executable, "-P", "-c", code], input=json.dumps(request), env=env, cwd=folder,
-                capture_output=True, text=True, encoding="utf-8", timeout=_TIMEOUT, check=False,
+                [sys.executable, "-P", "-c", code], input=json.dumps(request), cwd=folder,
+                env=fresh_variables(variables), capture_output=True, text=True, encoding="utf-8", timeout=_TIMEOUT,
+                check=False,
             )  # fmt: skip
         except subprocess.TimeoutExpired as error:
             episodes = f"{len(request['seeds'])} episodes in a fresh process"
@@ -120,6 +119,18 @@ def _transcript_of_process(request: Mapping[str, Any], variables: Mapping[str, s
     return lines
 
 
+def fresh_variables(variables: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment variables of a fresh process that finds the modules of this one."""
+    path = [str(Path(entry).absolute()) for entry in sys.path]  # "" is the folder of this process
+    return {**os.environ, **variables, "PYTHONPATH": os.pathsep.join(path)}
+
+
+def register_target(name: str, target: str) -> None:
+    """Register an env in a fresh process, unless it is known there by the same entry point."""
+    if name not in gymnasium.registry or target_of(name) != target:
+        register(name, target)
+
+
 def _setup(variables: Mapping[str, str]) -> str:
     return _SETUP.format(number=variables["PYTHONHASHSEED"])
 
@@ -127,8 +138,7 @@ def _setup(variables: Mapping[str, str]) -> str:
 def main() -> None:
     """Play the request on stdin in a fresh process; print a JSON line per step, and one more if the env raised."""
     request = json.load(sys.stdin)
-    if request["name"] not in gymnasium.registry or target_of(request["name"]) != request["target"]:
-        register(request["name"], request["target"])
+    register_target(request["name"], request["target"])
     with closing(EnvSpec(request["name"], request["kwargs"]).make()) as env:
         try:
             for line in transcript(env, request["seeds"], request["rng"], int(os.environ["PYTHONHASHSEED"])):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import gc
-import os
 import random  # noqa: TID251  # to see that no env uses it
 import sys
 import time
@@ -53,6 +52,7 @@ _CANDIDATES = 20
 _MAX_ROUNDS, _FADES, _LASTS = 12, 0.9, 2
 """Further rounds in which growth may fade, the factor by which a fading growth shrinks per round, and the number of
 rounds without fading that show a leak."""
+_OWN_MEMORY = ("RssAnon:", "VmSwap:")
 _SPEED_SECONDS = 0.7
 
 
@@ -243,8 +243,13 @@ def _trim_heap() -> None:
 
 
 def _resident() -> int:
-    statm = Path("/proc/self/statm")
-    return int(statm.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") if statm.exists() else 0
+    """Return the bytes of this process's own memory, also those that the system has swapped out.
+
+    Pages of files are left out: how many of them are in memory depends on the machine's load.
+    """
+    status = Path("/proc/self/status")
+    lines = status.read_text().splitlines() if status.exists() else []
+    return sum(int(line.split()[1]) << 10 for line in lines if line.startswith(_OWN_MEMORY))
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from typing import Any
 from agentgym_py.env import EnvSpec, TextEnv
 from agentgym_py.env.registration import registered_id
 from agentgym_py.errors import ConfigError, ConformanceError, UnknownNameError, did_you_mean
-from agentgym_py.testing import agents, fuzz, interface, leaks, reproducibility, resources, snapshots
+from agentgym_py.testing import agents, fuzz, interface, isolation, leaks, reproducibility, resources, snapshots
 from agentgym_py.testing.harness import (
     BrokenContractError,
     NotApplicableError,
@@ -29,6 +29,7 @@ from agentgym_py.testing.report import Failure, Report, Result, Status
 Check = Callable[[Subject], None]
 
 CHECKS: Mapping[str, Check] = {
+    "isolation": isolation.isolation,
     "gymnasium": interface.gymnasium_check,
     "vectors": interface.vectors,
     "interface": interface.interface,
@@ -63,7 +64,8 @@ def run_check(name: str, spec: EnvSpec, settings: Settings) -> Result:
     check = CHECKS[name]
     about = (inspect.getdoc(check) or "").partition("\n")[0]
     subject = Subject(spec, settings)
-    spec.make().close()
+    subject.make()
+    subject.close()
     began = time.perf_counter()
     status, reason, failure = _status(check, subject)
     seconds = time.perf_counter() - began
@@ -83,8 +85,11 @@ def _status(check: Check, subject: Subject) -> tuple[Status, str, Failure | None
         return "stopped", str(error), None
     except BrokenContractError as error:
         moves = error.moves or (subject.latest.moves if subject.latest else None)
-        return "failed", "", Failure(str(error), moves, error.trace or error_trace(error.__cause__))
-    except Exception as error:  # the env raised, which it must never do
+        failure = Failure(str(error), moves, error.trace or error_trace(error.__cause__), error.ends_process)
+        return "failed", "", failure
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # the env raised, which it must never do
         moves = moves_to_error(subject.latest.moves, error) if subject.latest else None
         return "failed", "", Failure(describe_error(error), moves, error_trace(error))
     return "passed", "", None
@@ -105,7 +110,9 @@ def run_checks(
     for name in checks:
         results.append(run_check(name, spec, settings))
         on_result(results[-1])
-    return Report(spec, settings, tuple(results))
+        if (failure := results[-1].failure) and failure.ends_process:
+            break  # the other checks play in this process
+    return Report(spec, settings, tuple(results), tuple(checks[len(results) :]))
 
 
 def _env_name(env: object) -> str:

@@ -16,7 +16,7 @@ import pytest
 
 from agentgym_py.agents import ExpertAgent
 from agentgym_py.cli import command_module, runtime
-from agentgym_py.cli.terminal_output import EscapedStream, visible
+from agentgym_py.cli.terminal_output import EscapedStream, stdout_for_results, visible
 from agentgym_py.collection import Collector, Job
 from agentgym_py.env import EnvSpec
 from agentgym_py.errors import RunError
@@ -129,3 +129,25 @@ def test_a_stored_episode_is_replayed_without_a_sound(agentgym: Run) -> None:
     store.write("a.jsonl", [changed, replace(episode, id="b", error=EVIL.replace("\udc9b", ""))])
     status, out, err = agentgym("replay", "a.jsonl")
     assert status == 1 and clean(out + err) and r"\x1b]52" in out and r"\x1b]52" in err
+
+
+def test_what_worlds_print_is_not_in_machine_readable_output(tmp_path: Path) -> None:
+    """With --json, stdout is the command's alone: Python, C code and child processes of a world print to stderr."""
+    world = Path(__file__).parents[1] / "misbehaving_env.py"
+    argv = ["collect", "--env", str(world), "--env_kwargs.fault", "prints", "--agent", "random", "--tasks", "3"]
+    program = "import sys; from agentgym_py.cli import main; sys.exit(main(sys.argv[1:]))"
+    done = subprocess.run(
+        [sys.executable, "-c", program, *argv, "--json", "--out", "t.jsonl"],
+        cwd=tmp_path, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert json.loads(done.stdout)["trajectories"] == 3 and "{" in done.stderr and "[" in done.stderr
+
+
+def test_a_stream_without_a_descriptor_keeps_its_results(capsys: pytest.CaptureFixture[str]) -> None:
+    """As in a notebook: what Python code prints meanwhile goes to stderr."""
+    with stdout_for_results():
+        print("noise")
+        runtime.print_json({"reward": 1})
+    print("after")
+    out, err = capsys.readouterr()
+    assert out == '{\n "reward": 1\n}\nafter\n' and err == "noise\n"

@@ -102,6 +102,19 @@ def test_a_world_that_hangs_in_an_actor_is_no_evidence(actors: RayWorkers, fault
     assert [each.steps for each in played if not each.error] == [each.steps for i, each in enumerate(calm) if i != 1]
 
 
+@pytest.mark.slow
+def test_a_world_that_ends_its_actor_is_no_evidence(actors: RayWorkers, faulty_env: Any) -> None:
+    """Without a step_timeout: the second actor plays in a process beside it, whose death is the world's."""
+    calm = Collector(faulty_env.FaultyAgent()).collect_batch(jobs_for(EnvSpec("Faulty-v0"), "train", range(6)))
+    spec = EnvSpec("Faulty-v0", {"fault": "dies"})
+    played = Collector(faulty_env.FaultyAgent(), PlayConfig(executor=actors)).collect_batch(
+        jobs_for(spec, "train", range(6))
+    )
+    assert [i for i, each in enumerate(played) if each.error] == [1]
+    assert "took its process along (-9)" in str(played[1].error)
+    assert [each.steps for each in played if not each.error] == [each.steps for i, each in enumerate(calm) if i != 1]
+
+
 def test_a_full_cluster_is_said(actors: RayWorkers, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ray itself would wait in silence; when there is room, all is played."""
     actors.close()

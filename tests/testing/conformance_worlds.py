@@ -647,3 +647,23 @@ class HidesLater(Honest):
     def secrets(self) -> list[str] | None:
         """Nothing at first."""
         return super().secrets() if self.known else []
+
+
+class LeavesFiles(Honest):
+    """Opens a file in each episode."""
+
+    opened: ClassVar[list[Any]] = []
+
+    def begin(self, task: Task) -> str:
+        """Open one more."""
+        self.opened.append(open(os.devnull))  # noqa: SIM115, PTH123  # the fault
+        return super().begin(task)
+
+
+class Wanders(Honest):
+    """Changes the working folder."""
+
+    def begin(self, task: Task) -> str:
+        """Go up."""
+        os.chdir("..")
+        return super().begin(task)

@@ -31,6 +31,8 @@ from agentgym_py.testing.report import text_source
 FOLDER = Path(__file__).parent
 QUICK = Settings(episodes=15, memory_episodes=400)
 BROKEN = [
+    ("isolation", "LeavesFiles", "1 more files are open after 1 episodes than before"),
+    ("isolation", "Wanders", "it changes the working folder of its process"),
     ("gymnasium", "BadSpace", "check_env"),
     ("vectors", "OtherProcess", "make_vec, async: after reset, copy 0 has another episode"),
     ("interface", "AllValid", "counts as a valid action"),
@@ -85,7 +87,7 @@ BROKEN = [
 ]
 SLOW = {"Hangs", "Backtracks"}
 """Worlds that must not be waited for."""
-NO_EPISODE = {"gymnasium", "card"}
+NO_EPISODE = {"gymnasium", "card", "isolation"}
 """Checks of which a failure needs no episode to be seen."""
 
 
@@ -440,3 +442,46 @@ def test_without_hypothesis_the_note_says_what_to_install(monkeypatch: pytest.Mo
     monkeypatch.setattr("agentgym_py.testing.fuzz.find_spec", lambda _: None)
     report = run_checks(EnvSpec("maze"), ["strings"], Settings(episodes=2))
     assert report.ok and "pip install hypothesis" in report.results[0].line
+
+
+sys.path.append(str(FOLDER.parent))  # fresh processes find the worlds there
+misbehaving: Any = import_module("misbehaving_env")
+HERE = misbehaving.VALUES | misbehaving.ERRORS | misbehaving.PLANS | misbehaving.ACTIONS | {"prints": None}
+FEW = Settings(episodes=3, memory_episodes=0, longest_step=1.0)
+
+
+def misbehaving_spec(fault: str) -> EnvSpec:
+    """The world that has this fault in every task."""
+    return EnvSpec("Misbehaving-v0", {"fault": fault, "everywhere": True})
+
+
+@pytest.mark.parametrize("fault", ["", *HERE])
+def test_the_kit_finds_what_the_collector_refuses(fault: str) -> None:
+    """Every fault whose episode the collector makes an infrastructure error, and nothing without a fault."""
+    report = run_checks(misbehaving_spec(fault), ["interface", "expert", "actions"], FEW)
+    assert bool(report.failed) == bool(fault) and not report.not_done
+
+
+DEADLY = {
+    "exits": "step() ends its process, status 3",
+    "exits cleanly": "reset() ends its process, status 0",
+    "forks and dies": "step() ends its process, status 3",
+    "forks": "step() returns in a second process, a copy that it has forked",
+    "hangs in C": "step() takes longer than 1 seconds",
+    "descriptors": "no further file can be opened: the world leaves its files open",
+    "memory": "step() raised MemoryError: a world may take 4 GiB",
+}
+"""Faults from which the checks in this process are protected, and the messages of the check `isolation`."""
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="limits are set as on Linux")
+@pytest.mark.parametrize(
+    "fault",
+    [pytest.param(fault, marks=() if fault in ("exits", "hangs in C") else pytest.mark.slow) for fault in DEADLY],
+)
+def test_the_kit_finds_worlds_that_would_end_it(fault: str) -> None:
+    """The other checks, which play in this process, are not begun."""
+    report = run_checks(misbehaving_spec(fault), ["isolation", "interface"], FEW)
+    (result,) = report.failed
+    assert result.failure and result.failure.message == DEADLY[fault]
+    assert report.not_begun == ("interface",) and "not done: interface" in report.verdict()

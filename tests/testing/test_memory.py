@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Iterator
 from functools import lru_cache
 from itertools import count
+from pathlib import Path
 
 import pytest
 
@@ -63,3 +65,17 @@ def test_a_full_cache_is_no_leak() -> None:
         with resources._tracing():
             play()
             assert _settled(play(), play).traced <= _NOISE
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="sizes are read as on Linux")
+def test_pages_of_files_do_not_count(tmp_path: Path) -> None:
+    """How many are in memory depends on what else the machine does; the world's own memory counts, swapped or not."""
+    file = tmp_path / "data"
+    file.write_bytes(bytes(16 << 20))
+    before = resources._resident()
+    with file.open("rb") as data, mmap.mmap(data.fileno(), 0, access=mmap.ACCESS_READ) as pages:
+        assert sum(pages[at] for at in range(0, len(pages), 4096)) == 0
+        assert resources._resident() - before < 4 << 20
+        own = bytearray(b"x" * (16 << 20))
+        assert resources._resident() - before > 12 << 20
+        del own
