@@ -191,14 +191,22 @@ def test_the_citation_names_this_version() -> None:
     assert f"\n## {agentgym_py.__version__}\n" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 
 
-def test_the_tutorial_shows_the_world_of_the_examples() -> None:
-    """Each Python block of the first tutorial stands in `examples/my_world.py`, where the conformance kit checks it."""
-    page = (DOCS / "tutorials" / "first-world.md").read_text(encoding="utf-8")
-    source = (ROOT / "examples" / "my_world.py").read_text(encoding="utf-8")
-    blocks = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
-    assert len(blocks) == 5
+@pytest.mark.parametrize(
+    ("page", "source"),
+    [
+        ("first-world", "my_world.py"),
+        ("first-trainer", "plugin/odd_coin/trainer.py"),
+        ("rlhf", "pipelines/rlhf.yaml"),
+    ],
+)
+def test_tutorials_show_code_of_the_examples(page: str, source: str) -> None:
+    """Each block of Python or YAML in a tutorial stands in an example, which other tests run."""
+    text = (DOCS / "tutorials" / f"{page}.md").read_text(encoding="utf-8")
+    code = (ROOT / "examples" / source).read_text(encoding="utf-8")
+    blocks = re.findall(r"^```(?:python|yaml)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    assert blocks
     for block in (re.sub(r"\n{3,}", "\n\n", block) for block in blocks):  # two lines divide functions
-        assert block in source or textwrap.indent(block, "    ") in source, block
+        assert any(textwrap.indent(block, indent) in code for indent in ("", " " * 4, " " * 8)), block
 
 
 def test_links_lead_somewhere() -> None:

@@ -242,7 +242,7 @@ class Evolution:
         except NothingToTrainOnError as error:
             nothing = str(error)
         else:
-            return _Trained(policy, report)
+            return _Trained(policy, report, LogprobCheck.of_rollouts(rollouts))
         finally:
             _store(self._path(number, "trajectories"), rollouts.episodes)
         return self._train_on_demonstrations(number, nothing)

@@ -7,6 +7,7 @@ short training away. They are merged, in float32, only for a reader that knows n
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -159,7 +160,21 @@ def add_adapters(model: Any, rank: int, seed: int) -> Any:
         model = _merged_base(model, rank)
     with ignore_checkpointing_warnings(), torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return get_peft_model(model, lora_config(rank))
+        adapted = get_peft_model(model, lora_config(rank))
+    _warn_of_fused_experts(adapted)
+    return adapted
+
+
+def _warn_of_fused_experts(model: Any) -> None:
+    """Warn if layers of experts get no adapters: transformers holds the weights of all experts in one tensor."""
+    fused = [(name, p) for name, p in base_parameters(model) if p.dim() > 2 and "experts" in name]
+    if fused:
+        share = sum(p.numel() for _, p in fused) / sum(p.numel() for _, p in base_parameters(model))
+        warnings.warn(
+            f"adapters do not change {share:.0%} of the weights of {type(model.get_base_model()).__name__}: they are "
+            "on linear layers, and its experts are tensors of all experts; without lora_rank all weights are trained",
+            stacklevel=3,
+        )
 
 
 def _merged_base(model: Any, rank: int) -> Any:

@@ -71,9 +71,13 @@ def at_least_float32(x: Tensor) -> Tensor:
     return x.to(torch.promote_types(x.dtype, torch.float32))
 
 
-def agent_logprobs(agent: AgentLogits) -> Tensor:
+def agent_logprobs(agent: AgentLogits, temperature: float = 1.0) -> Tensor:
     """Return the log-probabilities of the tokens given everything before them, (N,)."""
-    return agent.map_logits(lambda logits, targets: (_logprobs(logits, targets),))[0]
+
+    def logprobs_of(logits_nV: Tensor, targets_n: Tensor) -> tuple[Tensor]:
+        return (_logprobs(logits_nV if temperature == 1 else logits_nV / temperature, targets_n),)
+
+    return agent.map_logits(logprobs_of)[0]
 
 
 def agent_logprobs_and_hits(agent: AgentLogits) -> tuple[Tensor, Tensor]:

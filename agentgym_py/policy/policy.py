@@ -76,6 +76,8 @@ class Policy:
         self.chat = ChatFormat(tokenizer, fallback=chat_format, thinking=thinking, template_kwargs=chat_template_kwargs)
         self._stored: tuple[str, list[int]] | None = None
         self._masters: Mapping[str, Any] = {}
+        self._digests: dict[str, tuple[Any, str]] = {}
+        """By what they are of: what identifies the weights, and their digest."""
 
     @classmethod
     def load(
@@ -171,8 +173,19 @@ class Policy:
         return str(self.tokenizer.decode(list(ids), skip_special_tokens=True))
 
     def digest(self) -> str:
-        """Return the SHA-256 over names, types, shapes and bytes of all parameters, adapters included."""
-        return _digest(self.model.named_parameters())
+        """Return the SHA-256 over names, types, shapes and bytes of all parameters, adapters included.
+
+        It is computed once for the same weights, because hashing a large model takes long.
+        """
+        return self._digest_once("all", self.model.named_parameters())
+
+    def _digest_once(self, which: str, parameters: Iterable[tuple[str, Any]]) -> str:
+        named = list(parameters)
+        versions = [0 if p.is_inference() else p._version for _, p in named]
+        key = [name for name, _ in named], versions, weight_sums(p for _, p in named)
+        if which not in self._digests or self._digests[which][0] != key:
+            self._digests[which] = key, _digest(named)
+        return self._digests[which][1]
 
     def is_finite(self) -> bool:
         """Whether all weights are finite; those of 8 bits and fewer are not checked."""
@@ -195,7 +208,8 @@ class Policy:
         if not has_adapters(self.model):
             model = merged_copy(self.model) if is_quantized(self.model) else self.model
             return save_checkpoint(model, self.tokenizer, target, self._master_state())
-        base = AdapterBase(self._base_outside(target), _format_of(self.model), _digest(base_parameters(self.model)))
+        digest = self._digest_once("base", base_parameters(self.model))
+        base = AdapterBase(self._base_outside(target), _format_of(self.model), digest)
         plain = None if base.name else without_adapters(self.model)
         return save_adapters(self.model, self.tokenizer, target, base, plain)
 
@@ -258,7 +272,7 @@ class Policy:
         if not has_adapters(self.model) and not is_quantized(self.model):
             return self
         policy = copy.copy(self)
-        policy.model, policy._stored, policy._masters = merged_copy(self.model), None, {}
+        policy.model, policy._stored, policy._masters, policy._digests = merged_copy(self.model), None, {}, {}
         if dtype is not None:
             policy.model = policy.model.to(dtype)
         return policy
@@ -370,6 +384,6 @@ def _rebuild(
     model.load_state_dict(weights)
     limit_vocabulary(model, settings["tokenizer"], settings["name"])
     policy = object.__new__(Policy)
-    vars(policy).update(settings, model=model.to(device).eval(), _stored=None, _masters={})
+    vars(policy).update(settings, model=model.to(device).eval(), _stored=None, _masters={}, _digests={})
     fix_rope(model, policy.max_length)
     return policy

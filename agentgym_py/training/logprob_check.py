@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING
 from agentgym_py import distributed
 from agentgym_py.errors import TrainingError
 from agentgym_py.policy.memory import release_memory
-from agentgym_py.policy.tokens import Sample
+from agentgym_py.policy.tokens import Sample, encode
 from agentgym_py.training.trainer import TrainReport
 from agentgym_py.trajectory import Trajectory
 
 if TYPE_CHECKING:
+    from agentgym_py.collection.rollouts import Rollouts
     from agentgym_py.policy import Policy
 
 _MOST = 8
-"""Sequences that are measured at most."""
+"""Sequences that are measured at most; an on-policy training's first iteration has at least as many."""
 _TRAJECTORIES = 32
 """Trajectories per measured sequence: the measurement takes about 1 % of the time of three epochs."""
 _LONGEST = 4096
@@ -37,7 +38,24 @@ class LogprobCheck:
 
     def __init__(self, policy: Policy, trajectories: Sequence[Trajectory]) -> None:
         self._samples = _samples(policy, trajectories) if distributed.is_rank_zero() else []
+        self._temperature = 1.0
         self._before = self._measure(policy) if self._samples else 0.0
+
+    @classmethod
+    def of_rollouts(cls, rollouts: Rollouts) -> LogprobCheck:
+        """Make the check of an on-policy training, after it.
+
+        Its first episodes were sampled by the policy as it was before, whose log-probabilities they hold; so all of the
+        check's are at the sampling temperature. Nothing is checked if they are not those of the whole distribution.
+        """
+        check, params = cls(rollouts.policy, []), rollouts.params
+        if distributed.is_rank_zero() and not (params.greedy or params.top_p < 1 or params.top_k):
+            check._temperature = params.temperature
+            sampled = _sampled(rollouts.policy, rollouts.episodes)
+            check._samples = [sample for sample, _ in sampled]
+            logprobs = [logprob for _, logprobs in sampled for logprob in logprobs]
+            check._before = sum(logprobs) / len(logprobs) if logprobs else 0.0
+        return check
 
     def require_saved(
         self, report: TrainReport, policy: Policy, folder: Path, load: Callable[[str], Policy]
@@ -64,10 +82,16 @@ class LogprobCheck:
         return replace(report, metrics={**report.metrics, "logprob_saved": saved})
 
     def _measure(self, policy: Policy) -> float:
-        from agentgym_py.policy.logprobs import sample_logprobs
+        import torch
 
-        tokens = sum(sum(sample.mask[1:]) for sample in self._samples)
-        return sum(sample_logprobs(policy.model, self._samples, 1)) / tokens
+        from agentgym_py.policy.logprobs import agent_logits, agent_logprobs, pad_samples
+
+        tokens, total, model = sum(sum(sample.mask[1:]) for sample in self._samples), 0.0, policy.model.eval()
+        with torch.no_grad():
+            for sample in self._samples:
+                agent = agent_logits(model, *pad_samples([sample], model.device))
+                total += agent_logprobs(agent, self._temperature).sum().item()
+        return total / tokens
 
 
 def _samples(policy: Policy, trajectories: Sequence[Trajectory]) -> list[Sample]:
@@ -79,9 +103,27 @@ def _samples(policy: Policy, trajectories: Sequence[Trajectory]) -> list[Sample]
     usable = (
         prepare(policy, chosen, policy.max_length).samples or prepare(policy, trajectories, policy.max_length).samples
     )
-    sequences = [sample.sequence(0) for sample in usable[:number]]
-    cut = [Sample(sequence.input_ids[:_LONGEST], sequence.mask[:_LONGEST]) for sequence in sequences]
-    return [sample for sample in cut if any(sample.mask[1:])]
+    return [sample for sample in map(_beginning, usable[:number]) if any(sample.mask[1:])]
+
+
+def _sampled(policy: Policy, trajectories: Sequence[Trajectory]) -> list[tuple[Sample, list[float]]]:
+    """Return the beginnings of the first episodes, with the log-probabilities of their tokens as sampled."""
+    from agentgym_py.training.rl.batch import encode_record
+
+    pairs = list[tuple[Sample, list[float]]]()
+    for trajectory in trajectories[:_MOST]:
+        sampled = all(step.tokens is not None for step in trajectory.steps if step.trained)
+        record = encode_record(trajectory, policy.chat) if sampled and trajectory.is_evidence else None
+        if record is not None:
+            sample = _beginning(encode(trajectory, policy.chat))
+            pairs.append((sample, record.old_logps_n[: sum(sample.mask[1:])].tolist()))
+    return pairs
+
+
+def _beginning(sample: Sample) -> Sample:
+    """Return as much of a sample's first sequence as is measured."""
+    sequence = sample.sequence(0)
+    return Sample(sequence.input_ids[:_LONGEST], sequence.mask[:_LONGEST])
 
 
 def _rounding(policy: Policy) -> float:

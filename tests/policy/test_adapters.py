@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 peft = pytest.importorskip("peft")
+import transformers
 
 from agentgym_py.agents import ExpertAgent
 from agentgym_py.collection import Collector, Job
@@ -202,3 +204,16 @@ def test_the_reference_of_continued_adapters_is_the_policy_as_it_came(toy_envs: 
     shift(policy)
     learner.annotate(records)
     assert all(torch.equal(record.ref_logps_n, logps) for record, logps in zip(records, first, strict=True))
+
+
+def test_experts_without_adapters_are_a_warning() -> None:
+    """Adapters reach linear layers; the share of the weights that they leave as they are is said."""
+    config: dict[str, int] = {"vocab_size": 40, "hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 1}
+    config |= {"num_attention_heads": 2, "num_key_value_heads": 2, "num_local_experts": 2}
+    for family, experts in (("Mixtral", True), ("Llama", False)):
+        model = getattr(transformers, f"{family}ForCausalLM")(getattr(transformers, f"{family}Config")(**config))
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            add_adapters(model, 2, seed=0)
+        said = [str(warning.message) for warning in caught if "experts" in str(warning.message)]
+        assert len(said) == experts and all("do not change 4" in text and "% of the weights" in text for text in said)

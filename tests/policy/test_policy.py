@@ -19,7 +19,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from agentgym_py.errors import (  # torch first, or skip
+from agentgym_py.engine import HFEngine  # torch first, or skip
+from agentgym_py.errors import (
     ConfigError,
     PolicyError,
     RunError,
@@ -27,6 +28,7 @@ from agentgym_py.errors import (  # torch first, or skip
     UnknownNameError,
 )
 from agentgym_py.policy import Policy
+from agentgym_py.policy import policy as policy_module
 from agentgym_py.policy.adapters import add_adapters, is_quantized
 from agentgym_py.policy.loading import require_model, set_tf32
 from agentgym_py.policy.tiny import build_model, build_tokenizer, tiny_config
@@ -109,6 +111,30 @@ def test_digest_sees_every_weight() -> None:
     assert policy.digest() != before and len(before) == 64
     policy.model.to(torch.bfloat16)
     assert len({before, policy.digest()}) == 2
+
+
+def test_a_digest_is_computed_once_for_the_same_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a policy, its engine and the base of its adapters; values that change places are a change."""
+    hashed, digest_of = list[int](), policy_module._digest
+
+    def counted(named: Any) -> str:
+        hashed.append(1)
+        return digest_of(named)
+
+    monkeypatch.setattr(policy_module, "_digest", counted)
+    policy = tiny_policy()
+    first = policy.digest()
+    assert HFEngine(policy).digest == policy.digest() == first and len(hashed) == 1
+    weight = policy.model.get_input_embeddings().weight
+    with torch.no_grad():
+        weight.copy_(weight.flip(0))
+    assert policy.digest() != first and len(hashed) == 2
+    assert copy.deepcopy(policy).digest() == policy.digest() == digest_of(policy.model.named_parameters())
+    hashed.clear()
+    policy.model = add_adapters(policy.model, 2, seed=0)
+    for number in range(2):
+        policy.save(tmp_path / str(number))
+    assert len(hashed) == 1
 
 
 def test_lora_counts_in_the_digest_and_stays_apart_when_saved(tmp_path: Path) -> None:

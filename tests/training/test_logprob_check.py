@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from agentgym_py.policy import Policy
 from agentgym_py.training import logprob_check
 from agentgym_py.training.logprob_check import LogprobCheck
 from agentgym_trainers.filtered_bc import FilteredBC
+from agentgym_trainers.grpo import GRPO
 
 
 @pytest.fixture
@@ -47,6 +49,30 @@ def test_a_checkpoint_that_lost_the_change_is_an_error(
     untrained.save(tmp_path / "lost")
     with pytest.raises(TrainingError, match=r"lost does not hold what was trained: .* before, .* in the checkpoint"):
         check.require_saved(report, policy, tmp_path / "lost", load)
+
+
+@pytest.mark.parametrize("params", [{}, {"temperature": 0.5}], ids=str)
+def test_on_policy_trainings_are_checked(toy_envs: Any, tmp_path: Path, params: dict[str, float]) -> None:
+    """The first episodes hold what the policy was before, at the sampling temperature; a lost change is an error."""
+    policy = toy_envs.word_policy()
+    untrained = copy.deepcopy(policy)
+    rollouts = toy_envs.rollouts(policy, toy_envs.BANDIT, 32, **params)
+    trainer = GRPO(learning_rate=1e-2, tasks_per_iteration=4, group_size=4, minibatch_size=4, max_ratio=0.0)
+    report = trainer.improve(policy, rollouts, seed=0, output_dir=tmp_path / "training")
+    check = LogprobCheck.of_rollouts(rollouts)
+    assert len(check._samples) == 8 and check._measure(untrained) == pytest.approx(check._before, abs=1e-4)
+
+    def load(folder: str) -> Policy:
+        return Policy.load(folder, device="cpu")
+
+    policy.save(tmp_path / "kept")
+    metrics = check.require_saved(report, policy, tmp_path / "kept", load).metrics
+    assert metrics["logprob_saved"] == metrics["logprob_trained"] != pytest.approx(metrics["logprob_before"], abs=1e-3)
+    untrained.save(tmp_path / "lost")
+    with pytest.raises(TrainingError, match="lost does not hold what was trained"):
+        check.require_saved(report, policy, tmp_path / "lost", load)
+    rollouts.params = replace(rollouts.params, temperature=0.0)
+    assert LogprobCheck.of_rollouts(rollouts).require_saved(report, policy, tmp_path / "lost", load) is report
 
 
 def test_few_short_sequences_are_measured(

@@ -30,8 +30,12 @@ class WeightBackup:
         """Whether the weights were restored."""
 
     def take(self) -> None:
-        """Copy the weights of now."""
-        self._saved = {name: p.detach().to("cpu", copy=True) for name, p in self.trained()}
+        """Copy the weights of now, into the same memory each time; a GPU reads and writes it directly."""
+        for name, parameter in self.trained():
+            if name not in self._saved:
+                on_gpu = parameter.device.type == "cuda"
+                self._saved[name] = torch.empty_like(parameter, device="cpu", requires_grad=False, pin_memory=on_gpu)
+            self._saved[name].copy_(parameter.detach())
 
     @torch.no_grad()
     def restore(self) -> str:

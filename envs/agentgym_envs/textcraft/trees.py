@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from agentgym_envs.textcraft.recipes import Recipe
 from agentgym_py.env.wording import sample_names
@@ -51,8 +51,8 @@ _COUNTS = (1, 1, 1, 2, 2, 3, 4)
 def draw_recipes(rng: Rng, split: str, difficulty: str) -> tuple[str, list[Recipe]]:
     """Draw a target, and its recipe tree among recipes that do not help."""
     low, high = DEPTHS[difficulty]
-    names = iter(_sample(rng, CRAFTED, split, 24))
-    raw = _sample(rng, RAW, split, 6)
+    crafted = _sample(rng, CRAFTED, split, 24)
+    names, raw = iter(crafted), _sample(rng, RAW, split, 6, avoid=crafted)
     levels = [raw]
     recipes: list[Recipe] = []
     for _ in range(low + rng.below(high - low + 1) - 1):
@@ -66,10 +66,12 @@ def draw_recipes(rng: Rng, split: str, difficulty: str) -> tuple[str, list[Recip
     return target.item, rng.sample(recipes, len(recipes))
 
 
-def _sample(rng: Rng, words: Mapping[str, str], split: str, count: int) -> list[str]:
-    """Draw different words of a split; in training recipes some are made up."""
+def _sample(rng: Rng, words: Mapping[str, str], split: str, count: int, avoid: Collection[str] = ()) -> list[str]:
+    """Draw different words of a split; in training recipes some are made up, and none of these is in `avoid`."""
     names = words[split].split()
-    return sample_names(rng, names, count, _MADE_UP, avoid=_LISTED) if split == "train" else rng.sample(names, count)
+    if split != "train":
+        return rng.sample(names, count)
+    return sample_names(rng, names, count, _MADE_UP, avoid=_LISTED.union(avoid))
 
 
 def _recipe(rng: Rng, item: str, levels: list[list[str]]) -> Recipe:

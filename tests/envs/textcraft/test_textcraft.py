@@ -470,3 +470,11 @@ def test_thoughts_name_what_is_left() -> None:
             assert thought.endswith(f"{env.puzzle.target}.")
             assert env.expert_thought("inventory") == ""
             env.step(plan[0])
+
+
+@pytest.mark.parametrize("seed", [10858, 12146])
+def test_no_made_up_name_is_raw_and_crafted(seed: int) -> None:
+    """With these seeds a raw thing was given the name of a crafted one, and a recipe needed itself."""
+    target, recipes = trees.draw_recipes(Rng(seed), "train", "hard")
+    book = {recipe.item: recipe for recipe in recipes}
+    assert len(book) == len(recipes) and 5 <= depth(book, target) <= 6
