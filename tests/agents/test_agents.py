@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -15,6 +15,7 @@ from agentgym_py.agents import ModelAgent
 from agentgym_py.agents.context import SUMMARY_REQUEST
 from agentgym_py.collection import Collector, Job, PlayConfig, jobs_for
 from agentgym_py.engine import HFEngine, SamplingParams
+from agentgym_py.engine.hf import HFBatch
 from agentgym_py.env import EnvSpec
 from agentgym_py.errors import ConfigError
 from agentgym_py.policy import Policy
@@ -39,9 +40,16 @@ class Listening(HFEngine):
         super().__init__(policy)
         self.prompts: list[list[int]] = []
 
-    def _require_room(self, prompt: Sequence[int]) -> Any:
-        self.prompts.append(list(prompt))
-        return super()._require_room(prompt)
+    def batch(self, params: SamplingParams) -> HFBatch:
+        """Return a batch that writes them down."""
+        prompts = self.prompts
+
+        class ListeningBatch(HFBatch):
+            def add(self, key: Hashable, prompt: Sequence[int], seed: int) -> None:
+                prompts.append(list(prompt))
+                super().add(key, prompt, seed)
+
+        return ListeningBatch(self.runner, params)
 
 
 @pytest.fixture(scope="module")
