@@ -103,7 +103,7 @@ def _type_error(name: str, value: object, hint: Any) -> str:
         parts = tuple(part for part in parts if part is not NoneType)
     near = nearest(str(value), [choice for choice in choices if isinstance(choice, str)])
     hint_text = f". Did you mean {near!r}?" if near else ""
-    return f"{name} must be {' or '.join(map(_type_text, parts))}, not {value!r}{hint_text}"
+    return f"{name} must be {' or '.join(map(_type_text, parts))}, not {value!r:.100}{hint_text}"
 
 
 def _type_text(hint: Any) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from datetime import date
 from typing import Any
 
 import gymnasium
@@ -45,6 +46,24 @@ def test_it_keeps_the_contract(env_id: str, check: str, numbers: dict[str, Any])
 def test_an_unusual_difficulty_keeps_it_too(env_id: str, difficulty: str, check: str, numbers: dict[str, Any]) -> None:
     """Where a difficulty is another game, the kit plays that as well."""
     check_world(env_id, check, env_kwargs={"difficulty": difficulty}, **numbers)
+
+
+DIFFICULTIES = [
+    (env_id, difficulty)
+    for env_id in ENVS
+    for difficulty in getattr(type(EnvSpec(env_id).make()), "limits", ("easy", "medium", "hard"))
+]
+TODAY = date.today().toordinal() % len(DIFFICULTIES)  # any day will do
+
+
+@pytest.mark.parametrize(
+    ("env_id", "difficulty"),
+    [pytest.param(*each, marks=() if n == TODAY else pytest.mark.slow) for n, each in enumerate(DIFFICULTIES)],
+)
+def test_no_difficulty_raises_a_false_alarm(env_id: str, difficulty: str) -> None:
+    """The checks of worlds that misbehave, in every difficulty; by default in another one each day."""
+    kwargs = {"difficulty": difficulty}
+    check_world(env_id, "isolation", "interface", "memory", env_kwargs=kwargs, episodes=10, memory_episodes=80)
 
 
 @pytest.mark.parametrize("env_id", ENVS)

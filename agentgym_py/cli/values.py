@@ -50,12 +50,12 @@ def convert(value: Any, hint: Any) -> Any:
     for alternative in _alternatives(hint):
         try:
             return _convert(value, alternative)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):  # int(1e400)
             continue
     choices = choices_of(hint)
     names = choices or [_type_name(part) for part in _parts(hint)]
     near = nearest(str(value), choices)
-    raise ValueError(f"expected {' or '.join(names)}, got {value!r}" + (f"; did you mean {near}?" if near else ""))
+    raise ValueError(f"expected {' or '.join(names)}, got {value!r:.100}" + (f"; did you mean {near}?" if near else ""))
 
 
 def _convert(value: Any, hint: Any) -> Any:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Sequence, Sized
 from dataclasses import dataclass, replace
 
 from agentgym_py.env import EnvSpec, require_split
+from agentgym_py.errors import ConfigError
 from agentgym_py.trajectory import Step
+
+MAX_JOBS = 10_000_000
+"""Most episodes of a collection: their list takes some gigabytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +50,23 @@ def jobs_for(
 
     Raises:
         UnknownNameError: no such split.
+        ConfigError: more than `MAX_JOBS` episodes.
     """
     require_split(split)
     listed = [envs] if isinstance(envs, EnvSpec | str) else envs
     specs = [EnvSpec(env) if isinstance(env, str) else env for env in listed]
+    if isinstance(tasks, Sized) and _length(tasks) * len(specs) * attempts > MAX_JOBS:
+        raise ConfigError(
+            f"more than {MAX_JOBS:,} episodes: ask for fewer tasks, because the list alone takes gigabytes"
+        )
     return [Job(env, task, split, k) for task in tasks for env in specs for k in range(attempts)]
+
+
+def _length(tasks: Sized) -> float:
+    try:
+        return len(tasks)
+    except OverflowError:  # a range beyond the largest index
+        return math.inf
 
 
 def attempts_for_agent(jobs: Iterable[Job], agent: int, agents: int) -> list[Job]:

@@ -442,7 +442,7 @@ def require_choice(name: str, value: object, choices: Sequence[object]) -> None:
     if value not in choices:
         near = nearest(str(value), [choice for choice in choices if isinstance(choice, str)])
         hint = f". Did you mean {near!r}?" if near else ""
-        raise ConfigError(f"{name} must be one of {', '.join(map(str, choices))}, not {value!r}{hint}")
+        raise ConfigError(f"{name} must be one of {', '.join(map(str, choices))}, not {value!r:.100}{hint}")
 
 
 def unknown_task_error(name: str, env: str, difficulty: str, difficulties: Sequence[str]) -> UnknownNameError:

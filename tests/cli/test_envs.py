@@ -284,3 +284,23 @@ def test_play_says_what_a_task_may_be(agentgym: Run) -> None:
 def test_play_says_when_it_was_not_solved(agentgym: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Out of steps."""
     assert "Not solved: reward 0 after 10 steps." in play(agentgym, monkeypatch, ["x"] * 10)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(("--env_kwargs.max_steps", value) for value in ("1e400", "nan", "-1", "true", "[1]", "{a: 1}", "9" * 5000)),
+        *(("--env_kwargs.difficulty", value) for value in ("3", "[easy]", "null", "e" * 10_000)),
+        *(("--tasks", value) for value in ("1e400", "-1", "9" * 5000, "1000000000000")),
+        *(("--first", value) for value in ("1e400", "-1")),
+        ("--seed", "1e400"),
+    ],
+    ids=lambda words: " ".join(words)[:40],
+)
+def test_an_absurd_argument_is_one_short_line(words: tuple[str, str], agentgym: Run) -> None:
+    """Of a wrong type, without end, or far out of range; nothing is written."""
+    tasks = () if "--tasks" in words else ("--tasks", "2")
+    argv = ("collect", "--env", "maze", "--agent", "random", *tasks, *words, "--out", "absurd.jsonl")
+    status, out, err = agentgym(*argv)
+    assert status == 2 and not out and err.count("\n") == 1 and len(err) < 400, err
+    assert not Path("absurd.jsonl").exists()

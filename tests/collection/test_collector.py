@@ -494,3 +494,10 @@ def test_a_task_without_a_number_of_steps_is_the_worlds_failure(steps: Any, monk
     monkeypatch.setattr(ShopEnv, "task", odd)
     played = Collector(ExpertAgent()).collect_batch(jobs_for([SHOP], "train", range(3)))
     assert [t.error is None for t in played] == [True, False, True]
+
+
+@pytest.mark.parametrize("tasks", [range(10_000_001), range(10**30), range(5_000_001)])
+def test_more_episodes_than_memory_holds_are_refused(tasks: range) -> None:
+    """At once: the list of jobs alone would fill it."""
+    with pytest.raises(ConfigError, match="more than 10,000,000 episodes"):
+        jobs_for(SHOP, "train", tasks, attempts=2)
