@@ -25,6 +25,7 @@ class AgentGymError(Exception):
         ├── PolicyError (RuntimeError)                      a model that cannot be loaded or run
         │   └── NonFiniteError (ArithmeticError)            a model's output is nan or infinite
         ├── RunError (RuntimeError)                         a run folder is in use, incomplete or not a run
+        │   └── WriteError (OSError)                        a file or folder cannot be written: the disk is full
         ├── ConformanceError (AssertionError)               a world breaks the contract of `TextEnv`
         ├── WorkerError (RuntimeError)                      a worker process died
         ├── EndpointError (RuntimeError)                    a model's endpoint refuses, or no longer answers
@@ -79,6 +80,10 @@ class NonFiniteError(PolicyError, ArithmeticError):
 
 class RunError(AgentGymError, RuntimeError):
     """A run folder is in use, incomplete or not a run."""
+
+
+class WriteError(RunError, OSError):
+    """A file or folder cannot be written, for example because the disk is full; what was there is unchanged."""
 
 
 class ConformanceError(AgentGymError, AssertionError):

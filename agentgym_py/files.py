@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from agentgym_py.errors import AgentGymError, RunError
+from agentgym_py.errors import AgentGymError, RunError, WriteError
 
 LOCK = ".lock"
 PROVENANCE = "provenance.json"
@@ -52,6 +52,28 @@ def replacing(target: Path) -> Iterator[Path]:
         sync_to_disk(target.parent)
     finally:
         partial.unlink(missing_ok=True)
+
+
+def append_line(path: Path, line: bytes) -> None:
+    """Append a line to a file, which is made if it is missing: all of the line, or none if the disk is full."""
+    with add_filename(path):
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        try:
+            append_or_undo(handle, line)
+        finally:
+            os.close(handle)
+
+
+def append_or_undo(handle: int, line: bytes) -> None:
+    """Append all of `line` to an open file, or none of it if the disk is full."""
+    start = os.fstat(handle).st_size
+    sent = 0
+    try:
+        while sent < len(line):
+            sent += os.write(handle, line[sent:])
+    except BaseException:
+        os.ftruncate(handle, start)
+        raise
 
 
 def missing_file_hint(folder: Path, name: str) -> str:
@@ -154,7 +176,7 @@ def add_filename(path: Path) -> Iterator[None]:
 
 @contextmanager
 def clear_write_errors(path: Path) -> Iterator[None]:
-    """Turn any error of a writing library into a RunError; torch, for one, does not mention a full disk."""
+    """Turn any error of a writing library into a WriteError; torch, for one, does not mention a full disk."""
     try:
         yield
     except AgentGymError:
@@ -162,7 +184,7 @@ def clear_write_errors(path: Path) -> Iterator[None]:
     except Exception as error:
         existing = next(place for place in (path, *path.absolute().parents) if place.exists())
         full = not isinstance(error, OSError) and shutil.disk_usage(existing).free < _FULL_DISK
-        raise RunError(f"{path} cannot be written: {'no space left on its disk' if full else error}") from error
+        raise WriteError(f"{path} cannot be written: {'no space left on its disk' if full else error}") from error
 
 
 @contextmanager
@@ -229,6 +251,7 @@ class JsonFolder:
         with (self.path / LOCK).open("ab") as file:
             if sys.platform != "win32" and not _is_locked(file):
                 raise RunError(f"{self.path} is in use: another process is at work on this run")
+            _require_free(_claim_of(self.path), self.path)
             for temporary in self.path.glob(".*.tmp"):  # left by a killed process
                 temporary.unlink(missing_ok=True)
             yield
@@ -264,18 +287,32 @@ def claimed(target: Path) -> Iterator[None]:
         yield
         return
     target.parent.mkdir(parents=True, exist_ok=True)
-    place = target.absolute().with_name(f".{target.name}.lock")
+    place = _claim_of(target)
     try:
         lock = inside(place.parent, place.name).open("ab")
     except OSError as error:
-        raise RunError(f"{target} cannot be written: {error.strerror}") from error
+        raise WriteError(f"{target} cannot be written: {error.strerror}") from error
     with add_filename(place), lock as file:
         if not _is_locked(file) or not _is_at(file, place):
             raise RunError(f"{target} is in use: another process is writing it")
         try:
+            _require_free(target / LOCK, target)
             yield
         finally:
             place.unlink(missing_ok=True)
+
+
+def _claim_of(target: Path) -> Path:
+    """Return the lock file of a claim, which lies beside its target."""
+    return target.absolute().with_name(f".{target.name}.lock")
+
+
+def _require_free(lock: Path, target: Path) -> None:
+    """Raise RunError if another process holds the lock of the other kind: `locked` and `claimed` exclude each other."""
+    if sys.platform != "win32" and lock.is_file():
+        with suppress(OSError), lock.open("rb") as file:
+            if not _is_locked(file):
+                raise RunError(f"{target} is in use: another process is writing it")
 
 
 def _is_locked(file: BinaryIO) -> bool:

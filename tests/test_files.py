@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+import agentgym_py
 from agentgym_py.cli.parser import UsageError, read_yaml
 from agentgym_py.errors import AgentGymError, RunError
 from agentgym_py.evaluation.folder import EvalFolder
@@ -117,3 +119,18 @@ def test_no_json_file_ends_in_a_traceback(text: str, folder: Path) -> None:
     (folder / "metrics.json").write_text(text)
     with pytest.raises(RunError):
         JsonFolder(folder).read_json("metrics.json")
+
+
+WALL_CLOCK = {"viewer/feedback.py": 1, "cli/runtime.py": 1, "cli/eval.py": 1, "http_client.py": 1}
+"""Modules that read the wall clock, to write it down, or for a date of another server; and how often."""
+
+
+def test_nothing_is_ordered_or_measured_by_the_wall_clock() -> None:
+    """A clock that is set back changes no duration, no order and no name of a file."""
+    root, found = Path(agentgym_py.__file__).parent, dict[str, int]()
+    folders = [root, root.parent / "trainers", root.parent / "envs"]
+    for path in (path for folder in folders for path in folder.rglob("*.py")):
+        text = path.read_text("utf-8")
+        if reads := re.findall(r"\btime\.time(?:_ns)?\(|datetime\.now\(|date\.today\(|time\.localtime\(", text):
+            found[path.relative_to(root).as_posix() if path.is_relative_to(root) else path.name] = len(reads)
+    assert found == WALL_CLOCK

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from functools import partial
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from agentgym_py import distributed, trust
 from agentgym_py.cli.interrupts import INTERRUPTED, KILLED, Killed, interrupts_honoured, require_not_interrupted
 from agentgym_py.cli.terminal_output import escaped_output, stdout_for_results
-from agentgym_py.errors import AgentGymError, RunError, naming_options
+from agentgym_py.errors import AgentGymError, RunError, WriteError, naming_options
 from agentgym_py.version import __version__
 
 if TYPE_CHECKING:
@@ -133,11 +133,27 @@ def command_module(name: str) -> Any:
 
 def print_error(error: Exception) -> int:
     """Print an error in one line and return the exit status."""
-    message = str(error)
-    if isinstance(error, OSError) and error.filename and error.strerror:
-        message = f"{error.filename}: {error.strerror}"
-    print("agentgym: " + " ".join(message.split()), file=sys.stderr)
+    print("agentgym: " + " ".join(_message(error).split()), file=sys.stderr)
     return BAD_USAGE
+
+
+def _message(error: Exception) -> str:
+    if isinstance(error, OSError) and error.filename and error.strerror:
+        return f"{error.filename}: {error.strerror}"
+    return str(error)
+
+
+@contextmanager
+def write_errors_with(advice: Callable[[], str]) -> Iterator[None]:
+    """Add to an error of writing, such as a full disk, how to resume the command when it is mended."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except (OSError, WriteError) as error:
+        if isinstance(error, AgentGymError) and not isinstance(error, WriteError):
+            raise
+        raise WriteError(f"{_message(error)}{resume_hint(advice())}") from error
 
 
 def _main(argv: Sequence[str]) -> int:

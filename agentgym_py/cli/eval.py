@@ -289,7 +289,7 @@ def _open_rows(out: EvalFolder | None, manifest: Mapping[str, Any]) -> Iterator[
             good, failed = sum(is_evidence), is_evidence.count(False)
             if not good:
                 out.discard()
-            if isinstance(error, KeyboardInterrupt | EndpointError):
+            if isinstance(error, KeyboardInterrupt | EndpointError | OSError):
                 message = f"{out.path}: {good or 'no'} episode{'s are' if good != 1 else ' is'} kept"
                 if failed:
                     message += f", {failed} ended by an infrastructure failure"

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from agentgym_py import distributed, trust
 from agentgym_py.agents.model import require_room
 from agentgym_py.checks import Basic
-from agentgym_py.cli import interrupt_status, print_interrupted, resume_hint
+from agentgym_py.cli import interrupt_status, print_interrupted, resume_hint, write_errors_with
 from agentgym_py.cli.agent_options import ModelOptions
 from agentgym_py.cli.engine_options import EngineOptions
 from agentgym_py.cli.env_options import (
@@ -171,7 +171,7 @@ def run(args: Values) -> int:
     """Start or resume a run; return 130 after Ctrl-C."""
     opened = [RunFolder.open(Path(args["resume"]))] if args.get("resume") else []
     try:
-        with no_interrupt_lost(), ExitStack() as stack:
+        with write_errors_with(lambda: _resume_advice(opened)), no_interrupt_lost(), ExitStack() as stack:
             result = _run(args, opened, stack)
     except KeyboardInterrupt as stop:
         print_interrupted(_resume_advice(opened))

@@ -19,7 +19,7 @@ from typing import Any
 import yaml
 
 from agentgym_py import trust
-from agentgym_py.cli import build_parser, command_module, interrupt_status, nested_command
+from agentgym_py.cli import build_parser, command_module, interrupt_status, nested_command, write_errors_with
 from agentgym_py.cli.interrupts import no_interrupt_lost
 from agentgym_py.cli.parser import Parser, UsageError, Values, read_options
 from agentgym_py.cli.pipeline_file import (
@@ -33,7 +33,7 @@ from agentgym_py.cli.pipeline_file import (
 )
 from agentgym_py.cli.train import is_interrupted, states_folder
 from agentgym_py.cli.values import as_plain
-from agentgym_py.errors import AgentGymError, NothingToTrainOnError, RunError
+from agentgym_py.errors import AgentGymError, NothingToTrainOnError, RunError, WriteError
 from agentgym_py.evolution.run_folder import RunFolder
 from agentgym_py.files import json_safe
 from agentgym_py.training.settings import current_settings
@@ -211,12 +211,14 @@ class Pipeline:
                 args = build_parser("evolve", resume).parse(resume)
             else:
                 args = self._prepare(stage, target)
-            return int(command_module(stage.command).run(args))
+            with write_errors_with(str):
+                return int(command_module(stage.command).run(args))
         except NothingToTrainOnError as error:
             advice = f"change the stage in {self.file}, move {target} away, and run the pipeline again"
             raise NothingToTrainOnError(f"stage {stage.name}: {error}; {advice}") from error
         except AgentGymError as error:
-            raise type(error)(f"stage {stage.name}: {error}") from error
+            advice = f"; {self._advice()}" if isinstance(error, WriteError) else ""
+            raise type(error)(f"stage {stage.name}: {error}{advice}") from error
 
     def _prepare(self, stage: Stage, target: Path) -> Values:
         """Remove what cannot be resumed, and return the values for the stage's command."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from agentgym_py import distributed
 from agentgym_py.checks import Basic
-from agentgym_py.cli import interrupt_status, print_interrupted
+from agentgym_py.cli import interrupt_status, print_interrupted, write_errors_with
 from agentgym_py.cli.agent_options import ModelOptions
 from agentgym_py.cli.interrupts import interruptible, no_interrupt_lost
 from agentgym_py.cli.parser import Parser, UsageError, Values, add_config, peek_options, read_options
@@ -158,16 +158,20 @@ def run(args: Values) -> int:
     if chosen.out is None:
         raise UsageError("--out DIR is needed")
     out = Path(chosen.out)
+
+    def advice() -> str:
+        has_state = any((out / states_folder(trainer)).rglob("state-*"))
+        outcome = "resumes from the saved state" if has_state else "starts again, because no state was saved"
+        return f"the same command {outcome}"
+
     try:
-        with no_interrupt_lost(), ExitStack() as stack:
+        with write_errors_with(advice), no_interrupt_lost(), ExitStack() as stack:
             distributed.init_process_group(model.device)
             distributed.on_rank_zero(lambda: stack.enter_context(claimed(out)))
             return _run(args, chosen, model, trainer, files)
     except KeyboardInterrupt as stop:
-        has_state = any((out / states_folder(trainer)).rglob("state-*"))
-        outcome = "resumes from the saved state" if has_state else "starts again, because no state was saved"
         if distributed.is_rank_zero():
-            print_interrupted(f"the same command {outcome}")
+            print_interrupted(advice())
         return interrupt_status(stop)
 
 

@@ -16,6 +16,7 @@ from agentgym_py.cli.parser import Parser, Values, read_options
 from agentgym_py.cli.runtime import new_file, prepare_torch
 from agentgym_py.cli.server_options import LOOPBACK, listen, require_port, require_server, serve
 from agentgym_py.errors import ConfigError, DataError
+from agentgym_py.files import write_atomic
 
 if TYPE_CHECKING:
     from agentgym_py.policy import Policy
@@ -99,7 +100,7 @@ def _export(index: Index, target: str, limit: int) -> int:
         note = f"the first {len(rows)} of {total} episodes" if len(rows) < total else ""
         episodes = list(_readable(index, rows))
         page = export_page(index.source.root.name, episodes, TokenTexts(index.source.root), note)
-        path.write_text(page, encoding="utf-8")
+        write_atomic(path, page)
     broken = [*index.broken(), *rows[len(episodes) :]]
     print(
         f"{target}: {note or f'{total} episodes'}"

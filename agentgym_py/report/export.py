@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from agentgym_py.errors import ConfigError, PolicyError, RunError
 from agentgym_py.evolution.run_folder import RunFolder
-from agentgym_py.files import claimed, new_folder
+from agentgym_py.files import claimed, new_folder, write_atomic
 from agentgym_py.policy import Policy
 from agentgym_py.policy.adapters import LEAST_KEPT, cast_weights, kept_share
 from agentgym_py.policy.loading import adapter_base, require_model
@@ -124,7 +124,7 @@ def _export(source: Source, target: Path, base: str | None, convert: list[str] |
         policy.save(temporary)
         _compare(temporary, policy)
         text = make_card(source.origin, policy, target.name, str(source.weights))
-        (temporary / "README.md").write_text(text, encoding="utf-8")
+        write_atomic(temporary / "README.md", text)
         if convert:
             _convert(convert, temporary, target.name)
         target.parent.mkdir(parents=True, exist_ok=True)

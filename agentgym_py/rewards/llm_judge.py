@@ -17,7 +17,7 @@ from typing import Any
 from agentgym_py.agents.openai import Completion, completion
 from agentgym_py.checks import require_arguments
 from agentgym_py.errors import ConfigError, EndpointError
-from agentgym_py.files import add_filename, write_atomic
+from agentgym_py.files import append_line, write_atomic
 from agentgym_py.http_client import (
     DEFAULT_ADDRESS,
     HttpClient,
@@ -188,8 +188,7 @@ class OpenAIJudge:
         if marks_file:
             line = {"key": key, "mark": mark, "model": self.model, "trajectory": trajectory.id, "step": number}
             marks_file.parent.mkdir(parents=True, exist_ok=True)
-            with add_filename(marks_file), marks_file.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(line) + "\n")
+            append_line(marks_file, json.dumps(line).encode() + b"\n")
 
     async def _request_mark(self, trajectory: Trajectory, number: int) -> float | None:
         for k in range(self.asks):

@@ -23,7 +23,7 @@ from typing import Any, BinaryIO, Self, Union, get_args, get_origin, get_type_hi
 
 from agentgym_py.env import StopReason
 from agentgym_py.errors import DataError
-from agentgym_py.files import add_filename, replacing
+from agentgym_py.files import add_filename, append_or_undo, replacing
 from agentgym_py.trajectory.types import Tokens, Trajectory
 
 _DIGEST_LENGTH = 16
@@ -329,7 +329,7 @@ class TrajectoryWriter:
         if self._file is None:
             raise DataError(f"{self.path}: the writer is closed")
         with add_filename(self.path):
-            _write_or_undo(self._file, to_line(trajectory))
+            append_or_undo(self._file, to_line(trajectory))
         self.written += 1
 
     def close(self) -> None:
@@ -421,7 +421,7 @@ def salvage(path: str | Path, target: str | Path) -> VerifyReport:
     report = verify(path)
     if not report.episodes:
         raise DataError(f"{path}: no line is whole")
-    with report.path.open("rb") as old, Path(target).open("wb") as new:
+    with report.path.open("rb") as old, replacing(Path(target)) as partial, partial.open("wb") as new:
         for number, raw in _lines(old):
             if number not in report.bad and number != report.torn:
                 new.write(raw.rstrip(b"\r\n") + b"\n")
@@ -500,15 +500,3 @@ def _last_line_start(file: BinaryIO) -> int:
             return begin + position + 1
         end = begin
     return 0
-
-
-def _write_or_undo(file: int, line: bytes) -> None:
-    """Write all of `line`, or none of it if the disk is full."""
-    start = os.fstat(file).st_size
-    sent = 0
-    try:
-        while sent < len(line):
-            sent += os.write(file, line[sent:])
-    except BaseException:
-        os.ftruncate(file, start)
-        raise

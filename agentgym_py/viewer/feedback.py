@@ -7,7 +7,6 @@ last one counts. An episode is named by its file within the folder and its id.
 from __future__ import annotations
 
 import json
-import os
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -17,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from agentgym_py.errors import DataError, RunError
-from agentgym_py.files import inside
+from agentgym_py.files import append_line, inside
 from agentgym_py.trajectory import Trajectory, store
 from agentgym_py.trajectory.preferences import opening_key
 from agentgym_py.trajectory.types import Preference
@@ -141,11 +140,7 @@ def _append(folder: Path, row: Mapping[str, Any]) -> None:
     path = inside(folder, FILE)
     torn = path.is_file() and path.stat().st_size > 0 and not path.read_bytes().endswith(b"\n")
     line = b"\n" * torn + json.dumps(stamped).encode() + b"\n"
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-    try:
-        os.write(handle, line)
-    finally:
-        os.close(handle)
+    append_line(path, line)
 
 
 def _rows(path: Path, warn: bool) -> Iterator[dict[str, Any]]:

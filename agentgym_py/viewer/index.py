@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from agentgym_py.env.registration import short_name
-from agentgym_py.errors import ConfigError, DataError, RunError, UnknownNameError
+from agentgym_py.errors import ConfigError, DataError, RunError, UnknownNameError, WriteError
 from agentgym_py.files import inside
 from agentgym_py.trajectory import Trajectory, store
 from agentgym_py.viewer.source import Source, short_digest
@@ -333,7 +333,10 @@ class Index:
                 db.execute("PRAGMA synchronous = NORMAL")
                 yield db
         except sqlite3.DatabaseError as error:
-            if getattr(error, "sqlite_errorcode", 0) & 0xFF not in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+            code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+            if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
+                raise WriteError(f"the index {self._db} cannot be written: {error}") from error
+            if code not in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
                 raise
             self._rebuild(rebuilds)
             raise DataError(f"the index {self._db} was damaged and is being rebuilt: ask again") from error
@@ -368,7 +371,8 @@ def _transaction(db: sqlite3.Connection) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        db.execute("ROLLBACK")
+        with suppress(sqlite3.Error):  # the disk is full: closing the connection undoes the rest
+            db.execute("ROLLBACK")
         raise
     db.execute("COMMIT")
 

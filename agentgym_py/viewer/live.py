@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import secrets
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -71,7 +71,7 @@ class LiveEpisode:
         self._spec, self._prompt = trajectory.env_spec(), cast(Prompt, trajectory.provenance.prompt)
         self._start: StateSnapshot = snapshots_at(trajectory, [at])[0]
         self._task, self._split = trajectory.task_id, trajectory.split
-        self._number = time.time_ns() // 1_000_000
+        self._number = secrets.randbits(48)
         self._replies: list[AgentReply] = []
         self._agents: dict[str, Agent] = {}
         self._lock = threading.Lock()

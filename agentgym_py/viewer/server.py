@@ -26,7 +26,7 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
 from agentgym_py.agents import ExpertAgent
-from agentgym_py.errors import AgentGymError, DataError, UnknownNameError
+from agentgym_py.errors import AgentGymError, DataError, UnknownNameError, WriteError
 from agentgym_py.files import inside
 from agentgym_py.policy import Policy
 from agentgym_py.serving.http import Json, require_token, restrict_hosts
@@ -226,7 +226,7 @@ def app_of(viewer: Viewer, token: str) -> FastAPI:
         while True:
             try:
                 viewer.index.update()
-            except (OSError, sqlite3.Error, DataError) as error:  # a replaced folder, a full disk, a damaged index
+            except (OSError, sqlite3.Error, DataError, WriteError) as error:  # such as a full disk
                 warnings.warn(f"the index was not updated: {error}; the viewer tries again", stacklevel=1)
             if stop.wait(_POLL_SECONDS):
                 return

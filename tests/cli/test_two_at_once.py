@@ -10,7 +10,9 @@ import pytest
 
 from agentgym_py.cli import main
 from agentgym_py.errors import RunError
-from agentgym_py.files import claimed
+from agentgym_py.files import JsonFolder, claimed
+from agentgym_py.trajectory import store
+from agentgym_py.viewer.feedback import Ref, rate
 
 SOURCE = ["collect", "--env", "GUESS", "--tasks", "4", "--out", "d.jsonl", "--quiet"]
 COMMANDS: dict[str, tuple[list[str], str]] = {
@@ -22,6 +24,7 @@ COMMANDS: dict[str, tuple[list[str], str]] = {
               "cli.train._select"),
     "export": (["export", "MODEL", "--out", "made"], "report.export._open_policy"),
     "view": (["view", "d.jsonl", "--export", "made"], "viewer.show.export_page"),
+    "judged": (["view", "d.jsonl", "--judged", "made"], "trajectory.store.write"),
     "eval": (["eval", "--env", "GUESS", "--agent", "expert", "--tasks", "4", "--out", "made"], "cli.eval._result"),
 }  # fmt: skip
 """Commands that write `made`, and a function that each calls at work."""
@@ -33,6 +36,8 @@ def test_of_two_commands_with_one_output_the_second_is_refused(
 ) -> None:
     """A command that starts while another makes the same output ends with one line; the first finishes."""
     assert agentgym(*SOURCE[:-1])[0] == 0
+    if kind == "judged":
+        rate(Path(), Ref("d.jsonl", next(iter(store.read("d.jsonl"))).id), 1)
     words, place = COMMANDS[kind]
     argv = [word.replace("MODEL", small_model).replace("GUESS", guess_world) for word in words]
     module = import_module(f"agentgym_py.{place.rpartition('.')[0]}")
@@ -50,6 +55,32 @@ def test_of_two_commands_with_one_output_the_second_is_refused(
     assert (status, second) == (0, [2]) and "made is in use: another process" in err
     assert agentgym(*argv)[0] == 2  # and it is not overwritten later
     assert not list(Path().glob(".made*"))
+
+
+def test_a_pipeline_in_use_is_refused(agentgym: Any, guess_world: str) -> None:
+    """Its folder has one process at a time."""
+    stages = "[{stage: collect, agent: expert, tasks: 2}]"
+    Path("p.yaml").write_text(f"{{out: made, defaults: {{env: {guess_world}}}, stages: {stages}}}")
+    Path("made").mkdir()
+    with JsonFolder(Path("made")).locked():
+        status, _, err = agentgym("pipeline", "p.yaml")
+    assert status == 2 and err.count("\n") == 1 and "made is in use" in err
+    assert agentgym("pipeline", "p.yaml")[0] == 0
+
+
+LOCKS = [claimed, lambda path: JsonFolder(path).locked()]
+
+
+@pytest.mark.parametrize("first", LOCKS)
+@pytest.mark.parametrize("second", LOCKS)
+def test_whoever_writes_it_excludes_all_others(first: Any, second: Any, tmp_path: Path) -> None:
+    """`evolve`, `eval` and `pipeline` lock a folder, all others claim a name: of any two the second is refused."""
+    made = tmp_path / "made"
+    made.mkdir()
+    with first(made), pytest.raises(RunError, match="made is in use"), second(made):
+        pass
+    with second(made):
+        pass
 
 
 def test_a_claim_outlives_no_process(tmp_path: Path) -> None:
