@@ -6,6 +6,7 @@ import importlib.util
 import re
 import subprocess
 import textwrap
+import tomllib
 from collections.abc import Iterator
 from dataclasses import MISSING, fields
 from pathlib import Path
@@ -61,6 +62,13 @@ def script(name: str) -> Any:
     made = importlib.util.module_from_spec(found)
     found.loader.exec_module(made)
     return made
+
+
+def test_the_installed_plugins_are_those_of_the_source() -> None:
+    """The help lists installed trainers and agents, so an old installation would leave some out of the page."""
+    source = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["entry-points"]
+    for group, entries in source.items():
+        assert set(entries) <= set(registry.names(group)), "run pip install -e . again, then docs/cli_help.py"
 
 
 def test_the_page_has_the_help_of_today(monkeypatch: pytest.MonkeyPatch) -> None:
