@@ -135,7 +135,10 @@ def parse_yaml(text: str, loader: Any = None) -> Any:
     """
     import yaml
 
-    reader = (loader or yaml.SafeLoader)(text)
+    try:
+        reader = (loader or yaml.SafeLoader)(text)
+    except yaml.YAMLError as error:  # a control character
+        raise ValueError(" ".join(str(error).split())) from error
     try:
         node = reader.get_single_node()
         if node is None:

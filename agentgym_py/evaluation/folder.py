@@ -25,6 +25,11 @@ SAME_QUESTION = ("worlds", "split", "prompt", "seed")
 SAME_EPISODES = (*SAME_QUESTION, "attempts", "agent", "options")
 """What two evaluations with the same episodes share."""
 _FORMAT = 1
+_KINDS: Mapping[str, Any] = {
+    "worlds": list, "split": str, "prompt": str, "seed": int, "attempts": int, "agent": dict | None,
+    "options": dict | None,
+}  # fmt: skip
+"""Types of a manifest's values."""
 
 
 def make_manifest(
@@ -203,6 +208,15 @@ def read_manifest(path: Path) -> dict[str, Any]:
     manifest = JsonFolder(path.parent).read_json(path.name)
     if missing := [key for key in SAME_EPISODES if key not in manifest]:
         raise RunError(f"{path} is not a manifest of an evaluation: it has no {missing[0]!r}")
+    if wrong := next((key for key, kind in _KINDS.items() if not isinstance(manifest[key], kind)), None):
+        raise RunError(f"{path} is damaged: its {wrong!r} is {manifest[wrong]!r:.60}")
+    if not all(isinstance(world, dict) and _is_world(world) for world in manifest["worlds"]):
+        raise RunError(f"{path} is damaged: its 'worlds' are {manifest['worlds']!r:.60}")
     if manifest.get("format") != _FORMAT:
         raise RunError(f"{path} has format {manifest.get('format')}, and {_FORMAT} is what can be read")
     return manifest | {"options": with_current_names(manifest["options"] or {})}
+
+
+def _is_world(world: Mapping[str, Any]) -> bool:
+    tasks = world.get("tasks")
+    return isinstance(world.get("id"), str) and isinstance(tasks, list) and all(isinstance(task, str) for task in tasks)
