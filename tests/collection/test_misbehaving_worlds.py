@@ -12,13 +12,15 @@ from typing import Any
 
 import pytest
 
-from agentgym_py.agents import Agent, ExpertAgent, RandomAgent
+from agentgym_py.agents import Agent, Episode, ExpertAgent, RandomAgent
+from agentgym_py.agents.mixed import MixedAgent
 from agentgym_py.collection import Collector, PlayConfig, jobs_for
 from agentgym_py.collection.branching import snapshots_at
 from agentgym_py.collection.executor import Assignment, portable
 from agentgym_py.collection.processes import Workers
 from agentgym_py.collection.ray import Player
 from agentgym_py.collection.replay import replay_all
+from agentgym_py.collection.torchrun import Ranks
 from agentgym_py.env import EnvSpec
 from agentgym_py.errors import ConfigError, InfrastructureError, WorkerError
 from agentgym_py.evaluation import summarise
@@ -128,6 +130,26 @@ def test_an_actor_after_a_death_plays_in_a_process_beside_it(tmp_path: Path) -> 
     finally:
         player._beside.close()
     require_contained("exits", [reported[k] for k in range(3)], collect("", RandomAgent(), PlayConfig()), tmp_path)
+
+
+@LINUX
+def test_a_rank_plays_in_a_process_beside_it(tmp_path: Path) -> None:
+    """With a `step_timeout`: a world that ends its process does not end one that trains."""
+    with Ranks() as ranks:
+        play = PlayConfig(executor=ranks, step_timeout=60.0, retries=0)
+        trajectories = collect("exits", worlds.MisbehavingAgent(), play)
+    require_contained("exits", trajectories, collect("", RandomAgent(), PlayConfig()), tmp_path)
+
+
+def test_an_expert_that_fails_in_place_of_a_model_is_an_infrastructure_error() -> None:
+    """A model's stream of replies to other episodes continues."""
+    agent = object.__new__(MixedAgent)
+    agent.expert, agent.expert_share = ExpertAgent(), 1.0
+    env = EnvSpec("Misbehaving-v0", {"fault": "expert error"}).make()
+    observation, _ = env.reset(seed=0, options={"task": 1})
+    assert env.current_task
+    reply = agent._expert_reply(Episode(env, env.current_task, 0, "", observation))
+    assert reply and "IndexError('no plan')" in str(reply.error)
 
 
 class StrangeError(Exception):
