@@ -29,7 +29,7 @@ from agentgym_trainers.reverse_curriculum import ReverseCurriculum
 from agentgym_trainers.reward_model import RewardModelling
 from agentgym_trainers.weighted_bc import WeightedBC
 
-PAGE = Path(__file__).parents[2] / "docs" / "trainers" / "README.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "trainers" / "README.md"
 TRAINERS: dict[str, Any] = {
     "filtered_bc": FilteredBC, "weighted_bc": WeightedBC, "orpo": ORPO, "dpo": DPO, "kto": KTO, "ranking": Ranking,
     "grpo": GRPO, "ppo": PPO, "r3": R3, "reverse_curriculum": ReverseCurriculum, "reward_model": RewardModelling,
