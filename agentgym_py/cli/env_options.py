@@ -222,10 +222,12 @@ def _require_makeable(spec: EnvSpec) -> EnvSpec:
     if registration.env_id(spec.name) == registration.REMOTE and trust.is_offline():
         return spec
     try:
-        with contained(f"the world {spec.name} fails as it is closed"), closing(spec.make()):
-            pass
+        with contained(f"the world {spec.name} cannot be made"):
+            env = spec.make()
     except ConfigError as error:
         raise with_option_names(error, spec.kwargs, "env_kwargs.") from error
+    with contained(f"the world {spec.name} fails as it is closed"):
+        env.close()
     return spec
 
 

@@ -181,9 +181,12 @@ def test_a_world_that_cannot_be_made_says_where(agentgym: Run) -> None:
     number = source[: source.index("self.low, self.high, self.number")].count("\n") + 1
     Path("my_world.py").write_text(source.replace("self.low, self.high, self.number = 0, 0, 0", "self.low = nothing"))
     status, out, err = agentgym("check", "my_world.py")
-    assert (status, out) == (1, "") and err.count("\n") == 1
-    assert err.startswith("agentgym: the world my_world.py raised NameError: name 'nothing' is not defined (")
+    assert (status, out) == (2, "") and err.count("\n") == 1
+    assert err.startswith(
+        "agentgym: the world AgentGuess-v0 cannot be made: NameError(\"name 'nothing' is not defined\") ("
+    )
     assert err.endswith(f"my_world.py, line {number}, in __init__)\n")
+    assert agentgym("eval", "--env", "my_world.py", "--agent", "random") == (status, out, err)
 
 
 def test_a_world_that_lacks_methods_is_one_line(agentgym: Run) -> None:
