@@ -169,9 +169,11 @@ def _size(node: Any, sizes: dict[int, int | None]) -> int:
 
 @contextmanager
 def add_filename(path: Path) -> Iterator[None]:
-    """Add the file's name to an OSError that lacks one."""
+    """Add the file's name to an OSError that lacks one; the project's own errors name it in their text."""
     try:
         yield
+    except AgentGymError:
+        raise
     except OSError as error:
         error.filename = error.filename or str(path)
         raise
