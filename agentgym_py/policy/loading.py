@@ -30,6 +30,8 @@ _ON_HUB: set[str] = set()
 def adapter_base(name: str) -> AdapterBase | None:
     """Return the base model of a folder of adapters; None for any other model.
 
+    A relative path in our own file is from the folder. One that peft wrote may also be from the current folder.
+
     Raises:
         PolicyError: the folder names no base.
     """
@@ -50,7 +52,9 @@ def adapter_base(name: str) -> AdapterBase | None:
     if not base.name:
         raise PolicyError(f"the adapters in {name!r} name no base model")
     beside = folder / base.name
-    return AdapterBase(str(beside.resolve()), base.format, base.digest) if beside.is_dir() else base
+    if beside.is_dir() or (base.digest and base.name.startswith(".")):
+        return AdapterBase(str(beside.resolve()), base.format, base.digest)
+    return base
 
 
 def load_model(name: str, dtype: str, seed: int, quantize: Quantized | None, place: Any) -> tuple[Any, Any]:
