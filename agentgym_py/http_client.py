@@ -44,6 +44,8 @@ _MAX_FAILURES = 5
 """Number of consecutive unanswered requests after which the server counts as broken."""
 _GATEWAY_ERRORS = (502, 503, 504)
 """Status codes of a proxy whose server is gone; a server itself may send the second."""
+_OLD_LIMIT, _NEW_LIMIT = "max_tokens", "max_completion_tokens"
+"""Field for the longest reply: most servers know only the old name, OpenAI's reasoning models only the new one."""
 
 
 class PromptTooLongError(Exception):
@@ -68,7 +70,8 @@ class HttpClient:
     A request is retried if the server is busy (408, 409, 429, 5xx), does not answer in time, cannot be reached or gives
     an unusable answer. The wait is what `Retry-After` says, or 1, 2, 4, … seconds less up to half at random. Five
     unanswered requests in a row raise EndpointError; a wrong key or address raises it at once, as does a refused
-    connection to a server that has not answered yet. The first retry before the first answer is logged.
+    connection to a server that has not answered yet. The first retry before the first answer is logged. A server that
+    refuses `max_tokens` and names `max_completion_tokens` gets that one, in this request and all later ones.
 
     Args:
         where: Name of the server in errors.
@@ -96,6 +99,8 @@ class HttpClient:
         self._failures = 0
         self._logged = False
         """Whether a retry was logged."""
+        self._renames_limit = False
+        """Whether the server demands `max_completion_tokens`."""
 
     async def ask(
         self, url: str, body: Mapping[str, Any], read: Callable[[Any], T | None], what: str, seed: int = 0
@@ -109,7 +114,7 @@ class HttpClient:
         """
         try:
             async with self._gate:
-                result = await self._retry(url, json.dumps(body), read, what, seed)
+                result = await self._retry(url, body, read, what, seed)
         except RequestFailedError as error:
             self._failures += 1
             outcome = "refused a request" if isinstance(error, RequestRefusedError) else "gave no answer"
@@ -118,9 +123,11 @@ class HttpClient:
         self.answered, self._failures = True, 0
         return result
 
-    async def _retry(self, url: str, body: str, read: Callable[[Any], T | None], what: str, seed: int) -> T:
+    async def _retry(
+        self, url: str, body: Mapping[str, Any], read: Callable[[Any], T | None], what: str, seed: int
+    ) -> T:
         attempts = 0
-        while isinstance(result := await self._post(url, body, read, what), _Busy):
+        while isinstance(result := await self._send(url, body, read, what), _Busy):
             attempts += 1
             if result.wait is not None and result.wait > _LONGEST_WAIT:
                 raise RequestFailedError(f"{result.why}; it asks to wait {result.wait:.0f} s")
@@ -133,6 +140,17 @@ class HttpClient:
             doubled = _FIRST_WAIT * 2 ** min(attempts - 1, 6)
             await asyncio.sleep(result.wait * (1 + jitter / 10) if result.wait else doubled * (1 - jitter / 2))
         return result
+
+    async def _send(self, url: str, body: Mapping[str, Any], read: Callable[[Any], T | None], what: str) -> T | _Busy:
+        """Post a request; again with `max_completion_tokens` if the server demands it."""
+        sent = _with_new_limit(body) if self._renames_limit else body
+        try:
+            return await self._post(url, json.dumps(sent), read, what)
+        except RequestRefusedError as error:
+            if _OLD_LIMIT not in sent or _NEW_LIMIT in sent or _NEW_LIMIT not in str(error):
+                raise
+        self._renames_limit = True
+        return await self._post(url, json.dumps(_with_new_limit(body)), read, what)
 
     async def _post(self, url: str, body: str, read: Callable[[Any], T | None], what: str) -> T | _Busy:
         import httpx2
@@ -204,6 +222,10 @@ class HttpClient:
         if status >= 300:
             raise PromptTooLongError if _is_prompt_too_long(_code(data), message) else RequestRefusedError(why)
         return None
+
+
+def _with_new_limit(body: Mapping[str, Any]) -> dict[str, Any]:
+    return {_NEW_LIMIT if name == _OLD_LIMIT else name: value for name, value in body.items()}
 
 
 async def _read_limited(response: httpx2.Response) -> bytes:

@@ -519,6 +519,40 @@ def test_ctrl_c_does_not_wait_for_an_answer(server: Server) -> None:
     assert time.monotonic() - began < 10
 
 
+def refuses_max_tokens(body: dict[str, Any]) -> Any:
+    """What OpenAI's reasoning models answer."""
+    text = "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
+    return refusal(400, json.dumps({"error": {"message": text}})) if "max_tokens" in body else completion()
+
+
+def test_a_server_that_refuses_max_tokens_gets_max_completion_tokens(server: Server) -> None:
+    """The refused request is sent again, all later ones have the new name, and no episode shows it."""
+
+    async def answer(body: dict[str, Any]) -> Any:
+        return refuses_max_tokens(body)
+
+    server.script = [answer]
+    trajectories = play(server, tasks=3, steps=3, concurrency=1, retries=0, max_new_tokens=77)
+    assert [trajectory.error for trajectory in trajectories] == [None] * 3
+    limits = [{name: body[name] for name in body if name.startswith("max_")} for body in server.bodies]
+    assert limits == [{"max_tokens": 77}] + [{"max_completion_tokens": 77}] * 9
+
+
+def test_both_names_of_the_limit_are_left_as_they_are(server: Server) -> None:
+    """A user who sets the new one beside the old gets the server's refusal."""
+
+    async def answer(body: dict[str, Any]) -> Any:
+        return refuses_max_tokens(body)
+
+    server.script = [answer]
+    with pytest.raises(EndpointError, match="Use 'max_completion_tokens' instead"):
+        play(server, extra={"max_completion_tokens": 5})
+    assert len(server.asked) == 1
+    server.script, server.asked = [answer], []
+    play(server, steps=1, extra={"max_completion_tokens": 5, "max_tokens": None})
+    assert server.bodies[0]["max_completion_tokens"] == 5
+
+
 # ---- counts ---------------------------------------------------------------------------------------------------------
 
 
