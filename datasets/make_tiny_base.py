@@ -126,16 +126,54 @@ def _cosine(done: float) -> float:
     return 0.5 * (1 + math.cos(math.pi * min(1.0, done)))
 
 
+class Muon(torch.optim.Optimizer):
+    """Muon (Jordan et al. 2024) with the learning rates of AdamW (arXiv:2502.16982), as `torch.optim.Muon`.
+
+    It orthogonalizes in float32. PyTorch's own does so in bfloat16, which takes 16 times as long without AVX-512.
+    """
+
+    def __init__(self, parameters: Sequence[torch.nn.Parameter], lr: float, weight_decay: float) -> None:
+        super().__init__(parameters, {"lr": lr, "weight_decay": weight_decay})
+
+    @torch.no_grad()
+    def step(self, closure: None = None) -> None:  # type: ignore[override]
+        """Take a step: Nesterov momentum of 0.95, made orthogonal, with a root mean square of 0.2."""
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                momentum = self.state[parameter].setdefault("momentum", torch.zeros_like(parameter))
+                momentum.lerp_(parameter.grad, 0.05)
+                update = orthogonalize(parameter.grad.lerp(momentum, 0.95))
+                parameter.mul_(1 - group["lr"] * group["weight_decay"])
+                parameter.add_(update, alpha=-0.2 * math.sqrt(max(parameter.shape)) * group["lr"])
+
+
+def orthogonalize(matrix: torch.Tensor) -> torch.Tensor:
+    """Bring the singular values of a matrix near 1, by five Newton-Schulz iterations."""
+    wide = matrix if matrix.shape[0] <= matrix.shape[1] else matrix.T
+    wide = wide / wide.norm().clamp(min=1e-7)
+    for _ in range(5):
+        gram = wide @ wide.T
+        gram = torch.addmm(gram, gram, gram, beta=-4.7750, alpha=2.0315)
+        wide = torch.addmm(wide, gram, wide, beta=3.4445)
+    return wide if matrix.shape[0] <= matrix.shape[1] else wide.T
+
+
 class Training:
-    """AdamW with a cosine schedule from `peak` to `last` over `steps`."""
+    """Muon for the layers' matrices and AdamW for the rest, both with a cosine schedule from `peak` to `last`."""
 
     def __init__(self, policy: Policy, steps: int, peak: float, last: float) -> None:
         self.model: Any = policy.model.train()
-        parameters = self.model.parameters()
-        self.optimizer = torch.optim.AdamW(parameters, lr=peak, betas=(0.9, 0.95), weight_decay=0.01, fused=True)
-        self.schedule = torch.optim.lr_scheduler.LambdaLR(
-            self.optimizer, lambda i: min(1.0, (i + 1) / 100) * (last + (peak - last) * _cosine(i / steps)) / peak
-        )
+        matrices = [parameter for parameter in self.model.model.layers.parameters() if parameter.ndim == 2]
+        others = [parameter for parameter in self.model.parameters() if all(parameter is not m for m in matrices)]
+        self.optimizers = [
+            Muon(matrices, lr=peak, weight_decay=0.01),
+            torch.optim.AdamW(others, lr=peak, betas=(0.9, 0.95), weight_decay=0.01, fused=True),
+        ]
+
+        def rate(step: int) -> float:
+            return min(1.0, (step + 1) / 100) * (last + (peak - last) * _cosine(step / steps)) / peak
+
+        self.schedules = [torch.optim.lr_scheduler.LambdaLR(optimizer, rate) for optimizer in self.optimizers]
         self.smoothed, self.done = 10.0, 0
 
     def step(self, batch: Sequence[Batch]) -> float:
@@ -151,9 +189,10 @@ class Training:
         for gradient in gradients:
             gradient /= labelled
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
-        self.optimizer.step()
-        self.schedule.step()
-        self.optimizer.zero_grad()
+        for optimizer, schedule in zip(self.optimizers, self.schedules, strict=True):
+            optimizer.step()
+            schedule.step()
+            optimizer.zero_grad()
         self.smoothed = 0.95 * self.smoothed + 0.05 * (total / labelled).item()
         self.done += 1
         return self.smoothed
@@ -166,8 +205,9 @@ class Training:
             "done": self.done,
             "smoothed": self.smoothed,
             "model": self.model.state_dict(),
+            "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
+            "schedules": [schedule.state_dict() for schedule in self.schedules],
         }
-        state |= {"optimizer": self.optimizer.state_dict(), "schedule": self.schedule.state_dict()}
         temporary = path.with_suffix(".part")
         torch.save(state, temporary)
         temporary.replace(path)
@@ -175,8 +215,10 @@ class Training:
     def load(self, state: dict[str, Any]) -> None:
         """Continue from a saved state."""
         self.model.load_state_dict(state["model"])
-        self.optimizer.load_state_dict(state["optimizer"])
-        self.schedule.load_state_dict(state["schedule"])
+        for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=True):
+            optimizer.load_state_dict(saved)
+        for schedule, saved in zip(self.schedules, state["schedules"], strict=True):
+            schedule.load_state_dict(saved)
         self.smoothed, self.done = state["smoothed"], state["done"]
 
 
@@ -223,7 +265,7 @@ def exam(policy: Policy, exercises: int = 400) -> dict[str, tuple[int, int]]:
                 prompts.append(ids)
                 answers.append(answer)
             ids = ids + policy.chat.reply(answer)
-    replies = HFEngine(policy, slots=128).generate(prompts, SamplingParams(temperature=0.0, max_new_tokens=40))
+    replies = HFEngine(policy, slots=128).generate(prompts, SamplingParams(temperature=0.0, max_new_tokens=100))
     score: dict[str, tuple[int, int]] = defaultdict(lambda: (0, 0))
     for kind, answer, reply in zip(kinds, answers, replies, strict=True):
         right, asked = score[kind]

@@ -292,6 +292,25 @@ def test_a_stopped_training_resumes_bit_identically(tmp_path: Path) -> None:
     assert not torch.equal(weights(whole), weights(Policy.load("tiny")))
 
 
+def test_muon_takes_the_steps_of_pytorch() -> None:
+    """Three steps on a square, a wide and a tall matrix differ from `torch.optim.Muon` by its rounding only."""
+    torch = pytest.importorskip("torch")
+    generator = torch.Generator().manual_seed(0)
+    start = [torch.randn(shape, generator=generator) for shape in ((16, 16), (8, 24), (24, 8))]
+    ours, theirs = ([torch.nn.Parameter(matrix.clone()) for matrix in start] for _ in range(2))
+    reference = torch.optim.Muon(theirs, lr=0.1, weight_decay=0.01, momentum=0.95, adjust_lr_fn="match_rms_adamw")
+    optimizer = maker().Muon(ours, lr=0.1, weight_decay=0.01)
+    for _ in range(3):
+        for one, other in zip(ours, theirs, strict=True):
+            one.grad = torch.randn(one.shape, generator=generator)
+            other.grad = one.grad.clone()
+        optimizer.step()
+        reference.step()
+    for one, other, before in zip(ours, theirs, start, strict=True):
+        assert (one - before).norm() > 0.1
+        assert (one - other).norm() < 0.02 * (one - before).norm()
+
+
 _STEPS = """
 import os, sys
 import torch, torch.distributed as dist
