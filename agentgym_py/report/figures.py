@@ -23,22 +23,32 @@ _MAX_HISTOGRAMS = 6
 """Maximum number of histograms; more rounds are sampled evenly."""
 _STEPS: Mapping[str, tuple[str, ...]] = {
     "Loss": ("loss",),
-    "KL divergence, nats a token": ("kl_old_k3", "kl_ref_k3", "kl"),
-    "Entropy, nats a token": ("entropy",),
-    "Success of the episodes that are learnt from": ("success",),
-    "Return of the episodes that are learnt from": ("return",),
-    "Process rewards of an episode": ("process",),
+    "KL divergence, nats per token": ("kl_old_k3", "kl_ref_k3", "kl"),
+    "Entropy, nats per token": ("entropy",),
+    "Success of the training episodes": ("success",),
+    "Return of the training episodes": ("return",),
+    "Process rewards per episode": ("process",),
     "Process reward model: correlation with its next labels": (
         "prm_correlation_progress",
         "prm_correlation_correctness",
     ),
-    "Tokens a reply": ("reply_tokens",),
+    "Tokens per reply": ("reply_tokens",),
     "Gradient norm": ("grad_norm",),
 }
 """The keys of a training's log that a chart shows, by title."""
 _NAMES = {
     "kl_old_k3": "from the policy that sampled (k3)", "kl_ref_k3": "from the policy as the training began (k3)",
 }  # fmt: skip
+_SERIES = {"valid": 0, "valid split": 0, "test split": 1, "explored": 3}
+"""Colour numbers of the curves by round, the same in every chart."""
+_PARTS = {
+    "success": 2, "out of steps": 0, "wrong goal": 1, "looped": 3, "no valid action": 4, "gave up": 5,
+    "trained on": 2, "kept": 0, "below reward": 1, "duplicates": 3, "without success": 4,
+    "ended by an infrastructure error": 5, "longer than": 6, "in a group with identical returns": 7,
+}  # fmt: skip
+"""Colour numbers of the parts of bars, by the beginning of their names; the same in every chart of every run."""
+_RISE = 0.05
+"""Smallest rise of the share of invalid actions that the page remarks."""
 _OUTLIER, _RARE = 8.0, 0.05
 """Factor by which an outlier exceeds all other values of a chart, and the largest share of outliers."""
 _FEWEST, _LISTED = 4, 5
@@ -59,6 +69,10 @@ class Figure:
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
     note: str = ""
+    keys: int = 1
+    """Number of first columns that name the row."""
+    is_single: bool = False
+    """Whether it has curves of one point only, which a table shows better than a chart."""
 
 
 def outcomes(rounds: Rounds, test: Mapping[int, Mapping[str, Any]]) -> Iterator[Figure]:
@@ -91,7 +105,7 @@ def _outcome(
 def selection(rounds: Rounds) -> Figure:
     """Draw how many of a round's episodes were trained on, or left out for which reason."""
     bars = [(f"round {metrics['round']}", _usage(metrics)) for metrics in rounds]
-    return _stacked("What became of the episodes", bars, "trained on")
+    return _stacked("Use of the explored episodes", bars, "trained on")
 
 
 def failing(rounds: Rounds) -> Figure:
@@ -101,16 +115,46 @@ def failing(rounds: Rounds) -> Figure:
         kinds = {kind: int(failure["count"]) for kind, failure in metrics["valid"].get("failures", {}).items()}
         rate = metrics["valid"]["success"]
         bars.append((f"round {metrics['round']}", {"success": round((rate["value"] or 0) * rate["n"])} | kinds))
-    return _stacked("How episodes of the valid split ended", bars, "success")
+    return _stacked("Ends of episodes on the valid split", bars, "success")
 
 
 def behaviour(rounds: Rounds) -> Iterator[Figure]:
     """Draw lengths, invalid actions, replies that were cut, and the entropy of exploration by round."""
-    for name, title, scale in (("steps", "Steps an episode", 1), ("tokens", "Tokens an episode", 1),
-                               ("invalid", "Invalid actions", 100), ("cut", "Replies cut", 100)):  # fmt: skip
+    for name, title, scale in (("steps", "Steps per episode", 1), ("tokens", "Tokens per episode", 1),
+                               ("invalid", "Invalid actions", 100), ("cut", "Replies cut off", 100)):  # fmt: skip
         yield from _by_round(rounds, name, title, ("explored", "valid"), scale)
     if not any("entropy" in row for metrics in rounds for row in _history(metrics)):
-        yield from _by_round(rounds, "surprisal", "Entropy of exploration, nats a token", ("explored",), 1)
+        yield from _by_round(rounds, "surprisal", "Entropy of exploration, nats per token", ("explored",), 1)
+
+
+def invalid_remark(rounds: Rounds) -> str:
+    """Remark that the last agent acts invalidly more often than an earlier one; empty if it does not.
+
+    Counted on the valid split; the earlier round is the one with the smallest share.
+    """
+    shares = {m["round"]: m["valid"]["invalid"] for m in rounds if m["valid"]["success"]["n"]}
+    if len(shares) < 2:
+        return ""
+    last, share = list(shares.items())[-1]
+    best = min(shares, key=lambda number: shares[number])
+    if share < shares[best] + _RISE:
+        return ""
+    return (
+        f"Invalid actions on the valid split rose from {100 * shares[best]:.1f} % (round {best}) "
+        f"to {100 * share:.1f} % (round {last})."
+    )
+
+
+def single_table(figures: Sequence[Figure]) -> tuple[list[str], list[list[str]]]:
+    """Join the figures of one point each: a row per figure, a column per curve."""
+    singles = [
+        (figure.title, dict(zip(figure.header[figure.keys :], figure.rows[0][figure.keys :], strict=True)))
+        for figure in figures if figure.is_single
+    ]  # fmt: skip
+    names = list(dict.fromkeys(name for _, values in singles for name, text in values.items() if text != "–"))
+    if len(names) > 1 and all(len(values) == 1 for _, values in singles):
+        return ["", "value"], [[title, *values.values()] for title, values in singles]
+    return ["", *names], [[title, *(values.get(name, "–") for name in names)] for title, values in singles]
 
 
 def rewards(rounds: Rounds) -> Iterator[Figure]:
@@ -138,14 +182,15 @@ def training(rounds: Rounds) -> Iterator[Figure]:
             log += history
     for title, names in _STEPS.items():
         curves = [
-            Curve(_NAMES.get(name, name), range(1, len(log) + 1), finite([row.get(name) for row in log]))
-            for name in names if any(row.get(name) is not None for row in log)
+            Curve(_NAMES.get(name, name), range(1, len(log) + 1), finite([row.get(name) for row in log]), colour=i)
+            for i, name in enumerate(names) if any(row.get(name) is not None for row in log)
         ]  # fmt: skip
         if curves:
             steps = _sample_evenly(range(len(log)), _MAX_ROWS)
             rows = [[_round_at(i + 1, starts), str(i + 1), *(_text(curve.y[i]) for curve in curves)] for i in steps]
-            yield _lines(title, curves, ["round", "step", *(curve.name for curve in curves)], rows, x="logged step",
-                         marks=[start - 0.5 for start, _ in starts[1:]])  # fmt: skip
+            header = ["round", "step", *(curve.name for curve in curves)]
+            marks = [start - 0.5 for start, _ in starts[1:]]
+            yield _lines(title, curves, header, rows, x="logged step", marks=marks, keys=2)
 
 
 # ------------------------------------------------------------------------------------------------------------- helpers
@@ -153,10 +198,11 @@ def training(rounds: Rounds) -> Iterator[Figure]:
 
 def _lines(
     title: str, curves: Sequence[Curve], header: Sequence[str], rows: Sequence[Sequence[str]], *, x: str = "round",
-    percent: bool = False, marks: Sequence[float] = (),
+    percent: bool = False, marks: Sequence[float] = (), keys: int = 1,
 ) -> Figure:  # fmt: skip
     drawn, outlier_notes = _without_outliers(curves)
-    image = svg.lines(drawn, x, percent=percent, marks=marks) if svg.has_matplotlib() else ""
+    is_single = len(rows) == 1
+    image = svg.lines(drawn, x, percent=percent, marks=marks) if svg.has_matplotlib() and not is_single else ""
     texts = []
     for curve in curves:
         values = [value for value in curve.y if not math.isnan(value)]
@@ -164,8 +210,9 @@ def _lines(
             first, last = (f"{100 * y:.1f} %" if percent else _text(y) for y in (values[0], values[-1]))
             texts.append(f"{curve.name}: {first} first, {last} last")
     notes = [*(["Dotted lines: a new round."] if marks else []), *outlier_notes]
-    legend = [(i, svg.MARKS[i], curve.name) for i, curve in enumerate(curves)] if len(curves) > 1 else []
-    return Figure(title, image, f"{title} by {x}. {'; '.join(texts)}", legend, header, rows, " ".join(notes))
+    legend = [(curve.colour, svg.MARKS[curve.colour], curve.name) for curve in curves] if len(curves) > 1 else []
+    description = f"{title} by {x}. {'; '.join(texts)}"
+    return Figure(title, image, description, legend, header, rows, " ".join(notes), keys, is_single)
 
 
 def _without_outliers(curves: Sequence[Curve]) -> tuple[list[Curve], list[str]]:
@@ -187,14 +234,23 @@ def _without_outliers(curves: Sequence[Curve]) -> tuple[list[Curve], list[str]]:
 
 
 def _stacked(title: str, bars: Sequence[tuple[str, Mapping[str, int]]], best: str) -> Figure:
-    """Draw stacked bars; the part `best` always comes first, so that its colour is its own."""
+    """Draw stacked bars; the part `best` always comes first."""
     names = list(dict.fromkeys([best, *(name for _, parts in bars for name in parts if parts[name])]))
-    series = {name: [parts.get(name, 0) for _, parts in bars] for name in names}
+    colours = _part_colours(names)
+    series = [(colours[name], [parts.get(name, 0) for _, parts in bars]) for name in names]
     image = svg.stacked([label for label, _ in bars], series) if svg.has_matplotlib() else ""
     rows = [[label, *(str(parts.get(name, 0)) for name in names)] for label, parts in bars]
     texts = [f"{label}: " + ", ".join(f"{n} {name}" for name, n in parts.items()) for label, parts in bars]
-    legend = [(svg.BARS[i % svg.COLOURS], "■", name) for i, name in enumerate(names)]
+    legend = [(colours[name], "■", name) for name in names]
     return Figure(title, image, "; ".join(texts), legend, ["", *names], rows)
+
+
+def _part_colours(names: Sequence[str]) -> dict[str, int]:
+    """Return the colour number of each part: its own, or one of those that no other part of the chart has."""
+    fixed = {name: colour for name in names for part, colour in _PARTS.items() if name.startswith(part)}
+    free = [colour for colour in range(svg.COLOURS) if colour not in fixed.values()] or [svg.COLOURS - 1]
+    others = sorted(name for name in names if name not in fixed)
+    return fixed | {name: free[i % len(free)] for i, name in enumerate(others)}
 
 
 def _by_round(rounds: Rounds, name: str, title: str, phases: Iterable[str], scale: int) -> Iterator[Figure]:
@@ -202,7 +258,8 @@ def _by_round(rounds: Rounds, name: str, title: str, phases: Iterable[str], scal
     for phase in phases:
         values = [metrics[phase].get(name) if metrics[phase]["success"]["n"] else None for metrics in rounds]
         if any(value is not None for value in values):
-            curves.append(Curve(phase, [metrics["round"] for metrics in rounds], finite(values)))
+            numbers = [metrics["round"] for metrics in rounds]
+            curves.append(Curve(phase, numbers, finite(values), colour=_SERIES[phase]))
     if curves:
         unit = " %" if scale == 100 else ""
         rows = [
@@ -215,7 +272,7 @@ def _by_round(rounds: Rounds, name: str, title: str, phases: Iterable[str], scal
 def _estimates(name: str, estimates: Mapping[int, Estimate], shift: float = 0, *, joined: bool = True) -> Curve:
     numbers = [number for number, estimate in estimates.items() if not math.isnan(estimate.value)]
     y, low, high = ([getattr(estimates[n], part) for n in numbers] for part in ("value", "low", "high"))
-    return Curve(name, [number + shift for number in numbers], y, low, high, joined)
+    return Curve(name, [number + shift for number in numbers], y, low, high, joined, _SERIES[name])
 
 
 def _usage(metrics: Mapping[str, Any]) -> dict[str, int]:

@@ -14,6 +14,7 @@ from typing import Any
 
 import yaml
 
+from agentgym_py.env.registration import short_name
 from agentgym_py.errors import DataError
 from agentgym_py.evaluation.compare import p_value
 from agentgym_py.evaluation.failures import failure_kind
@@ -142,13 +143,14 @@ def render(page: Mapping[str, Any]) -> str:
     """Render the page as HTML; every value of `page` is escaped."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    from agentgym_py.report.terminal import duration, loss_text, number_text, selection_line
+    from agentgym_py.report.terminal import loss_text, number_text, selection_line
 
     env = Environment(
         loader=PackageLoader("agentgym_py.report"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True,
     )  # fmt: skip
-    env.filters |= {"number": number_text, "loss": loss_text, "duration": duration, "selection_line": selection_line}
+    env.filters |= {"number": number_text, "loss": loss_text, "selection_line": selection_line}
+    env.filters["single_table"] = figures.single_table
     env.filters["interval"] = lambda estimate: format_interval(read_estimate(estimate))
     return env.get_template("report.html").render(page)
 
@@ -164,10 +166,13 @@ def page_of(folder: RunFolder) -> dict[str, Any]:
     numbers = [metrics["round"] for metrics in rounds]
     turns, changed = task_changes({number: _outcomes(folder.round(number) / "valid.jsonl") for number in numbers})
     examples = _examples(folder, numbers, changed)
+    total = _total_seconds(rounds, test)
+    unit = TimeUnit.for_run(total)
     return {
         "title": folder.path.resolve().name,
         "warning": SMOKE if is_smoke(folder) else "",
-        "summary": _summary(config, rounds, planned, test),
+        "summary": _summary(config, rounds, planned, test, unit.text(total) if rounds else ""),
+        "unit": unit,
         "provenance": _flat(_provenance(folder)),
         "settings": yaml.safe_dump(config, sort_keys=False, allow_unicode=True),
         "expert": f"{config['expert']} expert" if "expert" in config else "expert",
@@ -175,6 +180,7 @@ def page_of(folder: RunFolder) -> dict[str, Any]:
         "charts": "" if svg.has_matplotlib() else f"Charts need matplotlib: {install_advice('report')}",
         "outcomes": list(figures.outcomes(rounds, tested)) if rounds else [],
         "rounds": rounds,
+        "remark": figures.invalid_remark(rounds),
         "comparison": rows,
         "verdict": sentence,
         "selection": [figures.selection(rounds)] if rounds else [],
@@ -211,7 +217,11 @@ def _flat(provenance: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _summary(
-    config: Mapping[str, Any], rounds: Sequence[Mapping[str, Any]], planned: int, test: Mapping[str, Any] | None
+    config: Mapping[str, Any],
+    rounds: Sequence[Mapping[str, Any]],
+    planned: int,
+    test: Mapping[str, Any] | None,
+    time: str,
 ) -> list[tuple[str, str]]:
     """Summarise the run."""
     trainer = config.get("trainer")
@@ -222,7 +232,7 @@ def _summary(
         ("world", ", ".join(map(str, worlds)) if isinstance(worlds, list) else str(worlds)),
         ("trainer", str(name)), ("model", str(config.get("model"))), ("seed", str(config.get("seed"))),
         ("prompt", str(config.get("prompt"))), ("state", state),
-        ("time", _total_time(rounds, test)),
+        ("time", time),
     ]  # fmt: skip
     return [(key, value) for key, value in rows if value not in ("None", "")]
 
@@ -234,12 +244,34 @@ def _progress(done: int, planned: int) -> str:
     return f"Agent_v0 and {done - 1} of {planned} round{'s' * (planned != 1)} so far" if planned else "Agent_v0 so far"
 
 
-def _total_time(rounds: Sequence[Mapping[str, Any]], test: Mapping[str, Any] | None) -> str:
+def _total_seconds(rounds: Sequence[Mapping[str, Any]], test: Mapping[str, Any] | None) -> float:
     """Return the time of all rounds and the test; older versions did not record the test's."""
-    from agentgym_py.report.terminal import duration
+    return float(sum(metrics["seconds"] for metrics in rounds) + (test.get("seconds", 0) if test else 0))
 
-    test_seconds = test.get("seconds", 0) if test else 0
-    return duration(sum(metrics["seconds"] for metrics in rounds) + test_seconds) if rounds else ""
+
+@dataclass(frozen=True, slots=True)
+class TimeUnit:
+    """The unit of every time on a page, so that times can be compared."""
+
+    name: str
+    seconds: int
+    digits: int
+    """Digits after the point."""
+
+    @classmethod
+    def for_run(cls, seconds: float) -> TimeUnit:
+        """Choose seconds, minutes or hours for a run of this length."""
+        if seconds < 180:
+            return cls("s", 1, 0)
+        return cls("min", 60, 1) if seconds < 180 * 60 else cls("h", 3600, 2)
+
+    def number(self, seconds: float) -> str:
+        """Return a time without the unit."""
+        return f"{seconds / self.seconds:.{self.digits}f}"
+
+    def text(self, seconds: float) -> str:
+        """Return a time with the unit."""
+        return f"{self.number(seconds)} {self.name}"
 
 
 # ------------------------------------------------------------------------------------------------------- changed tasks
@@ -295,6 +327,16 @@ class Example:
         outcome = "success" if self.trajectory.success else f"failure ({self.kind})"
         steps = len(self.trajectory.steps)
         return f"{outcome}, reward {self.trajectory.reward:.2f}, {steps} step{'' if steps == 1 else 's'}"
+
+    @property
+    def has_credit(self) -> bool:
+        """Whether it failed with a reward above 0, which a reader may take for a mistake."""
+        return not self.trajectory.success and self.trajectory.reward > 0
+
+    @property
+    def env(self) -> str:
+        """The short name of the world."""
+        return short_name(self.trajectory.provenance.env_id)
 
     @property
     def shows_instruction(self) -> bool:

@@ -1,6 +1,6 @@
 """Charts as inline SVG by matplotlib: no script, no network, in the colours of the page around them.
 
-A chart is drawn in placeholder colours, which become the page's CSS variables `--c0` … `--c5`, `--soft` and `--line`,
+A chart is drawn in placeholder colours, which become the page's CSS variables `--c0` … `--c7`, `--soft` and `--line`,
 so that it follows the page from light to dark. Its width is that of a phone.
 """
 
@@ -15,12 +15,10 @@ from importlib.util import find_spec
 from io import StringIO
 from typing import Any
 
-COLOURS = 6
-MARKS = "●■▲◆▼★"
-"""Markers of the curves of a chart, beside their colours."""
-BARS = (2, 1, 0, 3, 4, 5)
-"""Colour numbers of the parts of a bar; success comes first, in green."""
-_MARKERS, _DASHES = "os^Dv*", ("-", "--", ":", "-.", "-", "--")
+COLOURS = 8
+MARKS = "●■▲◆▼★✚●"
+"""Markers of the curves of a chart, one per colour."""
+_MARKERS, _DASHES = "os^Dv*Po", ("-", "--", ":", "-.", "-", "--", ":", "-.")
 _WIDTH = 380
 _VARIABLES = {f"#0101{i:02x}": f"var(--c{i})" for i in range(COLOURS)} | {
     "#0101f0": "var(--soft)", "#0101f1": "var(--line)", "#0101f2": "var(--back)",
@@ -48,6 +46,8 @@ class Curve:
     high: Sequence[float] = ()
     joined: bool = True
     """Whether a line connects the values."""
+    colour: int = 0
+    """Colour number, which also chooses the marker and the dashes."""
 
 
 def has_matplotlib() -> bool:
@@ -63,9 +63,9 @@ def lines(curves: Sequence[Curve], x: str, *, percent: bool = False, marks: Sequ
 
         axes = figure.add_subplot()
         many = max(len(curve.x) for curve in curves) > 24
-        for i, curve in enumerate(curves):
-            colour, marker = f"#0101{i % COLOURS:02x}", "" if many and curve.joined else _MARKERS[i % COLOURS]
-            dashes = _DASHES[i % COLOURS] if curve.joined else ""
+        for curve in curves:
+            colour, marker = f"#0101{curve.colour:02x}", "" if many and curve.joined else _MARKERS[curve.colour]
+            dashes = _DASHES[curve.colour] if curve.joined else ""
             axes.plot(curve.x, curve.y, marker=marker, color=colour, linestyle=dashes, markersize=5.5, clip_on=False)
             if curve.low and curve.joined:
                 axes.fill_between(curve.x, curve.low, curve.high, color=colour, alpha=0.15, linewidth=0)
@@ -83,16 +83,16 @@ def lines(curves: Sequence[Curve], x: str, *, percent: bool = False, marks: Sequ
     return _to_svg(draw, 220)
 
 
-def stacked(rows: Sequence[str], parts: Mapping[str, Sequence[float]]) -> str:
-    """Draw a horizontal bar per row, from top to bottom, of stacked parts."""
+def stacked(rows: Sequence[str], parts: Sequence[tuple[int, Sequence[float]]]) -> str:
+    """Draw a horizontal bar per row, from top to bottom; a part is its colour number and a value per row."""
 
     def draw(figure: Any) -> None:
         from matplotlib.ticker import MaxNLocator
 
         axes = figure.add_subplot()
         lefts = [0.0] * len(rows)
-        for i, values in enumerate(parts.values()):
-            axes.barh(rows, values, left=lefts, height=0.7, color=f"#0101{BARS[i % COLOURS]:02x}", edgecolor=_BACK)
+        for colour, values in parts:
+            axes.barh(rows, values, left=lefts, height=0.7, color=f"#0101{colour:02x}", edgecolor=_BACK)
             lefts = [left + value for left, value in zip(lefts, values, strict=True)]
         axes.invert_yaxis()
         axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))

@@ -8,10 +8,17 @@ from typing import Any
 
 import pytest
 
+from agentgym_py.evaluation.failures import FAILURES
 from agentgym_py.report import figures, svg
 
 RATE = {"value": 0.5, "low": 0.4, "high": 0.6, "n": 10}
 PLAYED = {"success": RATE, "reward": RATE, "steps": 4.0, "invalid": 0.25, "tokens": None}
+
+
+@pytest.fixture(autouse=True)
+def _without_charts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`test_svg` draws some; here they would take most of the time."""
+    monkeypatch.setattr(svg, "has_matplotlib", lambda: False)
 
 
 def metrics(number: int, **more: Any) -> dict[str, Any]:
@@ -64,9 +71,9 @@ def test_what_trainings_logged_is_one_curve() -> None:
         metrics(1, training={"loss": [1.0], "history": [{"loss": 1.0, "kl_old_k3": 0.01, "entropy": 0.3}]}),
     ]
     found = {each.title: each for each in figures.training(rounds)}
-    assert list(found) == ["Loss", "KL divergence, nats a token", "Entropy, nats a token"]
+    assert list(found) == ["Loss", "KL divergence, nats per token", "Entropy, nats per token"]
     assert found["Loss"].rows == [["0", "1", "3"], ["0", "2", "2"], ["1", "3", "1"]]
-    assert found["Entropy, nats a token"].rows == [["0", "1", "–"], ["0", "2", "–"], ["1", "3", "0.3"]]
+    assert found["Entropy, nats per token"].rows == [["0", "1", "–"], ["0", "2", "–"], ["1", "3", "0.3"]]
     assert "a new round" in found["Loss"].note
 
 
@@ -74,11 +81,11 @@ def test_behaviour_is_by_round() -> None:
     """What nobody counted has no chart; the entropy of exploration stands for one that the trainer does not log."""
     explored = {**PLAYED, "surprisal": 0.7}
     titles = [each.title for each in figures.behaviour([metrics(0), metrics(1, explored=explored)])]
-    assert titles == ["Steps an episode", "Invalid actions", "Entropy of exploration, nats a token"]
+    assert titles == ["Steps per episode", "Invalid actions", "Entropy of exploration, nats per token"]
     logged = metrics(1, explored=explored, training={"history": [{"entropy": 0.5}]})
-    assert [each.title for each in figures.behaviour([logged])] == ["Steps an episode", "Invalid actions"]
+    assert [each.title for each in figures.behaviour([logged])] == ["Steps per episode", "Invalid actions"]
     (*_, cut) = figures.behaviour([metrics(0, explored={**explored, "cut": 0.25}) | {"training": logged["training"]}])
-    assert cut.title == "Replies cut" and cut.rows == [["0", "25 %"]]
+    assert cut.title == "Replies cut off" and cut.rows == [["0", "25 %"]]
 
 
 def test_rewards_and_ends_are_counted() -> None:
@@ -91,7 +98,73 @@ def test_rewards_and_ends_are_counted() -> None:
     never = {**failed, "success": {**RATE, "value": 0.0}}
     found = figures.failing([metrics(0, valid=never)])
     assert (found.header, found.rows) == (["", "success", "looped"], [["round 0", "0", "5"]])
-    assert [name for colour, _, name in found.legend if colour == svg.BARS[0]] == ["success"]
+    assert [name for colour, _, name in found.legend if colour == 2] == ["success"]
+
+
+def ends(*kinds: str) -> figures.Figure:
+    """The chart of a valid split with failures of these kinds."""
+    failed = {**PLAYED, "failures": {kind: {"count": 1, "example": "x"} for kind in kinds}}
+    return figures.failing([metrics(0, valid=failed)])
+
+
+def test_a_name_has_the_same_colour_in_every_chart() -> None:
+    """Whichever other kinds of failure, reasons or curves a run has; no two parts of a chart share a colour."""
+    everything = {name: colour for colour, _, name in ends(*FAILURES).legend}
+    assert len(set(everything.values())) == len(FAILURES) + 1
+    for kind in FAILURES:
+        assert {name: colour for colour, _, name in ends(kind).legend} == {
+            "success": everything["success"], kind: everything[kind],
+        }  # fmt: skip
+    reasons = ["z", "longer than 9 tokens", "a", "below reward 1", "beyond the best 2 of their task"]
+    legend = figures.selection([metrics(0, selection={"kept": 1, "dropped": dict.fromkeys(reasons, 1)})]).legend
+    colours = {name: colour for colour, _, name in legend}
+    assert len(set(colours.values())) == len(colours) == 7
+    same = figures.selection([metrics(0, selection={"kept": 0, "dropped": {"longer than 4 tokens": 1}})]).legend
+    assert [colour for colour, _, name in same if name.startswith("longer")] == [colours["longer than 9 tokens"]]
+    both, alone = (
+        {name: colour for figure in list(found) for colour, _, name in figure.legend}
+        for found in (figures.behaviour([metrics(0), metrics(1)]), figures.outcomes([metrics(0)], {0: PLAYED}))
+    )
+    assert (both["valid"], alone["valid split"], alone["test split"], both["explored"]) == (0, 0, 1, 3)
+
+
+def test_figures_of_one_point_are_one_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without charts; figures of two rounds and of several logged steps are drawn."""
+    monkeypatch.setattr(svg, "has_matplotlib", lambda: True)
+    monkeypatch.setattr(svg, "lines", lambda *_, **__: "<svg>")
+    only = [metrics(0, training={"loss": [3.0, 2.0], "history": []})]
+    found = list(figures.outcomes(only, {}))
+    assert [(figure.svg, figure.is_single) for figure in found] == [("", True)] * 2
+    assert figures.single_table(found) == (
+        ["", "valid [95 %]"], [["Success", "50.0 % [40, 60]"], ["Reward", "0.500 [0.40, 0.60]"]],
+    )  # fmt: skip
+    assert figures.single_table(list(figures.behaviour(only))) == (
+        ["", "explored", "valid"], [["Steps per episode", "4", "4"], ["Invalid actions", "25 %", "25 %"]],
+    )  # fmt: skip
+    once = steps(loss=[0.5], entropy=[0.25])
+    assert figures.single_table(once) == (["", "value"], [["Loss", "0.5"], ["Entropy, nats per token", "0.25"]])
+    drawn = [*figures.training(only), *figures.outcomes([*only, metrics(1)], {})]
+    assert [figure.svg for figure in drawn] == ["<svg>"] * 3 and not any(figure.is_single for figure in drawn)
+
+
+@pytest.mark.parametrize(
+    ("shares", "remark"),
+    [
+        ([0.076, 0.1, 0.213], "rose from 7.6 % (round 0) to 21.3 % (round 2)"),
+        ([0.3, 0.1, 0.2], "from 10.0 % (round 1)"),
+        ([0.2, 0.1, 0.12], ""),
+        ([0.2], ""),
+        ([0.1, None], ""),
+    ],
+)
+def test_a_rise_of_invalid_actions_is_remarked(shares: list[float | None], remark: str) -> None:
+    """From the round with the fewest to the last; not a small rise, nor a round without a counted episode."""
+    unknown = {"value": None, "low": None, "high": None, "n": 0}
+    valid = [
+        {**PLAYED, "invalid": s} if s is not None else {**PLAYED, "invalid": s, "success": unknown} for s in shares
+    ]
+    found = figures.invalid_remark([metrics(i, valid=each) for i, each in enumerate(valid)])
+    assert remark in found and bool(found) == bool(remark)
 
 
 def test_long_logs_have_short_tables() -> None:

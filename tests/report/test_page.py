@@ -17,7 +17,7 @@ from agentgym_py.evaluation import summarise
 from agentgym_py.evaluation.evaluate import summary_dict
 from agentgym_py.evolution.run_folder import RunFolder
 from agentgym_py.files import write_atomic
-from agentgym_py.report.page import SMOKE, comparison, role, task_changes, write_report
+from agentgym_py.report.page import SMOKE, TimeUnit, comparison, role, task_changes, write_report
 from agentgym_py.trajectory import Provenance, Step, Trajectory, store
 
 NASTY = "<script>alert('x')</script> & \"quotes\" {{ 7 * 7 }} \ud800 ✓"
@@ -62,6 +62,17 @@ def metrics_of(number: int, played: list[Trajectory]) -> dict[str, Any]:
     }  # fmt: skip
 
 
+@pytest.fixture
+def charts() -> None:
+    """Draw the charts, which takes most of a page's time."""
+
+
+@pytest.fixture(autouse=True)
+def _without_charts(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if "charts" not in request.fixturenames:
+        monkeypatch.setattr("agentgym_py.report.svg.has_matplotlib", lambda: False)
+
+
 class Tags(HTMLParser):
     """Collects the tags and checks that they are closed in order."""
 
@@ -92,6 +103,7 @@ def page(path: Path) -> str:
     return write_report(path).read_text(encoding="utf-8")
 
 
+@pytest.mark.usefixtures("charts")
 def test_everything_stands_in_it(tmp_path: Path) -> None:
     """Rounds, selection, the curve, the comparison with its test, provenance and trajectories."""
     make_run(tmp_path / "run")
@@ -112,6 +124,38 @@ def test_the_time_is_the_rounds_and_the_tests(tmp_path: Path) -> None:
     assert "<dd>66 s</dd>" in page(tmp_path / "run")
 
 
+@pytest.mark.parametrize(("seconds", "unit"), [(59.0, "s"), (300.0, "min"), (4000.0, "h")])
+def test_a_page_has_one_unit_of_time(tmp_path: Path, seconds: float, unit: str) -> None:
+    """The whole run and each round, whatever a round took."""
+    folder = make_run(tmp_path / "run")
+    folder.finish_round(1, folder.metrics(1) | {"seconds": 3 * seconds - 24})
+    html = page(tmp_path / "run")
+    head = TimeUnit.for_run(3 * seconds)
+    assert head.name == unit and f"<dd>{head.text(3 * seconds)}</dd>" in html and f"<th>time, {unit}</th>" in html
+    cells = re.findall(rf'<td data-label="time, {unit}">(.*?)</td>', html)
+    assert cells == [head.number(each) for each in (12, 3 * seconds - 24, 12)]
+
+
+def test_a_failure_with_a_reward_is_explained(tmp_path: Path) -> None:
+    """Once in each such episode, with the command that shows what the world counts."""
+    folder = make_run(tmp_path / "run", 1, test=False)
+    assert "a success needs the whole task" not in page(tmp_path / "run")
+    store.write(folder.round(0) / "valid.jsonl", [episode(0, True), replace(episode(1, False), reward=1.0)])
+    html = page(tmp_path / "run")
+    assert html.count("a success needs the whole task") == 1 and "agentgym envs show guess" in html
+    assert html.index("failure (out of steps), reward 1.00") < html.index("a success needs the whole task")
+
+
+def test_a_rise_of_invalid_actions_is_a_remark(tmp_path: Path) -> None:
+    """Below the table of the rounds."""
+    folder = make_run(tmp_path / "run")
+    assert "Invalid actions on the valid split rose" not in page(tmp_path / "run")
+    metrics = folder.metrics(2)
+    folder.finish_round(2, metrics | {"valid": metrics["valid"] | {"invalid": 0.9}})
+    assert "Invalid actions on the valid split rose" in page(tmp_path / "run")
+
+
+@pytest.mark.usefixtures("charts")
 def test_it_is_whole_html_without_network(tmp_path: Path) -> None:
     """Tags are closed in order; no script, link, image or address."""
     make_run(tmp_path / "run")
@@ -176,7 +220,7 @@ def test_each_of_several_worlds_has_a_row(tmp_path: Path) -> None:
     folder.write_json("test.json", result | {"rounds": result["rounds"] | {"2": summary_dict(played)}})
     names = [row[0] for row in comparison(folder)[0]]
     assert names == ["Agent_v0 (round 0)", "last and best (round 2)", "… in guess", "… in todo"]
-    assert "<td>… in todo</td>" in page(tmp_path / "run")
+    assert ">… in todo</td>" in page(tmp_path / "run")
 
 
 def test_few_test_tasks_are_said(tmp_path: Path) -> None:
@@ -216,11 +260,11 @@ def test_the_page_names_the_tasks_that_turned(tmp_path: Path) -> None:
     """With their number by round, and links to those episodes that are shown."""
     make_run(tmp_path / "run")
     html = page(tmp_path / "run")
-    assert "<td>1</td><td>30</td><td>12</td><td>0</td>" in html.replace("\n", "")
-    (row,) = re.findall(r"<tr><td>guess/valid/3</td>.*?</tr>", html, re.DOTALL)
+    assert re.search(r"<td[^>]*>1</td><td[^>]*>30</td><td[^>]*>12</td><td[^>]*>0</td>", html)
+    (row,) = re.findall(r"<tr><td[^>]*>guess/valid/3</td>.*?</tr>", html, re.DOTALL)
     assert re.findall(r">(solved|failed|–)<", row) == ["failed", "solved", "solved"]
     assert [anchor in html for anchor in re.findall(r'href="#(round-[\w-]+)"', row)] == [True, True]
-    assert "<td>guess/valid/0</td>" not in html
+    assert ">guess/valid/0</td>" not in html
 
 
 def test_kinds_of_failure_lead_to_an_episode(tmp_path: Path) -> None:
@@ -237,9 +281,8 @@ def test_kinds_of_failure_lead_to_an_episode(tmp_path: Path) -> None:
     assert html.count("failure (gave up)") == html.count("failure (out of steps)") == 1
 
 
-def test_without_matplotlib_the_numbers_stand_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_matplotlib_the_numbers_stand_there(tmp_path: Path) -> None:
     """The page says what is missing, and its tables are open."""
-    monkeypatch.setattr("agentgym_py.report.svg.has_matplotlib", lambda: False)
     make_run(tmp_path / "run")
     html = page(tmp_path / "run")
     assert "Charts need matplotlib" in html and "<svg" not in html and "<details open><summary>Success: numbers" in html
@@ -267,7 +310,7 @@ def test_a_round_without_a_counted_episode_has_a_page(tmp_path: Path) -> None:
     played = [replace(episode(i, False), error="lost") for i in range(3)]
     folder.finish_round(1, metrics_of(1, played))
     assert folder.metrics(1)["valid"]["success"]["value"] is None
-    assert "<td>–</td>" in page(tmp_path / "run")
+    assert ">–</td>" in page(tmp_path / "run")
 
 
 def test_resumptions_stand_on_the_page(tmp_path: Path) -> None:

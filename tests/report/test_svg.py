@@ -13,11 +13,11 @@ from agentgym_py.report.svg import Curve, histograms, lines, stacked
 pytest.importorskip("matplotlib")
 CURVES = [
     Curve("valid", [0, 1, 2], [0.1, math.nan, 0.5], [0.0, math.nan, 0.4], [0.2, math.nan, 0.6]),
-    Curve("test", [0, 2], [0.1, 0.4], joined=False),
+    Curve("test", [0, 2], [0.1, 0.4], joined=False, colour=1),
 ]
 DRAWN = {
     "lines": lambda: lines(CURVES, "round", percent=True, marks=[0.5]),
-    "stacked": lambda: stacked(["round 0", "round 1"], {"kept": [3, 1], "below reward 1": [0, 7]}),
+    "stacked": lambda: stacked(["round 0", "round 1"], [(0, [3, 1]), (7, [0, 7])]),
     "histograms": lambda: histograms({"round 0": {0.0: 5, 1.0: 2}, "round 1": {0.5: 1}}, "reward"),
     "one value": lambda: histograms({"round 0": {0.25: 5}}, "reward"),
 }
@@ -46,7 +46,7 @@ def test_values_stand_where_they_belong() -> None:
         for x, y in re.findall(r'<use xlink:href="#\w+" x="([\d.]+)" y="([\d.]+)" style="fill: var\(--c0\)', svg)
     ]
     assert len(places) == 2 and places[0][0] < places[1][0] and places[0][1] > places[1][1] + 100
-    svg = stacked(["round 0"], {"kept": [10], "dropped": [30]})
+    svg = stacked(["round 0"], [(2, [10]), (1, [30])])
     bars = re.findall(r'<path d="([^"]*)"[^>]*style="fill: var\(--c([12])\)', svg)
     widths = {}
     for path, series in bars:

@@ -193,8 +193,8 @@ def test_the_report_of_a_run(seen: Seen, evolved: Path, scheme: str, size: dict[
     page.set_viewport_size(size)
     page.emulate_media(color_scheme=scheme)
     page.goto((evolved / "report.html").as_uri())
-    for title in ("Success", "Reward", "What became of the episodes", "Steps an episode", "Invalid actions",
-                  "Rewards of the explored episodes", "How episodes of the valid split ended"):  # fmt: skip
+    for title in ("Success", "Reward", "Use of the explored episodes", "Steps per episode", "Invalid actions",
+                  "Rewards of the explored episodes", "Ends of episodes on the valid split"):  # fmt: skip
         figure = page.locator("figure", has=page.locator(f"figcaption:text-is('{title}')"))
         assert figure.locator("svg").bounding_box()["width"] > 300, title
         assert len(figure.locator("[role=img]").get_attribute("aria-label")) > 20, title
