@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
+import importlib
 import importlib.util
+import json
 import re
 import subprocess
 import textwrap
@@ -215,6 +218,50 @@ def test_tutorials_show_code_of_the_examples(page: str, source: str) -> None:
     assert blocks
     for block in (re.sub(r"\n{3,}", "\n\n", block) for block in blocks):  # two lines divide functions
         assert any(textwrap.indent(block, indent) in code for indent in ("", " " * 4, " " * 8)), block
+
+
+@pytest.fixture
+def tutorials(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The module `.ci/tutorials.py`."""
+    monkeypatch.syspath_prepend(ROOT / ".ci")
+    return importlib.import_module("tutorials")
+
+
+def test_every_block_of_a_tutorial_runs_in_ci(tutorials: Any) -> None:
+    """Each is a command, a program or part of an example; a block that does not run comes after its reason."""
+    shown = list[str]()
+    for page in tutorials.PAGES:
+        text = page.read_text(encoding="utf-8")
+        found = tutorials.blocks(text)
+        assert len(found) * 2 == len(re.findall(r"^```", text, re.MULTILINE)), page
+        assert {block.language for block in found} <= {"", "python", "yaml", "json", "text"}, page
+        assert text.count("<!-- not run") == sum(not block.runs for block in found), page
+        for program in tutorials.programs(text):
+            ast.parse(program)
+        shown += tutorials.commands(text)
+    assert len(shown) >= 20 and all(line.startswith(("agentgym ", "python ", "ls ")) for line in shown), shown
+    assert set(tutorials.SMALL) <= set(shown)
+    assert "python .ci/tutorials.py" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+
+
+def test_the_runner_finds_commands_and_programs(tutorials: Any) -> None:
+    """Continued lines are one command; output, data and blocks with a reason are none."""
+    shown = ["```\na \\\n  --b  # why\nc\n```", "<!-- not run: GPU -->\n\n```\nd\n```", "```text\ne\n```"]
+    page = "\n\n".join([*shown, "```python\nf()\n```\n"])
+    assert tutorials.commands(page) == ["a --b", "c"]
+    assert tutorials.programs(page) == ["f()\n"]
+
+
+def test_notebooks_are_stored_without_outputs(tutorials: Any) -> None:
+    """Their cells are valid Python, and the page on notebooks links to each."""
+    page = (DOCS / "tutorials" / "notebooks.md").read_text(encoding="utf-8")
+    assert len(tutorials.NOTEBOOKS) >= 2
+    for notebook in tutorials.NOTEBOOKS:
+        assert f"({notebook.name})" in page
+        for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
+            if cell["cell_type"] == "code":
+                ast.parse("".join(cell["source"]))
+                assert cell["outputs"] == [] and cell["execution_count"] is None, notebook
 
 
 def test_links_lead_somewhere() -> None:

@@ -1,0 +1,133 @@
+"""Run what the tutorials show: each command, some in a small form, each Python block of its own, and the notebooks.
+
+A block after a comment `<!-- not run: … -->` needs a GPU, a key or another model, and is left out. Run it in an
+environment with the extras train, dev, smollm and docs: `python .ci/tutorials.py [PAGE ...]`. It works in a temporary
+folder and leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+import textwrap
+from collections.abc import Iterator
+from contextlib import ExitStack, chdir, contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from readme import LIMIT, run
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
+NOTEBOOKS = sorted((ROOT / "docs" / "tutorials").glob("*.ipynb"))
+FEW = "--expert_tasks 4 --explore_tasks 4 --valid_tasks 2 --test_tasks 2 --threads 1 --allow_empty"
+SMALL = {
+    "agentgym evolve --env examples/my_world.py --rounds 1 --out runs/guess": FEW,
+    "agentgym collect --env shop --agent expert --expert fair --tasks 200 --out demos.jsonl": "--tasks 4",
+    "agentgym eval --env shop --model runs/shortest/checkpoint --tasks 100": "--tasks 2 --threads 1",
+}
+"""What a command is run with in addition; a repeated option replaces the first. All others run as they are shown."""
+SERVERS = ("agentgym view", "python examples/guess_server.py")
+"""Commands that run until Ctrl-C; they stay up until the end of their page."""
+
+
+class Block(NamedTuple):
+    """A block of code on a page."""
+
+    language: str
+    code: str
+    runs: bool
+    """False after the comment that says why it is not run."""
+
+
+def blocks(page: str) -> list[Block]:
+    """Return the blocks of a page, in order."""
+    found = re.finditer(r"^(<!-- not run: [^\n]+ -->\n\n?)?```(\w*)[^\n]*\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    return [Block(each[2], each[3], not each[1]) for each in found]
+
+
+def commands(page: str) -> list[str]:
+    """Return the commands of a page that run: the lines of blocks without a language, without comments."""
+    shown = [block.code for block in blocks(page) if block.runs and not block.language]
+    lines = "".join(shown).replace(" \\\n", " ").splitlines()
+    return [" ".join(line.split("  #")[0].split()) for line in lines if line.strip()]
+
+
+def programs(page: str) -> list[str]:
+    """Return the Python blocks of a page that run: those that stand in no example."""
+    examples = [path.read_text(encoding="utf-8") for path in sorted((ROOT / "examples").rglob("*.py"))]
+    found = [block.code for block in blocks(page) if block.runs and block.language == "python"]
+    return [code for code in found if not any(stands_in(code, example) for example in examples)]
+
+
+def stands_in(block: str, source: str) -> bool:
+    """Return whether a block is part of a source, whatever its indentation."""
+    plain = re.sub(r"\n{3,}", "\n\n", block)  # two lines divide functions
+    return any(textwrap.indent(plain, indent) in source for indent in ("", " " * 4, " " * 8))
+
+
+@contextmanager
+def serving(words: list[str]) -> Iterator[None]:
+    """Run a server; press Ctrl-C at the end.
+
+    Raises:
+        SystemExit: it ended without printing an address.
+    """
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        assert process.stdout
+        lines = []
+        try:
+            for line in process.stdout:
+                lines.append(line)
+                if "http://127.0.0.1" in line:
+                    break
+            else:
+                raise SystemExit(f"{shlex.join(words)}: ended\n{''.join(lines)}")
+            yield
+            process.send_signal(signal.SIGINT)
+            process.wait(60)
+        finally:
+            process.kill()
+
+
+def run_page(page: Path) -> None:
+    """Run the commands of a page, then its programs."""
+    text = page.read_text(encoding="utf-8")
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        (folder / "examples").symlink_to(ROOT / "examples")
+        stack.enter_context(chdir(folder))
+        for line in commands(text):
+            words = shlex.split(f"{line} {SMALL.get(line, '')}")
+            if line.startswith(SERVERS):
+                stack.enter_context(serving(words))
+            else:
+                run(words)
+        for program in programs(text):
+            run([sys.executable, "-c", program])
+
+
+def run_notebook(notebook: Path) -> None:
+    """Execute the cells of a notebook; the file stays as it is."""
+    import nbformat
+    from nbclient import NotebookClient
+
+    with tempfile.TemporaryDirectory() as folder:
+        client = NotebookClient(nbformat.read(notebook, 4), timeout=LIMIT, resources={"metadata": {"path": folder}})
+        client.execute()
+
+
+def main(names: list[str]) -> None:
+    """Run the pages and notebooks of these names, or all."""
+    for path in [*PAGES, *NOTEBOOKS]:
+        if not names or path.stem in names:
+            print(path.relative_to(ROOT), flush=True)
+            run_page(path) if path.suffix == ".md" else run_notebook(path)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

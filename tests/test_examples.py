@@ -1,0 +1,53 @@
+"""The examples that tutorials show."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentgym_py.agents.openai import OpenAIAgent
+from agentgym_py.collection import Collector, jobs_for
+from agentgym_py.env import EnvSpec
+from agentgym_py.trajectory.dataset import AgentTrajDataset
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+
+
+def example(name: str) -> Any:
+    """Import a module of `examples/`."""
+    found = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
+    assert found and found.loader
+    module = importlib.util.module_from_spec(found)
+    found.loader.exec_module(module)
+    return module
+
+
+def test_own_chats_become_trajectories(tmp_path: Path) -> None:
+    """Turns alternate, only the assistant is trained on, ratings are rewards, and equal openings are one task."""
+    lines = (EXAMPLES / "chats" / "support.jsonl").read_text(encoding="utf-8").splitlines()
+    (tmp_path / "chats.json").write_text(json.dumps(example("own_chats").convert(lines)), encoding="utf-8")
+    data = AgentTrajDataset.load(tmp_path / "chats.json")
+    assert [chat.id for chat in data] == ["chat_0", "chat_1", "chat_2", "chat_2#2"]
+    assert [chat.reward for chat in data] == [1.0, 0.8, 0.2, 1.0]
+    assert [chat.success for chat in data] == [True, True, False, True]
+    assert data[1].rules.startswith("You answer") and data[2].rules == ""
+    assert [step.observation for step in data[1].steps] == ["Hello\nWhen do you close today?"]
+    assert [step.trained for chat in data for step in chat.steps] == [True] * 5
+    assert data[3].final_observation == "Thanks!"
+    (pair,) = data.preferences()
+    assert (pair.chosen.id, pair.rejected.id) == ("chat_2#2", "chat_2")
+
+
+@pytest.mark.parametrize(("model", "solved"), [("large", 10), ("small", 8)])
+def test_the_stand_in_for_an_api_plays_the_example_world(model: str, solved: int) -> None:
+    """Its models answer over HTTP, count tokens, and differ in success."""
+    pytest.importorskip("httpx2")
+    with example("guess_server").serving() as address:
+        jobs = jobs_for(EnvSpec(str(EXAMPLES / "my_world.py")), "test", range(10))
+        episodes = Collector(OpenAIAgent(model, address)).collect_batch(jobs)
+    assert sum(episode.success for episode in episodes) == solved
+    assert all(step.usage and step.usage.prompt_tokens and step.valid for e in episodes for step in e.steps)
