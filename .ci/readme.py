@@ -1,4 +1,4 @@
-"""Run what the README shows: each Python block, and each `agentgym …` line in a small form.
+"""Run what the README and the page of commands show: each Python block, and each `agentgym …` line in a small form.
 
 A line that has no small form here fails, so that a new line cannot be forgotten. Run it in an environment with the
 extras train, dev and smollm: `python .ci/readme.py`. It works in a temporary folder and leaves nothing behind.
@@ -17,6 +17,7 @@ from contextlib import ExitStack, chdir
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
+PAGES = ("README.md", "docs/get-started/commands.md")
 LIMIT = 600
 """Seconds that a command may take."""
 FEWER_EPISODES = "--explore_tasks 2 --valid_tasks 2 --test_tasks 2 --threads 1 --allow_empty"
@@ -35,7 +36,7 @@ SMALL = {
     "train --trainer filtered_bc --data demos.jsonl --out runs/bc": "--trainer.epochs 1 --threads 1",
     "eval --env shop --model runs/bc/checkpoint --tasks 300 --out evals/bc": "--tasks 2 --threads 1",
     "compare evals/bc evals/other": "",
-    "eval --env tools --prompt full --agent openai --base_url http://localhost:8000/v1 --model NAME":
+    "eval --env tools --prompt full --agent openai --base_url http://localhost:8000/v1 --model NAME --out evals/name":
         "--tasks 1 --base_url {server} --env_kwargs.max_steps 2",
     "eval --env maze --agent person": "--tasks 1",
     "export runs/bc --out runs/shopper": "",
@@ -48,22 +49,22 @@ SMALL = {
     "view demos.jsonl": "",
     "check examples/my_world.py": "",
 }  # fmt: skip
-"""What each line of the README is run with in addition; a repeated option replaces the first."""
+"""What each line is run with in addition; a repeated option replaces the first."""
 KEYBOARD = {"play shop": ":quit\n", "eval --env maze --agent person": "go north\n" * 200}
 SERVERS = ("serve", "view")
 """Commands that run until Ctrl-C."""
 FIRST = {"compare evals/bc evals/other": "eval --env shop --agent random --tasks 2 --out evals/other"}
-"""What a line needs and the README leaves to the reader."""
+"""What a line needs and the pages leave to the reader."""
 
 
-def commands(readme: str) -> list[str]:
+def commands(text: str) -> list[str]:
     """The `agentgym` lines of code blocks and of inline code, in order, without comments; each once."""
-    text = re.sub(r"```python\n.*?```", "", readme, flags=re.DOTALL)
+    text = re.sub(r"```python\n.*?```", "", text, flags=re.DOTALL)
     blocks = "".join(re.findall(r"```\n(.*?)```", text, flags=re.DOTALL))
     lines = [part.strip() for line in blocks.splitlines() for part in line.split("#")[0].split("&&")]
     inline = [" ".join(code.split()) for code in re.findall(r"`(agentgym [a-z]+ [^`]+)`", text)]
     found = [line.removeprefix("agentgym ") for line in lines + inline if line.startswith("agentgym ")]
-    return [line for line in dict.fromkeys(found) if line != "check myworld"]  # the reader's own world
+    return list(dict.fromkeys(found))
 
 
 def run(words: list[str], keyboard: str = "") -> None:
@@ -106,14 +107,14 @@ def serve(words: list[str]) -> None:
 
 
 def main() -> None:
-    """Run everything that the README shows, in its order."""
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    python = "\n".join(re.findall(r"```python\n(.*?)```", readme, flags=re.DOTALL))
-    lines = commands(readme)
+    """Run everything that the pages show, in their order."""
+    text = "\n".join((ROOT / page).read_text(encoding="utf-8") for page in PAGES)
+    python = "\n".join(re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL))
+    lines = commands(text)
     if unknown := [line for line in lines if line not in SMALL]:
-        raise SystemExit(f"the README has commands without a small form in {Path(__file__).name}: {unknown}")
+        raise SystemExit(f"the pages have commands without a small form in {Path(__file__).name}: {unknown}")
     if gone := [line for line in SMALL if line not in lines]:
-        raise SystemExit(f"{Path(__file__).name} has commands that are not in the README: {gone}")
+        raise SystemExit(f"{Path(__file__).name} has commands that are on no page: {gone}")
     from agentgym_py.policy import Policy
     from agentgym_py.testing.model_server import ModelServer, serving
 

@@ -1,4 +1,4 @@
-"""Speeds of the built-in worlds: `pytest benchmarks/envs.py`, with the limits of docs/results/benchmarks.md.
+"""Speeds of the built-in worlds: `pytest benchmarks/envs.py`, with the limits of docs/results/worlds.md.
 
 The times are CPU times, on which other jobs have little effect.
 """

@@ -4,15 +4,22 @@ For each world and seed: `agentgym evolve --env WORLD --seed S` with default set
 more epochs of the first round's demonstrations, from the same base. Random actions, the base and both experts play the
 same tasks. Every agent plays test tasks 0 to 299, greedily. With `--other_difficulties` the first and last agents also
 play the world's other difficulties. The command is resumable: it reuses existing results.
+
+A finished run is a line of RESULTS (default benchmarks/learning.jsonl). `--tables` prints the tables of these lines and
+runs nothing. Lines from another base than the shipped one are left out. `python docs/figures.py` puts the figures into
+the README and the documentation.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import partial
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -23,14 +30,13 @@ from agentgym_py.engine import HFEngine, SamplingParams
 from agentgym_py.env import EnvSpec
 from agentgym_py.evaluation import Evaluation, evaluate
 from agentgym_py.evaluation.stats import Estimate, compare_rates
-from agentgym_py.evaluation.text import format_rate
+from agentgym_py.evaluation.text import format_interval, format_rate
 from agentgym_py.evolution.run_folder import RunFolder, read_estimate
-from agentgym_py.files import write_atomic
 from agentgym_py.policy import Policy
 from agentgym_py.trajectory import store
 from agentgym_py.trajectory.selectors import SelectConfig, build_selector
-from agentgym_trainers.filtered_bc import FilteredBC
 
+RESULTS = Path(__file__).parent / "learning.jsonl"
 WORLDS = ("shop", "household", "calculator", "maze", "sql", "textcraft", "todo", "tools", "wordle")
 DIFFICULTIES = ("easy", "medium", "hard")
 TASKS = range(300)
@@ -38,6 +44,7 @@ COLUMNS = (
     "world", "difficulty", "seed", "Agent_v0", "last round", "gain on the same tasks, points",
     "same compute on demonstrations", "steps", "invalid", "seconds",
 )  # fmt: skip
+ROUNDS = ("world", "seed", "round", "explored, success", "kept", "success on valid tasks")
 
 
 @dataclass(frozen=True)
@@ -93,6 +100,8 @@ class Run:
     def more_epochs(self) -> Evaluation:
         """Evaluate the base after the compute of all rounds, spent on round 0's data alone."""
         spent = sum(self.compute(number) for number in range(self.last + 1))
+        from agentgym_trainers.filtered_bc import FilteredBC  # imports torch
+
         first, config = self.folder.metrics(0)["training"], self.folder.config()
         settings = {k: v for k, v in config["trainer"].items() if k in FilteredBC.__dataclass_fields__}
         trainer = FilteredBC(**settings)
@@ -135,39 +144,69 @@ def evolved(world: str, seed: int, out: Path) -> Run:
     return Run(RunFolder.open(path), world, seed)
 
 
-def rows_of(run: Run, others: bool) -> list[list[str]]:
-    """Return the cells of a run: one row, and one for each other difficulty."""
-    rounds = run.folder.read_json("test.json")["rounds"]
-    first, last = rounds["0"], rounds[str(run.last)]
-    gain, more = run.gain(), run.measured("more_epochs", run.more_epochs)
-    seconds = sum(run.folder.metrics(number)["seconds"] for number in range(run.last + 1))
-    rows = [[
-        run.world, run.difficulty, str(run.seed), rate_of(first), rate_of(last),
-        gain_text(gain), rate_of(more),
-        f"{last['steps']:.1f}", f"{100 * last['invalid']:.1f} %", f"{seconds:.0f}",
-    ]]  # fmt: skip
+def line_of(run: Run, others: bool) -> dict[str, Any]:
+    """Measure a run and return its line of the results; `others` adds the world's other difficulties."""
+    played = run.folder.read_json("test.json")["rounds"]
+    numbers = range(run.last + 1)
+    metrics = [run.folder.metrics(number) for number in numbers]
+    line: dict[str, Any] = {
+        "env": run.world, "difficulty": run.difficulty, "seed": run.seed,
+        "base": run.folder.read_json("provenance.json")["base_policy"],
+        "rounds": [round_of(row) for row in metrics],
+        "first": tested(played["0"]), "last": tested(played[str(run.last)]),
+        "gain": asdict(run.gain()), "more_epochs": tested(run.measured("more_epochs", run.more_epochs)),
+        "seconds": sum(row["seconds"] for row in metrics), "others": {}, "references": references(run),
+    }  # fmt: skip
     for difficulty in DIFFICULTIES if others else ():
         if difficulty != run.difficulty:
-            agents = [run.played(number, difficulty) for number in (0, run.last)]
-            rows.append([run.world, difficulty, str(run.seed), *map(rate_of, agents), *[""] * 5])
-    return rows
+            first, last = (tested(run.played(number, difficulty)) for number in (0, run.last))
+            line["others"][difficulty] = {"first": first, "last": last}
+    return line
 
 
-def reference_rows(run: Run) -> list[list[str]]:
-    """Return the success of random actions, of the untrained base and of both experts on the run's test tasks."""
+def round_of(metrics: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a line keeps of a round."""
+    explored, kept = metrics["explored"]["success"], metrics["selection"]["kept"]
+    return {"explored": explored, "kept": kept, "valid": metrics["valid"]["success"]}
+
+
+def tested(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a line keeps of an evaluation."""
+    return {name: row[name] for name in ("success", "reward", "steps", "invalid")}
+
+
+def references(run: Run) -> dict[str, Any]:
+    """Evaluate random actions, the untrained base and both experts on the run's test tasks; for the first seed only."""
+    if run.seed:
+        return {}
     agents: dict[str, Callable[[], Agent]] = {
         "random": RandomAgent,
         "base": lambda: run.agent(Policy.load(run.folder.config()["model"])),
         "fair expert": lambda: ExpertAgent(fair=True),
         "exact expert": ExpertAgent,
     }
-    rows = {name: run.measured(name, partial(evaluated, run, make)) for name, make in agents.items()}
-    return [[run.world, name, rate_of(row)] for name, row in rows.items()]
+    return {name: tested(run.measured(name, partial(evaluated, run, make))) for name, make in agents.items()}
 
 
 def evaluated(run: Run, make: Callable[[], Agent]) -> Evaluation:
     """Make an agent and evaluate it."""
     return run.evaluated(make())
+
+
+def shipped_base() -> str:
+    """Return the shipped base's digest from its card."""
+    card = resources.files("agentgym_data").joinpath("tiny", "CARD.md").read_text("utf-8")
+    return str(re.findall(r"Digest\*\* of the weights: `(\w+)`", card)[0])
+
+
+def read(results: Path = RESULTS) -> list[dict[str, Any]]:
+    """Read the lines of the shipped base, the last of each world, difficulty and seed, in the order of `WORLDS`."""
+    texts = results.read_text("utf-8").splitlines() if results.is_file() else []
+    every = [json.loads(text) for text in texts]
+    last = {(line["env"], line["difficulty"], line["seed"]): line for line in every if line["base"] == shipped_base()}
+    if others := sum(line["base"] != shipped_base() for line in every):
+        print(f"{others} lines left out: made from another base", file=sys.stderr)
+    return sorted(last.values(), key=lambda line: (WORLDS.index(line["env"]), line["seed"]))
 
 
 def gain_text(gain: Estimate) -> str:
@@ -180,24 +219,64 @@ def rate_of(row: Mapping[str, Any]) -> str:
     return format_rate(read_estimate(row["success"]))
 
 
+def optional(row: Mapping[str, Any], name: str, factor: float = 1, unit: str = "") -> str:
+    """Format a mean of an evaluation; empty if it was not measured."""
+    return "" if row.get(name) is None else f"{factor * row[name]:.1f}{unit}"
+
+
+def run_rows(line: Mapping[str, Any]) -> Iterator[Sequence[str]]:
+    """Yield the cells of a run: one row, and one for each other difficulty."""
+    last, seconds = line["last"], line.get("seconds")
+    yield (
+        line["env"], line["difficulty"], str(line["seed"]), rate_of(line["first"]), rate_of(last),
+        gain_text(read_estimate(line["gain"])), rate_of(line["more_epochs"]), optional(last, "steps"),
+        optional(last, "invalid", 100, " %"), f"{seconds:.0f}" if seconds else "",
+    )  # fmt: skip
+    for difficulty, agents in line["others"].items():
+        yield line["env"], difficulty, str(line["seed"]), rate_of(agents["first"]), rate_of(agents["last"]), *[""] * 5
+
+
+def round_rows(line: Mapping[str, Any]) -> Iterator[Sequence[str]]:
+    """Yield the cells of each round of a run."""
+    for number, row in enumerate(line["rounds"]):
+        explored, valid = (read_estimate(row[name]) for name in ("explored", "valid"))
+        success = f"{100 * explored.value:.1f} % of {explored.n:,}"
+        yield line["env"], str(line["seed"]), str(number), success, str(row["kept"]), format_interval(valid)
+
+
 def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Format a Markdown table."""
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (columns, ["---"] * len(columns), *rows))
 
 
-def main() -> None:
-    """Run what is missing and print the tables."""
+def tables(lines: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Format the tables of runs, of their rounds, and of the agents beside them."""
+    beside = [(line["env"], who, rate_of(row)) for line in lines for who, row in line["references"].items()]
+    return [
+        table(COLUMNS, [row for line in lines for row in run_rows(line)]),
+        table(ROUNDS, [row for line in lines for row in round_rows(line)]),
+        table(("world", "agent", "success"), beside),
+    ]
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    """Run what is missing, append its lines, and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--env", nargs="+", default=list(WORLDS), choices=WORLDS)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--other_difficulties", action="store_true")
     parser.add_argument("--out", type=Path, default=Path("runs/learning"))
-    args = parser.parse_args()
-    runs = [evolved(world, seed, args.out) for seed in args.seeds for world in args.env]
-    rows = [row for run in sorted(runs, key=lambda run: run.world) for row in rows_of(run, args.other_difficulties)]
-    references = [row for run in runs if run.seed == args.seeds[0] for row in reference_rows(run)]
-    print(table(COLUMNS, rows), table(("world", "who", "success"), references), sep="\n\n")
-    write_atomic(args.out / "results.json", json.dumps({"runs": rows, "references": references}, indent=1))
+    parser.add_argument("--results", type=Path, default=RESULTS, help="the file with a line per run")
+    parser.add_argument("--tables", action="store_true", help="run nothing, print the tables")
+    args = parser.parse_args(words)
+    for seed in () if args.tables else args.seeds:
+        for world in args.env:
+            line = line_of(evolved(world, seed, args.out), args.other_difficulties)
+            if line not in read(args.results):
+                with args.results.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(line) + "\n")
+    lines = [line for line in read(args.results) if line["env"] in args.env and line["seed"] in args.seeds]
+    print(*tables(lines), sep="\n\n")
 
 
 if __name__ == "__main__":

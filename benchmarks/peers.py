@@ -2,7 +2,7 @@
 
     python benchmarks/peers.py --python peers/bin/python [--household DIR] [--seconds 10]
 
-See docs/results/benchmarks.md for how to make the environment `peers`. DIR holds `games/*.tw-pddl` and
+See docs/results/worlds.md for how to make the environment `peers`. DIR holds `games/*.tw-pddl` and
 `transcripts.json`; by default these are the recordings of tests/envs/household.
 
 Worlds are measured one after another, each in a new process. The clock runs only in `reset` and `step`, not while an

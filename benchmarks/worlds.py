@@ -1,4 +1,4 @@
-"""Speed, floor and ceiling of every installed world and difficulty: the tables of docs/results/benchmarks.md.
+"""Speed, floor and ceiling of every installed world and difficulty: the tables of docs/results/worlds.md.
 
     python benchmarks/worlds.py [--tasks 300] [--steps 20000] [NAME ...]
 

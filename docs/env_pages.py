@@ -2,7 +2,7 @@
 
     python docs/env_pages.py
 
-The figures come from docs/results/benchmarks.md. `tests/test_docs.py` compares the pages with
+The figures come from docs/results/worlds.md. `tests/test_docs.py` compares the pages with
 the output of this script.
 """
 
@@ -19,7 +19,7 @@ from agentgym_py.collection import Collector, Job, PlayConfig
 from agentgym_py.env import EnvSpec, registration
 
 PAGES = Path(__file__).parent / "reference" / "worlds"
-FIGURES = Path(__file__).parent / "results" / "benchmarks.md"
+FIGURES = Path(__file__).parent / "results" / "worlds.md"
 COLUMNS = ("expert's steps", "expert", "fair expert", "random")
 """The columns of the table "Every world" on a page."""
 
@@ -112,7 +112,7 @@ def difficulties(world: str) -> list[str]:
     lines += [
         "",
         "Success on 300 test tasks and the mean length of the expert's plans, from "
-        "[the benchmarks](../../results/benchmarks.md).",
+        "[the results](../../results/worlds.md#every-world).",
         "",
     ]
     return [*lines, *textwrap.wrap(EXACT[world], 120), ""] if world in EXACT else lines

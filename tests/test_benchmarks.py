@@ -5,12 +5,14 @@ from __future__ import annotations
 import importlib.util
 import json
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agentgym_py.evaluation import summarise
+from agentgym_py.evaluation.stats import Estimate, wilson
 
 ROOT = Path(__file__).parents[1]
 
@@ -127,7 +129,7 @@ def test_the_docs_have_the_tables_of_the_lines(
     trainers: Any, capsys: pytest.CaptureFixture[str], env: str, seeds: int, names: str
 ) -> None:
     """As the command prints them, of every trainer of the comparison and no seed less."""
-    page = (ROOT / "docs" / "results" / "benchmarks.md").read_text(encoding="utf-8").splitlines()
+    page = (ROOT / "docs" / "results" / "trainers.md").read_text(encoding="utf-8").splitlines()
     trainers.main([*names.split(), "--env", env, "--tables", "--seeds", *map(str, range(seeds))])
     printed = capsys.readouterr().out.split("\n\n")
     rows = printed[0].splitlines()[2:]
@@ -213,3 +215,47 @@ def test_a_measurement_of_a_run_is_made_once(tmp_path: Path) -> None:
     again = run.measured("random", lambda: pytest.fail("measured again"))
     assert first["errors"] == again["errors"] == 0
     assert set(json.loads((tmp_path / "extra.json").read_text())) == {"random"}
+
+
+def test_a_finished_run_of_learning_is_a_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is written once, holds what the tables show, and `--tables` prints it without the run's folder."""
+    learning, results, out = script("learning"), tmp_path / "lines.jsonl", tmp_path / "runs"
+    finished_run(out / "maze" / "seed0", learning.shipped_base())
+    monkeypatch.setattr(learning.Run, "gain", lambda run: Estimate(0.4, 0.2, 0.6, 30))
+    words = ["--env", "maze", "--seeds", "0", "--results", str(results)]
+    for _ in range(2):
+        learning.main([*words, "--out", str(out), "--other_difficulties"])
+    (line,) = map(json.loads, results.read_text().splitlines())
+    assert line["others"].keys() == {"medium", "hard"} and line["references"].keys() >= {"random", "fair expert"}
+    capsys.readouterr()
+    learning.main([*words, "--tables"])
+    runs, rounds, agents = capsys.readouterr().out.strip().split("\n\n")
+    assert "| maze | easy | 0 | 20.0 % [10, 37] | 60.0 % [42, 75] | +40.0 [+20, +60] |" in runs
+    assert "| maze | 0 | 1 | 20.0 % of 30 | 6 | 60.0 % [42, 75] |" in rounds and "| maze | random | 20.0 %" in agents
+
+
+def finished_run(folder: Path, base: str) -> None:
+    """Write the files of a run of two rounds, whose agents are measured."""
+    estimates = {rate: asdict(wilson(30 * rate, 30)) for rate in (0.2, 0.6)}
+    first, last = (
+        {"success": estimates[rate], "reward": estimates[rate], "steps": 5.0, "invalid": 0.1} for rate in (0.2, 0.6)
+    )
+    files: dict[str, Any] = {
+        "run.yaml": {"env": ["maze"], "env_kwargs": {"difficulty": "easy"}},
+        "provenance.json": {"base_policy": base},
+        "test.json": {"last": 1, "rounds": {"0": first, "1": last}},
+        "extra.json": dict.fromkeys(
+            ["more_epochs", "random", "base", "fair expert", "exact expert"]
+            + [f"round {number}, {difficulty}" for number in (0, 1) for difficulty in ("medium", "hard")],
+            first,
+        ),
+    }
+    for number, played in enumerate((first, last)):
+        files[f"rounds/{number:02d}/metrics.json"] = {
+            "explored": first, "selection": {"kept": 6}, "valid": played, "seconds": 1.0,
+        }  # fmt: skip
+    for name, content in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(json.dumps(content))

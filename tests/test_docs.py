@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 import yaml
@@ -90,7 +91,7 @@ def test_every_option_has_help(command: str, parser: Any) -> None:
 
 
 PAGES = [
-    *("README.md", "examples/plugin/README.md"),
+    *("README.md", "README.zh-CN.md", "examples/plugin/README.md"),
     *(path.relative_to(ROOT).as_posix() for path in sorted(DOCS.rglob("*.md"))),
 ]
 
@@ -100,7 +101,7 @@ def test_commands_in_the_docs_can_be_typed(page: str, capsys: pytest.CaptureFixt
     """Every `agentgym …` line in a block has a command that exists and options that it takes."""
     text = re.sub(r" \\\n +", " ", (ROOT / page).read_text(encoding="utf-8"))
     lines = re.findall(r"^(?:    )?(?:.*&& |[A-Z_]+=\S+ )?agentgym ([a-z].*?)(?:  .*)?$", text, re.MULTILINE)
-    assert lines or page not in ("README.md", "docs/reference/cli.md")
+    assert lines or page not in ("README.md", "README.zh-CN.md", "docs/reference/cli.md")
     known = {name: " ".join(f"--{each}" for each in parser.options) for name, parser in parsers()}
     installed = set(registry.names("agentgym.trainers"))
     for line in lines:
@@ -282,7 +283,7 @@ def test_links_lead_somewhere() -> None:
             assert heading in {re.sub(r"[^\w -]", "", each.lower()).replace(" ", "-") for each in heads}, link
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/reference/cli.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/get-started/commands.md", "docs/reference/cli.md"])
 def test_what_the_examples_write_is_no_change_for_git(page: str) -> None:
     """Who types them in a checkout finds nothing to commit."""
     if not (ROOT / ".git").exists():
@@ -317,7 +318,7 @@ def test_world_pages_say_how_hard_it_is() -> None:
 
 
 def test_cards_have_the_figures_of_the_benchmarks() -> None:
-    """An expert's steps and a random agent's success in a card are those measured in docs/results/benchmarks.md."""
+    """An expert's steps and a random agent's success in a card are those measured in docs/results/worlds.md."""
     measured = script("env_pages").measured()
     from agentgym_py.env import EnvSpec
 
@@ -353,3 +354,58 @@ def test_the_page_on_worlds_lists_what_a_world_must_define() -> None:
     assert rows == ["name", "__init__", *abstract]
     methods = re.findall(r"`(\w+)\(", rest.partition("## What a world can define")[2])
     assert len(methods) >= 7 and all(callable(getattr(TextEnv, name)) for name in methods)
+
+
+# ---- README and figures ---------------------------------------------------------------------------------------------
+
+READMES = ("README.md", "README.zh-CN.md")
+
+
+def test_figures_are_those_of_the_benchmarks_lines() -> None:
+    """The READMEs, the page of trainers and both pictures are what `python docs/figures.py` writes today."""
+    written = script("figures").written()
+    assert {path.suffix for path in written} == {".md", ".svg"}
+    for path, content in written.items():
+        assert path.read_text(encoding="utf-8") == content, f"run docs/figures.py: {path.name}"
+
+
+def test_figures_of_a_former_base_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without runs from the shipped base there is no picture, and the error names the command that makes them."""
+    figures = script("figures")
+    lines = figures.learning().read()
+    old = tmp_path / "old.jsonl"
+    old.write_text("".join(json.dumps({**line, "base": "0f"}) + "\n" for line in lines))
+    assert figures.learning().read(old) == []
+    assert f"{len(lines)} lines left out" in capsys.readouterr().err
+    with pytest.raises(SystemExit, match=r"benchmarks/learning\.py --env shop"):
+        figures.main_job([])
+
+
+@pytest.mark.parametrize("mode", ["light", "dark"])
+def test_the_picture_shows_the_rounds_of_the_lines(mode: str) -> None:
+    """Each curve has a point per round at its height, and the band goes through the ends of the intervals."""
+    figures = script("figures")
+    runs = figures.main_job(figures.learning().read())
+    svg = ElementTree.fromstring(figures.picture(runs, mode))  # noqa: S314  # made here
+    shapes = {kind: svg.findall(f"{{http://www.w3.org/2000/svg}}{kind}") for kind in ("polyline", "polygon", "text")}
+    heights = [[float(point.split(",")[1]) for point in each.attrib["points"].split()] for each in shapes["polyline"]]
+    bottom, height = figures.BOTTOM, figures.BOTTOM - figures.TOP
+    expected = [[bottom - height * row["valid"]["value"] for row in run["rounds"]] for run in (*runs[1:], runs[0])]
+    assert heights == [pytest.approx(curve, abs=0.1) for curve in expected]
+    assert len(shapes["polygon"][0].attrib["points"].split()) == 2 * len(runs[0]["rounds"])
+    assert all(0 < float(each.attrib["x"]) < figures.WIDTH for each in shapes["text"])
+
+
+def test_readmes_say_the_same() -> None:
+    """At most 90 lines each, with the same code, links and figures, and a link to the other language."""
+    texts = [(ROOT / name).read_text(encoding="utf-8") for name in READMES]
+    for text, other in zip(texts, reversed(READMES), strict=True):
+        assert len(text.splitlines()) <= 90 and f"]({other})" in text
+    for pattern in (
+        r"^```.*?^```$",
+        r"`(agentgym [^`]+|--[^`]+|python [^`]+)`",
+        r"(?<=\]\()(?!README)[^)]+",
+        r"\d+\.\d+ % \S+ \S+",
+    ):
+        english, chinese = (re.findall(pattern, text, re.MULTILINE | re.DOTALL) for text in texts)
+        assert english and english == chinese

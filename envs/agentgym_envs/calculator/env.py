@@ -38,7 +38,7 @@ class CalculatorEnv(GeneratedEnv[Problem]):
     | hard | 6 to 8 | 2 to 3 | 25 | 7.9 | 0 % |
 
     The last two columns, the expert's steps and random success in 300 test tasks, are those of
-    docs/results/benchmarks.md.
+    docs/results/worlds.md.
 
     Actions: `calculate[expression]` any number of times, `finish[answer]` once; as tools `calculate(expression)`,
     `finish(answer)`. Expressions have numbers, + - * / ^ ! ( ) and abs, ceil, floor, factorial, max, min, round, sqrt.

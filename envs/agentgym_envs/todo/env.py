@@ -42,7 +42,7 @@ class TodoEnv(GeneratedEnv[Puzzle]):
     | medium | 4, 20 | 2 to 4 | 30 | 3.2 | 0 % |
     | hard | 5, 30 | 3 to 6 | 40 | 5.3 | 0 % |
 
-    Expert's steps and random success are those of docs/results/benchmarks.md, over 300 test tasks.
+    Expert's steps and random success are those of docs/results/worlds.md, over 300 test tasks.
 
     Action: a call of one of the tools in the rules, as `Action: set_due` and `Action Input: {"task": "t7", "date":
     "2026-03-12"}` on two lines, as `set_due {"task": "t7", "date": "2026-03-12"}` or `list_labels()` on one, or as a

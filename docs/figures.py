@@ -1,0 +1,275 @@
+"""Write the figures of the README and of docs/results from the lines of the benchmarks: `python docs/figures.py`.
+
+A page marks a block by `<!-- figures: NAME -->` and `<!-- end -->`. A block of results is a printed table, which is
+replaced as a whole. In the README's tables only the cells with figures are replaced, so that each language keeps its
+own words. The picture of the README is drawn from the same lines, for light and dark pages. `tests/test_docs.py`
+compares all of it with the output of this script.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from agentgym_py.env import registration
+from agentgym_py.env.registration import env_plugins
+from agentgym_py.evaluation.stats import Estimate, wilson
+from agentgym_py.evaluation.text import format_interval
+from agentgym_py.evolution.run_folder import read_estimate
+
+ROOT = Path(__file__).parents[1]
+BENCHMARKS = ROOT / "benchmarks"
+PAGES = ("README.md", "README.zh-CN.md", "docs/results/trainers.md")
+SEEDS = (0, 1, 2)
+BLOCK = re.compile(r"(<!-- figures: ([\w ]+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
+NOT_MEASURED = "–"
+
+Line = Mapping[str, Any]
+
+
+def script(path: Path) -> Any:
+    """Import a script that is in no package."""
+    spec = importlib.util.spec_from_file_location(f"figures_{path.stem}", path)
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module
+
+
+@cache
+def learning() -> Any:
+    """Import `benchmarks/learning.py`."""
+    return script(BENCHMARKS / "learning.py")
+
+
+def main_job(lines: Sequence[Line]) -> list[Line]:
+    """Select the runs in the shop, one per seed.
+
+    Raises:
+        SystemExit: a seed is missing, for example because the base is new.
+    """
+    runs = {line["seed"]: line for line in lines if line["env"] == "shop"}
+    if missing := [seed for seed in SEEDS if seed not in runs]:
+        raise SystemExit(f"no run of seed {missing[0]} from the shipped base: python benchmarks/learning.py --env shop")
+    return [runs[seed] for seed in SEEDS]
+
+
+# ---- blocks ---------------------------------------------------------------------------------------------------------
+
+
+def filled(text: str, lines: Sequence[Line]) -> str:
+    """Return a page with the figures of today in its blocks."""
+    return BLOCK.sub(lambda found: found[1] + block(found[2], found[3], lines) + found[4], text)
+
+
+def block(name: str, before: str, lines: Sequence[Line]) -> str:
+    """Return the content of a block."""
+    if name == "main job":
+        return replace_cells(before, result_cells(main_job(lines)), by_place)
+    if name == "worlds":
+        return replace_cells(before, world_cells(lines), world_of)
+    number = ("learning runs", "learning rounds", "learning agents").index(name)
+    table: str = learning().tables(lines)[number]
+    return f"\n{table}\n\n"
+
+
+def replace_cells(table: str, figures: Mapping[str, Sequence[str]], key: Callable[[int, str], str]) -> str:
+    """Put figures into the last cells of each row of a table."""
+    rows = table.splitlines()
+    first = next(i for i, row in enumerate(rows) if row.startswith("|---")) + 1
+    for i, row in enumerate(rows[first:], first):
+        if row.startswith("|"):
+            cells = row.strip("|").split("|")
+            new = figures[key(i - first, row)]
+            rows[i] = f"|{'|'.join([*cells[: -len(new)], *(f' {cell} ' for cell in new)])}|"
+    return "\n".join([*rows, ""])
+
+
+def by_place(number: int, row: str) -> str:
+    """Return the number of a row as its key."""
+    return str(number)
+
+
+def world_of(number: int, row: str) -> str:
+    """Return the world whose page a row links."""
+    return str(re.findall(r"worlds/(\w+)\.md", row)[0])
+
+
+def result_cells(runs: Sequence[Line]) -> dict[str, list[str]]:
+    """Return the success on test tasks of four agents, a cell per seed."""
+    random = interval(runs[0]["references"]["random"])
+    return {
+        "0": [random, *[""] * (len(runs) - 1)],
+        "1": [interval(run["first"]) for run in runs],
+        "2": [interval(run["more_epochs"]) for run in runs],
+        "3": [f"**{interval(run['last'])}**" for run in runs],
+    }
+
+
+def interval(row: Mapping[str, Any]) -> str:
+    """Format the success of an evaluation."""
+    return format_interval(read_estimate(row["success"]))
+
+
+def world_cells(lines: Sequence[Line]) -> dict[str, list[str]]:
+    """Return a world's cells: random actions, demonstrations, the trained agent, the fair expert."""
+    measured = world_rows()
+    cells = {}
+    for plugin in env_plugins():
+        world = registration.short_name(plugin.name)
+        difficulty, agents = trained_agents(world, lines)
+        row = measured.get((world, difficulty), {})
+        cells[world] = [row.get("random", NOT_MEASURED), *agents, row.get("fair expert", NOT_MEASURED)]
+    return cells
+
+
+def trained_agents(world: str, lines: Sequence[Line]) -> tuple[str, list[str]]:
+    """Return the difficulty and the success before and after training with seed 0.
+
+    The run of `agentgym evolve` comes first, then the run of `filtered_bc` in the comparison of trainers.
+    """
+    for line in lines:
+        if line["env"] == world and line["seed"] == SEEDS[0]:
+            return line["difficulty"], [interval(line["first"]), interval(line["last"])]
+    for line in trainer_lines(world):
+        if (line["trainer"], line["seed"]) == ("filtered_bc", SEEDS[0]):
+            agents = [wilson(sum(line[name]), len(line[name])) for name in ("before", "after")]
+            return "medium", [format_interval(agent) for agent in agents]
+    return "medium", [NOT_MEASURED] * 2
+
+
+def trainer_lines(world: str) -> list[Line]:
+    """Read the lines of the comparison of trainers that come from the shipped base."""
+    path = BENCHMARKS / f"trainers.{world}.jsonl"
+    lines = [json.loads(text) for text in path.read_text("utf-8").splitlines()] if path.is_file() else []
+    base = learning().shipped_base()
+    return [line for line in lines if line.get("base") == base]
+
+
+def world_rows() -> dict[tuple[str, str], Mapping[str, str]]:
+    """Read the table "Every world" of docs/results/worlds.md, by world and difficulty."""
+    by_world = script(ROOT / "docs" / "env_pages.py").measured()
+    return {(world, row["difficulty"]): row for world, rows in by_world.items() for row in rows}
+
+
+# ---- the picture ----------------------------------------------------------------------------------------------------
+
+PICTURES = {mode: ROOT / "docs" / "assets" / f"learning-{mode}.svg" for mode in ("light", "dark")}
+COLOURS = {
+    "light": {"text": "#1c2127", "soft": "#5b6673", "line": "#d9dee4", "curve": "#1f6feb"},
+    "dark": {"text": "#e4e8ed", "soft": "#9aa5b1", "line": "#343b44", "curve": "#6cb0ff"},
+}
+"""Those of the report."""
+WIDTH, HEIGHT = 760, 330
+LEFT, RIGHT, TOP, BOTTOM = 60, 540, 70, 290
+"""The edges of the plot; labels stand to its right."""
+
+
+def picture(runs: Sequence[Line], mode: str) -> str:
+    """Draw the success on valid tasks by round: the first seed with its interval, the others as thin lines."""
+    colours, curves = COLOURS[mode], [valid(run) for run in runs]
+    if len({len(curve) for curve in curves}) > 1:
+        raise SystemExit("the runs have different numbers of rounds: finish them, then draw the picture")
+    rounds = len(curves[0]) - 1
+    points = [[place(i, rounds, estimate.value) for i, estimate in enumerate(curve)] for curve in curves]
+    band = [place(i, rounds, estimate.high) for i, estimate in enumerate(curves[0])]
+    band += [place(i, rounds, estimate.low) for i, estimate in reversed(list(enumerate(curves[0])))]
+    title = f"{first_demonstrations(runs)} demonstrations, then {rounds} rounds of AgentEvol"
+    names = ["demonstrations", *(f"round {i}" for i in range(1, rounds + 1))]
+    parts = [
+        write(16, 26, title, colours["text"], size=17, bold=True),
+        write(16, 46, f"success on {curves[0][0].n} held-out tasks of the shop", colours["soft"]),
+        *grid(colours),
+        *(write(place(i, rounds, 0)[0], BOTTOM + 24, name, colours["soft"], "middle") for i, name in enumerate(names)),
+        f'<polygon points="{coordinates(band)}" fill="{colours["curve"]}" opacity="0.2"/>',
+        *(polyline(curve, colours["curve"], 1.5, 0.6) for curve in points[1:]),
+        polyline(points[0], colours["curve"], 3),
+        *(f'<circle cx="{x}" cy="{y}" r="4.5" fill="{colours["curve"]}"/>' for x, y in points[0]),
+        *labels([curve[-1] for curve in curves], colours),
+    ]
+    first, last = (percent(curves[0][i].value) for i in (0, -1))
+    body = "\n".join(parts)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" '
+        f'role="img" font-family="-apple-system, Segoe UI, Helvetica, Arial, sans-serif" font-size="14">\n'
+        f"<title>{title}: success rises from {first} to {last} with seed {SEEDS[0]}.</title>\n{body}\n</svg>\n"
+    )
+
+
+def first_demonstrations(runs: Sequence[Line]) -> int:
+    """Return the number of demonstrations."""
+    return int(runs[0]["rounds"][0]["explored"]["n"])
+
+
+def valid(run: Line) -> list[Estimate]:
+    """Return the success on valid tasks by round."""
+    return [read_estimate(row["valid"]) for row in run["rounds"]]
+
+
+def place(number: int, rounds: int, rate: float) -> tuple[float, float]:
+    """Return the point of a rate after a round."""
+    return round(LEFT + 30 + number * (RIGHT - LEFT - 60) / max(rounds, 1), 1), round(BOTTOM - rate * (BOTTOM - TOP), 1)
+
+
+def grid(colours: Mapping[str, str]) -> list[str]:
+    """Draw the horizontal lines with their percentages."""
+    parts = []
+    for percentage in (0, 25, 50, 75, 100):
+        y = place(0, 1, percentage / 100)[1]
+        parts.append(f'<path d="M{LEFT} {y}H{RIGHT}" stroke="{colours["line"]}"/>')
+        parts.append(write(LEFT - 8, y + 5, f"{percentage} %", colours["soft"], "end"))
+    return parts
+
+
+def labels(ends: Sequence[Estimate], colours: Mapping[str, str]) -> list[str]:
+    """Name the curves at their right ends, from top to bottom, at least a line apart."""
+    parts, lowest = list[str](), 0.0
+    for seed, end in sorted(zip(SEEDS, ends, strict=True), key=lambda item: -item[1].value):
+        y = lowest = max(place(0, 1, end.value)[1] + 5, lowest + 19)
+        is_first = seed == SEEDS[0]
+        name = f"{percent(end.value)} seed {seed}" + (", band: 95 % interval" if is_first else "")
+        parts.append(write(RIGHT + 10, y, name, colours["curve" if is_first else "soft"], bold=is_first))
+    return parts
+
+
+def polyline(points: Sequence[tuple[float, float]], colour: str, width: float, opacity: float = 1) -> str:
+    """Draw a line through points."""
+    style = f'stroke="{colour}" stroke-width="{width}" opacity="{opacity}" stroke-linejoin="round"'
+    return f'<polyline points="{coordinates(points)}" fill="none" {style}/>'
+
+
+def coordinates(points: Sequence[tuple[float, float]]) -> str:
+    """Format points."""
+    return " ".join(f"{x},{y}" for x, y in points)
+
+
+def write(
+    x: float, y: float, content: str, colour: str, anchor: str = "start", size: int = 14, bold: bool = False
+) -> str:
+    """Write a line of text."""
+    style = f'fill="{colour}" text-anchor="{anchor}" font-size="{size}"' + ' font-weight="600"' * bold
+    return f'<text x="{x:.1f}" y="{y:.1f}" {style}>{content}</text>'
+
+
+def percent(rate: float) -> str:
+    """Format a rate."""
+    return f"{100 * rate:.0f} %"
+
+
+def written() -> dict[Path, str]:
+    """Return everything that this script writes."""
+    lines = learning().read()
+    pages = {ROOT / name: filled((ROOT / name).read_text(encoding="utf-8"), lines) for name in PAGES}
+    return pages | {path: picture(main_job(lines), mode) for mode, path in PICTURES.items()}
+
+
+if __name__ == "__main__":
+    for path, content in written().items():
+        path.write_text(content, encoding="utf-8")
