@@ -16,6 +16,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import asdict
 from functools import wraps
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Literal
 
@@ -35,7 +36,7 @@ from agentgym_py.viewer import feedback
 from agentgym_py.viewer.feedback import Ref
 from agentgym_py.viewer.index import Filter, Index, Order
 from agentgym_py.viewer.live import LiveEpisode, Models, TypedAgent
-from agentgym_py.viewer.show import TokenTexts, expert_plans, static_file
+from agentgym_py.viewer.show import TokenTexts, expert_plans, path_of, static_file
 
 CONTINUED = "continued.jsonl"
 """The store of continued episodes that the user kept."""
@@ -44,6 +45,8 @@ _MAX_LIVE = 32
 _POLL_SECONDS = 3.0
 """Seconds between updates of the index."""
 _MAX_ACTIONS = 200
+_MAX_PATHS = 500
+"""Maximum number of episodes of a tree."""
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; "
     "form-action 'none'; frame-ancestors 'none'"
@@ -138,8 +141,15 @@ class Viewer:
         row = next(row for row in siblings if row["n"] == n)
         return {"row": row, "episode": self.texts.to_json(self.index.read(n)), "siblings": siblings}
 
+    def tree(self, n: int) -> dict[str, Any]:
+        """Return the paths of the episodes of a task, this one included, and how many are left out."""
+        siblings = self.index.siblings(n)
+        rows = sorted(siblings, key=lambda row: row["n"] != n)[:_MAX_PATHS]
+        paths = [{"row": row, "path": path_of(self.index.read(row["n"]))} for row in sorted(rows, key=itemgetter("n"))]
+        return {"episodes": paths, "left_out": len(siblings) - len(rows)}
+
     def plans(self, n: int) -> dict[str, Any]:
-        """Return the expert's plans for an episode."""
+        """Return the expert's plans and state values for an episode."""
         return expert_plans(self.index.read(n))
 
     def thumb(self, request: ThumbRequest) -> dict[str, Any]:
@@ -293,7 +303,8 @@ def _api(viewer: Viewer, token: str) -> APIRouter:
 
     for method, path, endpoint in (
         ("GET", "/state", viewer.state), ("GET", "/episodes/{n}", viewer.episode),
-        ("GET", "/episodes/{n}/plans", viewer.plans), ("POST", "/thumb", viewer.thumb),
+        ("GET", "/episodes/{n}/plans", viewer.plans), ("GET", "/episodes/{n}/tree", viewer.tree),
+        ("POST", "/thumb", viewer.thumb),
         ("GET", "/preference", viewer.preference), ("POST", "/preference", viewer.prefer),
         ("POST", "/live", viewer.start), ("POST", "/live/{key}/act", viewer.act),
         ("POST", "/live/{key}/keep", viewer.keep),

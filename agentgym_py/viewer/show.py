@@ -12,11 +12,15 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from agentgym_py.errors import RunError
+from agentgym_py.errors import ExpertError, RunError
 from agentgym_py.files import inside
+from agentgym_py.rewards.state_values import exact_values
 from agentgym_py.trajectory import Trajectory, store
 from agentgym_py.viewer.live import checkpoints, evaluated_model, plans
+from agentgym_py.viewer.source import short_digest
 
+DISCOUNT = 0.95
+"""Discount per step of the values that the page draws, so that states nearer to the goal are worth more."""
 _POLICY, _DATA = ("<!-- an exported page has its policy here -->", "<!-- an exported page has its data here -->")
 
 
@@ -105,11 +109,30 @@ def export_page(
 
 
 def expert_plans(trajectory: Trajectory) -> dict[str, Any]:
-    """Return the expert's `plans`, one per step, or the `error`."""
+    """Return the expert's `plans`, one per step, and the `values` of the states, or the `error`."""
     try:
-        return {"plans": plans(trajectory)}
+        return {"plans": plans(trajectory), "values": _state_values(trajectory)}
     except Exception as error:  # a world may raise anything for a stranger's arguments
         return {"error": str(error) or repr(error)}
+
+
+def _state_values(trajectory: Trajectory) -> list[float] | None:
+    """Return the value of each state, the final one included; None if the expert fails in one of them."""
+    try:
+        return exact_values(trajectory, DISCOUNT)
+    except ExpertError:
+        return None
+
+
+def path_of(trajectory: Trajectory) -> list[dict[str, Any]]:
+    """Return an episode's steps for the tree of its task; equal `key`s are the same action on the same observation."""
+    return [
+        {
+            "key": short_digest("\0".join((step.observation, step.action, step.action_input or ""))),
+            "action": step.action, "valid": step.valid, "reward": step.reward,
+        }
+        for step in trajectory.steps
+    ]  # fmt: skip
 
 
 def _digest(text: str) -> str:

@@ -10,11 +10,15 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from agentgym_py.agents import ExpertAgent, RandomAgent
+from agentgym_py.collection import Collector, PlayConfig, jobs_for
+from agentgym_py.collection.branching import collect_with_branches
 from agentgym_py.trajectory import store
 from agentgym_py.viewer import feedback
 
@@ -353,6 +357,70 @@ def test_the_header_is_low_on_a_phone(seen: Seen, address: str) -> None:
     line = page.evaluate("parseFloat(getComputedStyle(document.getElementById('state')).lineHeight)")
     assert page.locator("#state").bounding_box()["height"] < 1.5 * line
     assert page.locator("header").bounding_box()["height"] < 130
+
+
+@pytest.fixture(scope="module")
+def forked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Episodes of one task: two by chance, forks of them, and an expert's with a long thought and a long page."""
+    folder = tmp_path_factory.mktemp("forked")
+    collector = Collector(RandomAgent(), PlayConfig(prompt="brief"))
+    families = collect_with_branches(collector, jobs_for("maze", "train", [0], 2), 2, 2, first_attempt=2)
+    store.write(folder / "random.jsonl", [episode for family in families for episode in family])
+    (won,) = Collector(ExpertAgent(), PlayConfig(prompt="brief")).collect_batch(jobs_for("maze", "train", [0]))
+    store.write(folder / "expert.jsonl", [won])
+    opening, *rest = won.steps
+    long = replace(opening, thought="So I go on. " * 200, observation=opening.observation + "\nA wall." * 40)
+    store.write(folder / "long.jsonl", [replace(won, id="long", success=False, steps=(long, *rest))])
+    return folder
+
+
+def test_the_tree_of_a_task_by_keyboard(seen: Seen, forked: Path) -> None:
+    """From an episode to its tree: branches fold, a step opens its episode, Escape leads back; then values and help."""
+    page, keyboard, expect = seen.page, seen.page.keyboard, playwright.expect
+    with served(forked) as at:
+        page.goto(at)
+        seen.rows(12)
+        page.select_option("[name=agent]", "random")
+        seen.rows(10)
+        page.click("ol.list li:nth-child(2) a")
+        page.wait_for_selector("ol.steps > li.here")
+        keyboard.press("f")
+        expect(page.locator(".tree .mine:not([aria-expanded]) > .node")).to_have_count(1)
+        expect(page.locator(".tree :not([aria-expanded]) > .node > a")).to_have_count(12)
+        expect(page.locator(".tree > li > .node .sum")).to_have_text("1 of 12 episodes succeed")
+        seen.picture("tree")
+        keyboard.press("Home")
+        expect(page.locator(".tree > li")).to_be_focused()
+        keyboard.press("ArrowLeft")
+        expect(page.locator(".tree li:visible")).to_have_count(1)
+        keyboard.press("ArrowRight")
+        keyboard.press("j")
+        target = page.locator(".tree li:focus").get_attribute("data-to")
+        keyboard.press("Enter")
+        page.wait_for_selector("ol.steps > li.here")
+        assert page.url.endswith(str(target))
+        page.go_back()
+        page.wait_for_selector(".tree")
+        keyboard.press("Escape")
+        page.wait_for_selector("ol.steps > li.here")
+
+        keyboard.press("e")
+        expect(page.locator("svg.curve circle")).to_have_count(page.locator("ol.steps > li").count())
+        page.click("aside a")  # the first fault
+        expect(page.locator("aside")).to_contain_text(re.compile(r"First fault: step \d+"))
+        keyboard.press("?")
+        expect(page.locator("dialog dt", has_text="invalid steps")).to_be_visible()
+        keyboard.press("Escape")
+        seen.picture("values")
+
+        page.goto(at.split("#")[0] + "#/?outcome=failure&min_reward=1")
+        seen.rows(1)
+        page.click("ol.list a")
+        expect(page.locator(".folded")).to_have_count(2)
+        expect(page.locator("#main")).to_contain_text("a success needs the whole task")
+        page.locator("button.more").first.focus()
+        keyboard.press("Enter")
+        expect(page.locator(".folded")).to_have_count(1)
 
 
 def test_text_is_text(seen: Seen, address: str) -> None:

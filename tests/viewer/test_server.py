@@ -3,7 +3,7 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +13,13 @@ pytest.importorskip("fastapi")
 from fastapi.routing import APIRoute
 from starlette.testclient import TestClient
 
+from agentgym_py.errors import ExpertError
 from agentgym_py.policy import Policy
 from agentgym_py.trajectory import Trajectory, store
 from agentgym_py.viewer import feedback
 from agentgym_py.viewer.index import Filter, Index
 from agentgym_py.viewer.server import CONTINUED, Viewer, app_of
+from agentgym_py.viewer.show import expert_plans, path_of
 from agentgym_py.viewer.source import Source
 
 TOKEN = "a-token-for-tests"
@@ -151,11 +153,51 @@ def test_what_is_no_utf_8_is_sent_all_the_same(client: TestClient) -> None:
 def test_the_experts_plan(client: TestClient) -> None:
     """From every state; where the world shows something else today that is said, and no plan is made up."""
     row = first(client, agent="expert")
-    plans = client.get(f"/api/episodes/{row['n']}/plans").json()["plans"]
-    assert [len(plan) for plan in plans] == list(range(row["steps"], 0, -1))
+    found = client.get(f"/api/episodes/{row['n']}/plans").json()
+    assert [len(plan) for plan in found["plans"]] == list(range(row["steps"], 0, -1))
+    assert found["values"] == pytest.approx([0.95**left for left in range(row["steps"], -1, -1)])
     refused = client.get(f"/api/episodes/{first(client, split='valid')['n']}/plans").json()
     assert list(refused) == ["error"]
     assert "differs on replay" in refused["error"]
+
+
+def test_an_expert_that_fails_leaves_no_values(monkeypatch: pytest.MonkeyPatch, made_run: Path) -> None:
+    """Its plans are shown all the same."""
+    trajectory = next(iter(store.read(made_run / "rounds" / "00" / "trajectories.jsonl")))
+
+    def fail(*_: object) -> None:
+        raise ExpertError("no plan")
+
+    monkeypatch.setattr("agentgym_py.viewer.show.exact_values", fail)
+    found = expert_plans(trajectory)
+    assert len(found["plans"]) == len(trajectory.steps) and found["values"] is None
+
+
+def test_the_tree_of_a_task(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each episode's path; equal actions on equal observations have equal keys. What is left out is counted."""
+    row = first(client, agent="Agent_v0")
+    tree = client.get(f"/api/episodes/{row['n']}/tree").json()
+    by_agent = {each["row"]["agent"]: each["path"] for each in tree["episodes"]}
+    assert (len(tree["episodes"]), len(by_agent), tree["left_out"]) == (4, 3, 0)
+    assert [len(each["path"]) for each in tree["episodes"]] == [each["row"]["steps"] for each in tree["episodes"]]
+    assert by_agent["expert"][0]["key"] != by_agent["Agent_v0"][0]["key"]
+    monkeypatch.setattr("agentgym_py.viewer.server._MAX_PATHS", 2)
+    tree = client.get(f"/api/episodes/{row['n']}/tree").json()
+    assert row["n"] in [each["row"]["n"] for each in tree["episodes"]] and tree["left_out"] == 2
+    assert client.get("/api/episodes/999/tree").status_code == 404
+
+
+def test_equal_states_and_actions_have_one_key(made_run: Path) -> None:
+    """Whatever was thought; another observation, action or input has another."""
+    trajectory = next(iter(store.read(made_run / "rounds" / "00" / "trajectories.jsonl")))
+    step = replace(trajectory.steps[0], action_input="x")
+    others: list[dict[str, Any]] = [
+        {}, {"thought": "else"}, {"observation": "else"}, {"action": "else"}, {"action_input": None},
+    ]  # fmt: skip
+    keys = [
+        each["key"] for each in path_of(replace(trajectory, steps=tuple(replace(step, **other) for other in others)))
+    ]
+    assert keys[0] == keys[1] and len(set(keys)) == 4
 
 
 def test_thumbs_are_written_to_the_store(client: TestClient, run: Path) -> None:

@@ -1,4 +1,4 @@
-// The viewer's front end: three views (list, episode, two beside each other) and going on from a step.
+// The viewer's front end: four views (list, episode, two side by side, the tree of a task) and continuing from a step.
 // Nothing here makes HTML of text: every string of an episode becomes a text node.
 "use strict";
 
@@ -24,14 +24,30 @@ const text = (value) => el("pre", { class: "text" }, value);
 const number = (value, digits = 2) => String(Number(value.toFixed(digits)));
 const plural = (count, one) => `${count.toLocaleString("en")} ${one}${count === 1 ? "" : "s"}`;
 
+/** An element of a drawing, with attributes and children. */
+function draw(tag, given, ...children) {
+  const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(given)) made.setAttribute(name, value);
+  made.append(...children.flat());
+  return made;
+}
+
 /** A thumb, drawn: fonts may lack the sign. */
-function thumbIcon(verdict) {
-  const icon = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-  const path = document.createElementNS("http://www.w3.org/2000/svg", "path");
-  for (const [name, value] of [["viewBox", "0 0 20 20"], ["aria-hidden", "true"], ["class", verdict > 0 ? "up" : "down"]]) icon.setAttribute(name, value);
-  path.setAttribute("d", "M1 9h4v10H1zM6.5 18V9l3.5-7.5c1.8 0 2.6 1.4 2.2 3L11.4 8H17c1.6 0 2.3 1.2 1.9 2.6l-1.8 6.2C16.7 18.2 16 19 14.6 19H9z");
-  icon.append(path);
-  return icon;
+const thumbIcon = (verdict) => draw("svg", { viewBox: "0 0 20 20", "aria-hidden": "true", class: verdict > 0 ? "icon up" : "icon down" },
+  draw("path", { d: "M1 9h4v10H1zM6.5 18V9l3.5-7.5c1.8 0 2.6 1.4 2.2 3L11.4 8H17c1.6 0 2.3 1.2 1.9 2.6l-1.8 6.2C16.7 18.2 16 19 14.6 19H9z" }));
+
+/** Fold a long text; a button shows all of it. */
+function folding(value, node) {
+  const lines = value.split("\n").length;
+  if (lines <= 14 && value.length <= 1200) return node;
+  const label = lines > 14 ? `Show all ${lines} lines` : `Show all ${value.length.toLocaleString("en")} characters`;
+  const box = el("div", { class: "folded" }, node);
+  const more = button(label, () => {
+    const open = !box.classList.toggle("folded");
+    more.textContent = open ? "Show less" : label;
+    more.setAttribute("aria-expanded", open);
+  }, { class: "more", "aria-expanded": false });
+  return [box, more];
 }
 
 /** Show a short message. The next view takes it away, unless it is about that one (`stays`). */
@@ -69,6 +85,7 @@ const server = {
   list(wanted) { return this.call(`episodes?${new URLSearchParams(wanted)}`); },
   episode(n) { return this.call(`episodes/${n}`); },
   plans(n) { return this.call(`episodes/${n}/plans`); },
+  tree(n) { return this.call(`episodes/${n}/tree`); },
   preference(a, b) { return this.call(`preference?first=${a}&second=${b}`); },
 };
 
@@ -109,6 +126,12 @@ const page = {
     return { row, episode, siblings: embedded.episodes.filter(same).map((each) => each.row) };
   },
   async plans(n) { return this.at(n).plans; },
+  async tree(n) {
+    const rows = (await this.episode(n)).siblings;
+    const pathOf = (row) => this.at(row.n).episode.steps.map((step) => ({
+      key: [step.observation, step.action, step.action_input ?? ""].join("\0"), action: step.action, valid: step.valid, reward: step.reward }));
+    return { episodes: rows.map((row) => ({ row, path: pathOf(row) })), left_out: 0 };
+  },
 };
 const FACETS = ["env", "split", "round", "agent", "kind", "difficulty"];
 const source = embedded ? page : server;
@@ -190,6 +213,7 @@ async function route() {
     if (name === "e") await episode(a, b || 0, mine);
     else if (name === "two") await two(a, b, mine);
     else if (name === "on") await goOn(a, b, mine);
+    else if (name === "tree") await forks(a, mine);
     else {
       wanted = wantedHere();
       filters.typed = null;
@@ -201,8 +225,13 @@ async function route() {
   }
 }
 
-/** Which of its task's attempts an episode is, as its id says: `#0`, `#1`. */
-const attemptOf = (row) => /#\d+(?=(\+\d+)?$)/.exec(row.id)?.[0] ?? null;
+/** Which of its task's attempts an episode is, and where it was forked, as its id says: `#0`, `#3+2`. */
+function attemptOf(row) {
+  const [, attempt, fork] = /#(\d+)(?:\+(\d+))?$/.exec(row.id) ?? [];
+  return attempt === undefined ? null : `attempt ${attempt}${fork ? `, forked after step ${fork}` : ""}`;
+}
+/** The end of an agent's name that is a long path. */
+const agentOf = (row) => (row.agent.length > 32 && row.agent.includes("/") ? `…/${row.agent.split("/").slice(-3).join("/")}` : row.agent);
 const outcomeOf = (row) => el("span", { class: row.outcome === "success" ? "good" : "bad" }, row.outcome);
 
 // ------------------------------------------------------------------------------------------------------------- list
@@ -212,13 +241,13 @@ const PAGE = 100;
 async function list() {
   const mine = list.asked = (list.asked ?? 0) + 1;
   const found = await source.list({ ...wanted, offset: wanted.offset ?? 0, limit: PAGE });
-  if (mine !== list.asked || ["e", "two", "on"].includes(place()[0])) return; // something else was asked for meanwhile
+  if (mine !== list.asked || ["e", "two", "on", "tree"].includes(place()[0])) return; // something else was asked for meanwhile
   const from = Number(wanted.offset ?? 0);
   const rows = el("ol", { class: "list", "aria-label": "Episodes" }, found.rows.map((row, at) => el("li", {},
     el("a", { href: `#/e/${row.n}`, onclick: () => { opened = from + at; } },
       outcomeOf(row),
       el("span", { class: "what" }, row.task, el("span", { class: "told" }, row.instruction)),
-      el("span", { class: "where" }, [row.round === null ? null : `round ${row.round}`, row.split, row.agent, attemptOf(row)].filter((x) => x !== null).join(" · ")),
+      el("span", { class: "where", title: row.agent }, [row.round === null ? null : `round ${row.round}`, row.split, agentOf(row), attemptOf(row)].filter((x) => x !== null).join(" · ")),
       el("span", { class: "number" }, `reward ${number(row.reward, 2)}`),
       el("span", { class: "number" }, plural(row.steps, "step")),
       el("span", { class: "thumb" }, row.thumb ? [thumbIcon(row.thumb)] : null)))));
@@ -340,7 +369,7 @@ async function episode(n, at, mine) {
     }
     const plan = plans.plans[here];
     const said = t.steps[here]?.action;
-    aside.replaceChildren(el("h2", {}, here < t.steps.length ? `The expert's plan before step ${here + 1}` : "The expert's plan"),
+    aside.replaceChildren(plans.values ? curve(plans.values, here, move) : "", el("h2", {}, here < t.steps.length ? `The expert's plan before step ${here + 1}` : "The expert's plan"),
       plan === undefined ? el("p", { class: "soft" }, "The episode is over.")
         : plan.length === 0 ? el("p", { class: "soft" }, "The expert has no plan from here.")
           : el("ol", {}, plan.map((action, i) => el("li", { class: i === 0 && action.split("\n")[0] === said ? "done" : "" }, text(action)))),
@@ -365,6 +394,7 @@ async function episode(n, at, mine) {
   const judge = (verdict) => () => thumb(verdict);
   const others = siblings.filter((each) => each.n !== n);
   const compare = () => { if (others.length) location.hash = `#/two/${n}/${others[0].n}`; else say("No other episode of this task."); };
+  const branches = () => { if (others.length) location.hash = `#/tree/${n}`; else say("No other episode of this task."); };
   const goOnHere = () => { if (here < t.steps.length) location.hash = `#/on/${n}/${here}`; else say("The episode is over there: choose a step."); };
   const noTokens = !t.steps.some((step) => step.tokens);
 
@@ -372,6 +402,7 @@ async function episode(n, at, mine) {
     j: () => move(here + 1), k: () => move(here - 1), ArrowDown: () => move(here + 1), ArrowUp: () => move(here - 1),
     ArrowRight: () => neighbour(1), ArrowLeft: () => neighbour(-1), Home: () => move(0), End: () => move(t.steps.length),
     t: () => (noTokens ? say("No token records: no model acted here.") : toggle("tokens")), e: () => toggle("plan"), v: compare,
+    f: branches,
     Escape: () => { location.hash = listAddress(); },
     ...(embedded ? {} : { u: judge(1), d: judge(-1), c: goOnHere }),
   };
@@ -383,8 +414,9 @@ async function episode(n, at, mine) {
       button("◀", () => neighbour(-1), { "aria-label": "Previous episode", title: "Previous episode (←)" }),
       button("▶", () => neighbour(1), { "aria-label": "Next episode", title: "Next episode (→)" }),
       press("tokens", "Tokens", noTokens ? "No token records: no model acted here" : "Token view (t)"),
-      press("plan", "Expert's plan", "The expert's plan beside (e)"),
+      press("plan", "Expert", "The expert's plan, and the value of each state (e)"),
       button(`Compare (${others.length})`, compare, { disabled: others.length === 0, title: "Beside another episode of this task (v)" }),
+      button("Tree", branches, { disabled: others.length === 0, title: "All episodes of this task as a tree of forks (f)", id: "branches" }),
       embedded ? null : button("Continue from here", goOnHere, { title: "Continue from the marked step (c)", id: "continue" }),
       el("span", { class: "gap" }),
       embedded ? null : [
@@ -403,36 +435,58 @@ function facts(row, t) {
   const shownFacts = {
     outcome: outcomeOf(row), reward: number(t.reward, 4),
     steps: `${t.steps.length}${t.optimal_steps === null ? "" : ` (optimal ${t.optimal_steps})`}`,
-    "not valid": row.invalid === undefined ? null : String(row.invalid),
+    "invalid steps": row.invalid === undefined ? null : String(row.invalid),
     world: row.env, split: row.split, round: row.round === null ? null : String(row.round), kind: row.kind, difficulty: row.difficulty,
     agent: row.agent, file: `${row.path}:${row.line}`, error: t.error,
   };
-  return el("dl", { class: "facts" }, Object.entries(shownFacts).filter(([, value]) => value !== null && value !== "").map(([name, value]) =>
-    el("div", {}, el("dt", {}, name), el("dd", {}, value))));
+  return [el("dl", { class: "facts" }, Object.entries(shownFacts).filter(([, value]) => value !== null && value !== "").map(([name, value]) =>
+    el("div", {}, el("dt", { title: TERMS[name] }, name), el("dd", {}, value)))),
+  row.outcome === "failure" && t.reward > 0 ? el("p", { class: "soft" }, "This failure has a reward because the world gives credit for parts of a task; a success needs the whole task.") : null];
+}
+
+/** The value of each state as a small curve; a click goes to the step. */
+function curve(values, here, move) {
+  const [width, height, edge] = [280, 72, 6];
+  const x = (i) => edge + (width - 2 * edge) * (values.length > 1 ? i / (values.length - 1) : 0);
+  const y = (value) => edge + (height - 2 * edge) * (1 - value);
+  const falls = values.map((value, i) => i > 0 && value < values[i - 1] - 1e-9);
+  const first = falls.indexOf(true);
+  const lines = values.slice(1).map((value, i) => draw("line", { x1: x(i), y1: y(values[i]), x2: x(i + 1), y2: y(value), class: falls[i + 1] ? "falls" : "" }));
+  const dots = values.map((value, i) => draw("circle", { cx: x(i), cy: y(value), r: i === here ? 5 : 2.5, class: i === here ? "here" : falls[i] ? "falls" : "" }));
+  const marks = [0, 1].map((value) => draw("line", { x1: 0, y1: y(value), x2: width, y2: y(value), class: "mark" }));
+  const drawn = draw("svg", { viewBox: `0 0 ${width} ${height}`, class: "curve", role: "img",
+    "aria-label": `Value by step: ${number(values[0])} at the start, ${number(values.at(-1))} at the end` }, marks, lines, dots);
+  drawn.addEventListener("click", (event) => {
+    const box = drawn.getBoundingClientRect();
+    move(Math.round(((event.clientX - box.left) / box.width * width - edge) / (width - 2 * edge) * (values.length - 1)));
+  });
+  const now = here < values.length - 1 ? `${number(values[here])} before step ${here + 1}, ${number(values[here + 1])} after it` : `${number(values[here])} at the end`;
+  return el("div", {}, el("h2", { title: TERMS.value }, "Value"), drawn, el("p", { class: "soft" }, `${now}. `,
+    first < 0 ? "It never falls." : ["First fault: ", el("a", { href: "", onclick: (event) => { event.preventDefault(); move(first - 1); } }, `step ${first}`), "."]));
 }
 
 /** One step: what was seen, thought, done and got. */
 function turn(step, i, { onclick = null, tokens = false, on = null, before = false } = {}) {
   return el("li", { onclick, tabindex: -1, "aria-label": `Step ${i + 1}`, class: before ? "before" : "" },
-    tokens && step.tokens ? tokenView(step.tokens) : [text(step.observation), reply(step)],
+    tokens && step.tokens ? tokenView(step.tokens) : [folding(step.observation, text(step.observation)), reply(step)],
     el("div", { class: "chips" },
       `step ${i + 1}`,
-      step.valid ? el("span", { class: "chip" }, "valid") : el("span", { class: "chip bad" }, "not valid here"),
+      step.valid ? el("span", { class: "chip" }, "valid") : el("span", { class: "chip bad", title: TERMS["invalid steps"] }, "not valid here"),
       el("span", { class: "chip" }, `reward ${number(step.reward, 4)}`),
       Object.entries(step.reward_parts).map(([name, value]) => el("span", { class: "chip" }, `${name} ${number(value, 4)}`)),
-      step.trained || before ? null : el("span", { class: "chip" }, "not learned from"),
+      step.trained || before ? null : el("span", { class: "chip", title: TERMS["not learned from"] }, "not learned from"),
       on ? button("Continue from here", () => { location.hash = on; }) : null));
 }
 
 function reply(step) {
   return el("div", { class: step.valid ? "says" : "says invalid" },
-    step.thought ? el("div", { class: "thought" }, step.thought) : null,
+    step.thought ? folding(step.thought, el("div", { class: "thought" }, step.thought)) : null,
     el("pre", { class: "text" }, el("b", {}, step.action || "(no action)"), step.action_input === null ? null : `\n${step.action_input}`));
 }
 
 function ending(t) {
   const how = { error: "an infrastructure failure ended it", gave_up: "the agent gave up", terminated: "the world ended it" }[t.stop_reason] ?? "out of steps";
-  return el("li", { tabindex: -1, "aria-label": "End", class: "end" }, text(t.final_observation),
+  return el("li", { tabindex: -1, "aria-label": "End", class: "end" }, folding(t.final_observation, text(t.final_observation)),
     el("div", { class: "chips" }, "end", el("span", { class: "chip" }, how), el("span", { class: t.success ? "chip" : "chip bad" }, t.success ? "success" : "no success")));
 }
 
@@ -472,6 +526,92 @@ function tokenView(record) {
         if (by) { event.preventDefault(); event.stopPropagation(); mark(now + by); }
       },
     }, spans), said);
+}
+
+// ------------------------------------------------------------------------------------------------- a tree of forks
+
+/** Join episodes that act alike: steps that all of them share, then the branches. */
+function grow(episodes, from = 0) {
+  let at = from;
+  for (;;) {
+    const groups = new Map();
+    for (const each of episodes) if (each.path.length > at) groups.set(each.path[at].key, [...(groups.get(each.path[at].key) ?? []), each]);
+    const ended = episodes.filter((each) => each.path.length === at);
+    if (groups.size !== 1 || ended.length) return { from, to: at, episodes, ended, branches: [...groups.values()].map((group) => grow(group, at)) };
+    at += 1;
+  }
+}
+
+async function forks(n, mine) {
+  const found = await source.tree(n);
+  if (mine !== shown) return;
+  const root = grow(found.episodes);
+  const self = found.episodes.find((each) => each.row.n === n);
+  const won = (episodes) => episodes.filter((each) => each.row.outcome === "success").length;
+
+  /** The steps that the episodes of a branch share, each a link to it. */
+  function path(branch) {
+    const one = branch.episodes.includes(self) ? self : branch.episodes[0];
+    const link = (i) => el("a", { href: `#/e/${one.row.n}/${i}`, tabindex: -1, class: one.path[i].valid ? "act" : "act invalid", title: one.path[i].action },
+      el("small", {}, `${i + 1} `), one.path[i].action.length > 60 ? `${one.path[i].action.slice(0, 59)}…` : one.path[i].action || "(no action)");
+    const all = Array.from({ length: branch.to - branch.from }, (_, i) => branch.from + i);
+    const some = all.length > 7 ? [...all.slice(0, 3), null, ...all.slice(-3)] : all;
+    return el("span", { class: "path" }, some.map((i) => (i === null ? el("span", { class: "soft" }, `… ${plural(all.length - 6, "step")} …`) : link(i))));
+  }
+  const share = (episodes) => {
+    const bar = el("span", { class: "share", "aria-hidden": true }, el("span"));
+    bar.firstChild.style.width = `${(100 * won(episodes)) / episodes.length}%`;
+    return el("span", { class: "sum" }, bar, `${won(episodes)} of ${plural(episodes.length, "episode")} succeed`);
+  };
+  const outcome = ({ row }) => el("a", { href: `#/e/${row.n}/${row.steps}`, tabindex: -1, class: "sum" }, outcomeOf(row), ` · reward ${number(row.reward, 3)}`,
+    el("span", { class: "soft" }, ` · ${[agentOf(row), attemptOf(row)].filter(Boolean).join(" · ")}`));
+
+  function item(target, mark, labels, children) {
+    const inner = children.length ? el("ul", { role: "group" }, children) : null;
+    return el("li", { role: "treeitem", tabindex: -1, "aria-expanded": inner ? true : null, "data-to": target, class: mark ? "mine" : "" }, el("div", { class: "node" }, labels), inner);
+  }
+  function nodes(branch, title = null) {
+    const mark = branch.episodes.includes(self);
+    const one = mark ? self : branch.episodes[0];
+    const leaf = branch.episodes.length === 1;
+    const ends = leaf ? [] : branch.ended.map((each) => item(`#/e/${each.row.n}/${each.row.steps}`, each === self, [outcome(each)], []));
+    return item(`#/e/${one.row.n}/${Math.max(branch.from, 0)}`, mark,
+      [title, path(branch), leaf ? outcome(one) : share(branch.episodes)], [...ends, ...branch.branches.map((each) => nodes(each))]);
+  }
+  const tree = el("ul", { class: "tree", role: "tree", "aria-label": "Episodes of the task" },
+    nodes(root, el("b", {}, "Start ")));
+  const visible = () => [...tree.querySelectorAll("li")].filter((each) => !each.parentElement.closest("[aria-expanded=false]"));
+  const now = () => tree.querySelector("li[tabindex='0']");
+  const go = (to) => {
+    if (!to) return;
+    now()?.setAttribute("tabindex", -1);
+    to.tabIndex = 0;
+    to.focus({ preventScroll: true });
+    to.firstChild.scrollIntoView({ block: "nearest" });
+  };
+  const expand = (each, open) => { if (each?.hasAttribute("aria-expanded")) each.setAttribute("aria-expanded", open); };
+  const by = (step) => () => { const all = visible(); go(all[all.indexOf(now()) + step]); };
+  tree.addEventListener("click", (event) => {
+    const each = event.target.closest("li");
+    if (event.target.closest("a") || !each) return;
+    go(each);
+    expand(each, each.getAttribute("aria-expanded") === "false");
+  });
+  show({
+    j: by(1), k: by(-1), ArrowDown: by(1), ArrowUp: by(-1), Home: () => go(visible()[0]), End: () => go(visible().at(-1)),
+    ArrowRight: () => { if (now().getAttribute("aria-expanded") === "false") expand(now(), true); else go(now().querySelector("li")); },
+    ArrowLeft: () => { if (now().getAttribute("aria-expanded") === "true") expand(now(), false); else go(now().parentElement.closest("li")); },
+    Enter: () => { location.hash = now().dataset.to; }, Escape: () => { location.hash = `#/e/${n}`; },
+  },
+  el("h1", {}, self.row.task), el("p", {}, self.row.instruction),
+  el("div", { class: "bar" }, el("a", { href: `#/e/${n}` }, "Back"),
+    button("Expand all", () => tree.querySelectorAll("[aria-expanded]").forEach((each) => expand(each, true))),
+    button("Collapse", () => tree.querySelectorAll("li li[aria-expanded]").forEach((each) => expand(each, false))),
+    el("span", { class: "soft" }, "Episodes with the same actions share a branch. A step opens its episode; blue marks the one you came from.",
+      found.left_out ? ` ${plural(found.left_out, "episode")} left out.` : "")),
+  tree);
+  if (found.episodes.length > 40) tree.querySelectorAll("li li:not(.mine)[aria-expanded]").forEach((each) => expand(each, false));
+  go([...tree.querySelectorAll("li.mine")].at(-1));
 }
 
 // -------------------------------------------------------------------------------------------------- two side by side
@@ -533,7 +673,10 @@ async function goOn(n, at, mine) {
     if (busy) return;
     busy = true;
     panel.querySelectorAll("button, textarea").forEach((each) => { each.disabled = true; });
-    if (by !== "person") say(by === "expert" ? "The expert acts …" : "The model acts; loading it takes some seconds …");
+    if (by !== "person") {
+      say(by === "expert" ? "The expert acts …" : "The model acts; loading it takes some seconds …");
+      clearTimeout(say.timer); // it stays until the reply is here
+    }
     try {
       live = await server.call(`live/${live.key}/act`, { by, ...more });
       $("said").hidden = true;
@@ -597,18 +740,35 @@ async function goOn(n, at, mine) {
   draw(true);
 }
 
-// ------------------------------------------------------------------------------------------------------------- keys
+// ------------------------------------------------------------------------------------------------------------- help
 
+const TERMS = {
+  outcome: "Success, failure, or error: an infrastructure failure, which no figure counts.",
+  reward: "The return: the sum of the rewards of the steps. A failure may have one, because worlds give credit for parts of a task.",
+  steps: "Actions of the agent. Optimal is the smallest number that solves the task, if the world knows it.",
+  "invalid steps": "Steps whose action the world does not accept in that state.",
+  world: "The environment that was played.",
+  split: "The set of tasks: train, valid or test.",
+  round: "The round of AgentEvol that collected the episode; round 0 trains Agent_v0.",
+  kind: "The world's own class of the task.",
+  difficulty: "The world's own level of the task.",
+  agent: "Who acted: an expert, a model, a person, or several of them.",
+  attempt: "The number of the episode among those of the same task, from 0. A fork shares the first steps of another episode.",
+  file: "The store that holds the episode, and its line.",
+  value: "How good a state is: 0.95 to the power of the steps that the expert still needs; 0 if it cannot succeed any more. A step after which the value falls is a fault.",
+  "not learned from": "A step that is context only, such as one that a fork repeats. Trainers ignore it.",
+  "log-probability": "Of a token under the distribution that it was sampled from; 0 is certain.",
+};
 const HELP = [
   ["j k ↓ ↑", "next or previous row or step"], ["Enter", "open the row"], ["/", "search"],
-  ["← →", "previous or next episode; in tokens: token"], ["Home End", "first step, end"], ["t", "tokens"], ["e", "the expert's plan"],
-  ["v", "beside another episode of the task"], ...(embedded ? [] : [["c", "continue from the marked step"],
+  ["← →", "previous or next episode; in tokens: token"], ["Home End", "first step, end"], ["t", "tokens"], ["e", "the expert's plan and the values"],
+  ["v", "beside another episode of the task"], ["f", "the tree of the task's episodes; there ← → fold and unfold"], ...(embedded ? [] : [["c", "continue from the marked step"],
     ["u d", "thumb up, thumb down; again: withdraw"], ["a b", "A or B is better, in a comparison"]]),
   ["Esc", "back"], ["?", "these keys"]];
 
-$("keys").append(el("h2", {}, "Keys"), el("table", {}, el("tbody", {}, HELP.map(([key, what]) =>
+$("keys").append(el("form", { method: "dialog" }, el("button", {}, "Close")), el("h2", {}, "Keys"), el("table", {}, el("tbody", {}, HELP.map(([key, what]) =>
   el("tr", {}, el("td", {}, key.split(" ").map((each) => [el("kbd", {}, each), " "])), el("td", {}, what))))),
-el("form", { method: "dialog" }, el("button", {}, "Close")));
+el("h2", {}, "Terms"), el("dl", { class: "terms" }, Object.entries(TERMS).map(([name, what]) => [el("dt", {}, name), el("dd", {}, what)])));
 $("help").addEventListener("click", () => $("keys").showModal());
 
 document.addEventListener("keydown", (event) => {
