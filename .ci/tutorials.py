@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 import shlex
-import signal
 import subprocess
 import sys
 import tempfile
@@ -32,7 +31,7 @@ SMALL = {
 }
 """What a command is run with in addition; a repeated option replaces the first. All others run as they are shown."""
 SERVERS = ("agentgym view", "python examples/guess_server.py")
-"""Commands that run until Ctrl-C; they stay up until the end of their page."""
+"""Commands that run until they are stopped; they stay up until the end of their page."""
 
 
 class Block(NamedTuple):
@@ -72,7 +71,7 @@ def stands_in(block: str, source: str) -> bool:
 
 @contextmanager
 def serving(words: list[str]) -> Iterator[None]:
-    """Run a server; press Ctrl-C at the end.
+    """Run a server until the end of a page.
 
     Raises:
         SystemExit: it ended without printing an address.
@@ -88,7 +87,7 @@ def serving(words: list[str]) -> Iterator[None]:
             else:
                 raise SystemExit(f"{shlex.join(words)}: ended\n{''.join(lines)}")
             yield
-            process.send_signal(signal.SIGINT)
+            process.terminate()
             process.wait(60)
         finally:
             process.kill()
@@ -103,7 +102,7 @@ def run_page(page: Path) -> None:
         stack.enter_context(chdir(folder))
         for line in commands(text):
             words = shlex.split(f"{line} {SMALL.get(line, '')}")
-            if line.startswith(SERVERS):
+            if line.startswith(SERVERS) and "--export" not in line:
                 stack.enter_context(serving(words))
             else:
                 run(words)
