@@ -168,7 +168,7 @@ COLOURS = {
 }
 """Those of the report."""
 WIDTH, HEIGHT = 760, 330
-LEFT, RIGHT, TOP, BOTTOM = 60, 540, 70, 290
+LEFT, RIGHT, TOP, BOTTOM = 60, 650, 70, 290
 """The edges of the plot; labels stand to its right."""
 
 
@@ -182,10 +182,11 @@ def picture(runs: Sequence[Line], mode: str) -> str:
     band = [place(i, rounds, estimate.high) for i, estimate in enumerate(curves[0])]
     band += [place(i, rounds, estimate.low) for i, estimate in reversed(list(enumerate(curves[0])))]
     title = f"{first_demonstrations(runs)} demonstrations, then {rounds} rounds of AgentEvol"
+    band_name = f"the band is the 95 % interval of seed {SEEDS[0]}"
     names = ["demonstrations", *(f"round {i}" for i in range(1, rounds + 1))]
     parts = [
         write(16, 26, title, colours["text"], size=17, bold=True),
-        write(16, 46, f"success on {curves[0][0].n} held-out tasks of the shop", colours["soft"]),
+        write(16, 46, f"success on {curves[0][0].n} held-out tasks of the shop; {band_name}", colours["soft"]),
         *grid(colours),
         *(write(place(i, rounds, 0)[0], BOTTOM + 24, name, colours["soft"], "middle") for i, name in enumerate(names)),
         f'<polygon points="{coordinates(band)}" fill="{colours["curve"]}" opacity="0.2"/>',
@@ -234,7 +235,7 @@ def labels(ends: Sequence[Estimate], colours: Mapping[str, str]) -> list[str]:
     for seed, end in sorted(zip(SEEDS, ends, strict=True), key=lambda item: -item[1].value):
         y = lowest = max(place(0, 1, end.value)[1] + 5, lowest + 19)
         is_first = seed == SEEDS[0]
-        name = f"{percent(end.value)} seed {seed}" + (", band: 95 % interval" if is_first else "")
+        name = f"{percent(end.value)} seed {seed}"
         parts.append(write(RIGHT + 10, y, name, colours["curve" if is_first else "soft"], bold=is_first))
     return parts
 
