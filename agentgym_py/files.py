@@ -99,6 +99,11 @@ def remove_partial_files(folder: Path) -> None:
         shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
+def _reason(error: Exception) -> str:
+    """Return why a file cannot be read, without its name."""
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)
+
+
 def inside(folder: Path, name: str | Path = "") -> Path:
     """Return a path in a folder that may come from a stranger.
 
@@ -110,7 +115,7 @@ def inside(folder: Path, name: str | Path = "") -> Path:
         is_inside = path.resolve().is_relative_to(folder.resolve())
         is_special = path.exists() and not (path.is_file() or path.is_dir())
     except (OSError, RuntimeError, ValueError) as error:  # links in a circle, a null character
-        raise RunError(f"{path} cannot be read: {error}") from error
+        raise RunError(f"{path} cannot be read: {_reason(error)}") from error
     if not is_inside:
         raise RunError(f"{path} leads out of {folder}, by a symbolic link or ..; put the file itself there")
     if is_special:
@@ -272,7 +277,7 @@ class JsonFolder:
         try:
             value = json.loads(inside(self.path, name).read_text(encoding="utf-8"))
         except (OSError, ValueError, RecursionError) as error:
-            raise RunError(f"{self.path / name} cannot be read: {error}") from error
+            raise RunError(f"{self.path / name} cannot be read: {_reason(error)}") from error
         if not isinstance(value, dict):
             raise RunError(f"{self.path / name} is not a JSON object")
         return value

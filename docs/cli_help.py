@@ -9,18 +9,19 @@ import re
 from pathlib import Path
 
 from agentgym_py.cli import main
+from agentgym_py.cli.help import EXAMPLES_TITLE
 
 PAGE = Path(__file__).parent / "reference" / "cli.md"
 MARKER = re.compile(r"<!-- help: ([\w ]+) -->\n(?:\n```text\n.*?\n```\n)?", re.DOTALL)
 
 
 def help_of(command: str) -> str:
-    """What `agentgym COMMAND --help-all` prints."""
+    """What `agentgym COMMAND --help-all` prints, without the examples; the page has its own."""
     os.environ["COLUMNS"] = "110"
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
         main([*command.split(), "--help-all"])
-    return out.getvalue().strip()
+    return out.getvalue().partition(f"\n{EXAMPLES_TITLE}\n")[0].strip()
 
 
 def with_help(text: str) -> str:

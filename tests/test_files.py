@@ -74,6 +74,13 @@ def test_no_name_leads_out_of_a_folder(name: str, folder: Path) -> None:
         JsonFolder(folder).read_json(name)
 
 
+def test_a_file_that_is_not_there_is_named_once(folder: Path) -> None:
+    """With the reason in words, without its number."""
+    with pytest.raises(RunError) as error:
+        JsonFolder(folder).read_json("none.json")
+    assert str(error.value) == f"{folder / 'none.json'} cannot be read: No such file or directory"
+
+
 def test_links_within_a_folder_are_followed(folder: Path) -> None:
     """Also if the folder itself is reached by a link."""
     (folder / "a").write_text("{}")

@@ -15,7 +15,7 @@ from agentgym_py.agents.base import AgentReply, Episode
 from agentgym_py.agents.expert import format_expert_reply
 from agentgym_py.env import TextEnv, function_tool, text_parameter
 from agentgym_py.env.actions import format_reply
-from agentgym_py.errors import ConfigError, EndpointError
+from agentgym_py.errors import ConfigError, EndpointError, setting
 from agentgym_py.http_client import (
     DEFAULT_ADDRESS,
     HttpClient,
@@ -82,7 +82,7 @@ class OpenAIAgent:
         extra: dict[str, Any] | None = None,
     ) -> None:
         if not model:
-            raise ConfigError("model is missing: name one of the endpoint's models")
+            raise ConfigError(f"{setting('model')} is missing: name one of the endpoint's models")
         if max_new_tokens < 1:
             raise ConfigError(f"max_new_tokens must be at least 1, got {max_new_tokens}")
         if (prompt_price is None) != (completion_price is None) or min(prompt_price or 0, completion_price or 0) < 0:

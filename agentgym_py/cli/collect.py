@@ -37,7 +37,7 @@ class CollectOptions:
     """The episodes."""
 
     out: Basic[str | None] = None
-    """New file, with one line of JSON per episode; missing parent folders are created."""
+    """New file (required), with one line of JSON per episode; missing parent folders are created."""
     split: Basic[str] = "train"
     """`train`, `valid` or `test`."""
     tasks: Basic[int] = 100

@@ -16,7 +16,7 @@ class ExportOptions:
     """The export."""
 
     out: str | None = None
-    """Folder for safetensors, tokenizer, chat template and README.md (required); it must be new or empty."""
+    """Folder (required) for safetensors, tokenizer, chat template and README.md; it must be new or empty."""
     round: int | None = None
     """Round of a run; by default the one with the best valid success."""
     base: str | None = None

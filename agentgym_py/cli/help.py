@@ -7,11 +7,19 @@ import textwrap
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from agentgym_py.cli.examples import EXAMPLES
 from agentgym_py.cli.parser import HELP_ALL, Option, Parser
 from agentgym_py.cli.values import metavar_of
 
+EXAMPLES_TITLE = "Examples:"
 _COLUMN = 26
 """Column at which explanations begin."""
+_PLACEHOLDERS = {
+    "out": "PATH", "export": "FILE", "judged": "FILE", "resume": "DIR", "manifest": "DIR", "reward_model": "DIR",
+    "model": "NAME", "base": "NAME", "agent": "NAME", "device": "NAME", "attn_implementation": "NAME",
+    "base_url": "URL", "task": "ID", "host": "ADDRESS", "split": "train|valid|test", "preset": "default|smoke",
+}  # fmt: skip
+"""Placeholders for the values of texts that say more than the option's name does."""
 
 
 def help_text(parser: Parser, everything: bool) -> str:
@@ -20,20 +28,26 @@ def help_text(parser: Parser, everything: bool) -> str:
     parts = [f"usage: {parser.usage}", textwrap.fill(parser.about, width)]
     if parser.commands:
         about = f"  `{parser.prog} COMMAND --help` shows a command's options."
-        parts.append(f"commands:\n{about}\n\n{format_rows({n: c.about for n, c in parser.commands.items()}, width)}")
-        return "\n\n".join(parts) + "\n"
+        parts.append(f"Commands:\n{about}\n\n{format_rows({n: c.about for n, c in parser.commands.items()}, width)}")
+        return "\n\n".join([*parts, *_examples(parser)]) + "\n"
     if parser.positionals:
-        parts.append("arguments:\n" + format_rows({str(p.metavar): p.help for p in parser.positionals}, width))
+        parts.append("Arguments:\n" + format_rows({str(p.metavar): p.help for p in parser.positionals}, width))
     options = [option for option in parser.options.values() if everything or option.basic]
     groups = dict.fromkeys(option.group for option in options)
     for group in groups:
         texts = {_spelling(option): _explanation(option) for option in options if option.group == group}
-        parts.append(f"{group or 'options'}:\n{format_rows(texts, width)}")
+        parts.append(f"{group or 'Options'}:\n{format_rows(texts, width)}")
     if hidden := len(parser.options) - len(options):
-        parts.append(
-            f"`{parser.prog} {HELP_ALL}` shows {hidden} more option{'s' * (hidden > 1)}.{_trainer_hint(parser)}"
-        )
-    return "\n\n".join(part for part in parts if part) + "\n"
+        about = f"`{parser.prog} {HELP_ALL}` shows {hidden} more option{'s' * (hidden > 1)}.{_trainer_hint(parser)}"
+        parts.append(textwrap.fill(about, width, break_on_hyphens=False))
+    return "\n\n".join(part for part in [*parts, *_examples(parser)] if part) + "\n"
+
+
+def _examples(parser: Parser) -> list[str]:
+    """Return the section of examples, if the command has any."""
+    examples = EXAMPLES.get(parser.prog.removeprefix("agentgym").strip(), ())
+    lines = [f"  # {what}\n  {example}" for what, example in examples]
+    return ["\n".join([EXAMPLES_TITLE, *lines])] if lines else []
 
 
 def _trainer_hint(parser: Parser) -> str:
@@ -45,7 +59,8 @@ def _trainer_hint(parser: Parser) -> str:
 def _spelling(option: Option) -> str:
     if option.hint is bool and option.default is False:
         return option.flag
-    return f"{option.flag} {option.metavar or metavar_of(option.hint, option.name.rpartition('.')[2])}"
+    name = option.name.rpartition(".")[2]
+    return f"{option.flag} {option.metavar or _PLACEHOLDERS.get(name) or metavar_of(option.hint, name)}"
 
 
 def _explanation(option: Option) -> str:

@@ -206,7 +206,8 @@ class Parser:
         if first in self.commands:
             return {self.command_key: first, **self.commands[first].parse(words[1:])}
         if first:
-            raise UsageError(f"{first}: no such command{suggestion(first, self.commands)}; see {self.prog} --help")
+            hint = suggestion(first, self.commands)
+            raise UsageError(f"{first}: no such command{hint or f'; see {self.prog} --help'}")
         raise UsageError(f"{self.prog} needs a command: {', '.join(self.commands)}")
 
     def _split(self, words: Sequence[str]) -> tuple[list[tuple[str, str]], list[str]]:
@@ -272,7 +273,9 @@ class Parser:
             else:
                 values[option.name] = words.pop(0)
         if words:
-            raise UsageError(f"{words[0]!r}: no argument is expected here{self._option_for(words[0])}")
+            raise UsageError(
+                f"{words[0]!r}: no argument is expected here{self._option_for(words[0]) or f': {self.usage}'}"
+            )
 
     def _option_for(self, word: str) -> str:
         """Return `; did you mean --env shop?` for the name of an installed plugin."""

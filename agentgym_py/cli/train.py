@@ -57,8 +57,8 @@ class TrainOptions:
     """The training."""
 
     out: Basic[str | None] = None
-    """Folder for `train.json` and `checkpoint/`, or another output of the trainer; it must be new or empty, or hold the
-    same training interrupted, which then resumes."""
+    """Folder (required) for `train.json` and `checkpoint/`, or another output of the trainer; it must be new or
+    empty, or hold the same training interrupted, which then resumes."""
     seed: Basic[int] = 0
     """Seed of the training, and of the weights of `tiny-random`."""
     track: tracking.Service | None = None
@@ -75,7 +75,7 @@ def options(parser: Parser) -> None:
     add_config(parser)
     parser.add(
         "data", default=[], item=str, metavar="FILE", group="The training",
-        help="Trajectories: a store, AgentTraj or parquet; repeated, or with commas.",
+        help="Trajectories (required): a store, AgentTraj or parquet; repeated, or with commas.",
     )  # fmt: skip
     parser.add_dataclass(TrainOptions)
     parser.add_dataclass(ModelOptions, skip={"ray"})

@@ -209,7 +209,7 @@ def _lines(
         if values:
             first, last = (f"{100 * y:.1f} %" if percent else _text(y) for y in (values[0], values[-1]))
             texts.append(f"{curve.name}: {first} first, {last} last")
-    notes = [*(["Dotted lines: a new round."] if marks else []), *outlier_notes]
+    notes = [*(["Vertical lines: a new round."] if marks else []), *outlier_notes]
     legend = [(curve.colour, svg.MARKS[curve.colour], curve.name) for curve in curves] if len(curves) > 1 else []
     description = f"{title} by {x}. {'; '.join(texts)}"
     return Figure(title, image, description, legend, header, rows, " ".join(notes), keys, is_single)

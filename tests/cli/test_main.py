@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -16,7 +17,8 @@ import pytest
 
 from agentgym_py import __version__, files, registry
 from agentgym_py.cli import COMMANDS, build_parser, command_module, main
-from agentgym_py.cli.parser import Parser, UsageError
+from agentgym_py.cli.examples import EXAMPLES
+from agentgym_py.cli.parser import Parser, UsageError, normalize_argv
 from agentgym_py.cli.values import convert, metavar_of
 from agentgym_py.errors import naming_options
 from agentgym_py.training.settings import RENAMED
@@ -43,8 +45,29 @@ def test_helps_of_commands_that_have_commands_look_alike(agentgym: Run, command:
     """The same usage, the same way to go on, and the commands below it without a line of the library's."""
     out, name = agentgym(*command, "--help")[1], " ".join(["agentgym", *command])
     assert out.startswith(f"usage: {name} COMMAND [options]\n")
-    assert f"\ncommands:\n  `{name} COMMAND --help` shows a command's options.\n\n  " in out
+    assert f"\nCommands:\n  `{name} COMMAND --help` shows a command's options.\n\n  " in out
     assert "vailable subcommands" not in out and "(required)" not in out
+
+
+@pytest.mark.parametrize("command", EXAMPLES)
+def test_help_ends_with_examples_that_can_be_typed(
+    agentgym: Run, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each is a command line that its parser takes, with what it does."""
+    monkeypatch.chdir(tmp_path)
+    files.write_atomic(tmp_path / "runs" / "mine" / "run.yaml", "rounds: 1\n")
+    out = agentgym(*command.split(), "--help")[1]
+    lines = [f"  # {what}\n  {example}" for what, example in EXAMPLES[command]]
+    assert out.endswith("\n\nExamples:\n" + "\n".join(lines) + "\n")
+    for _, example in EXAMPLES[command]:
+        program, name, *words = normalize_argv(shlex.split(example))
+        assert program == "agentgym" and name == (command or name)
+        build_parser(name, words).parse(words)
+
+
+def test_every_command_has_examples_but_lists() -> None:
+    """`agentgym agents` only lists."""
+    assert {"", *COMMANDS} - EXAMPLES.keys() == {"agents"}
 
 
 def test_no_command_shows_the_help(agentgym: Run) -> None:
@@ -70,7 +93,7 @@ def test_help_and_lists_load_no_torch() -> None:
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
-        (["evolv"], "evolv: no such command; did you mean evolve?"),
+        (["evolv"], "evolv: no such command; did you mean evolve?\n"),
         (["envs"], "agentgym envs needs a command: list, show"),
         (["envs", "lst"], "lst: no such command; did you mean list?"),
         (["envs", "list", "--jsn"], "--jsn: no such option; did you mean --json?"),
@@ -176,7 +199,7 @@ def test_help_and_lists_load_no_torch() -> None:
         (["evolve", "--resume", "nowhere"], "nowhere: no such folder"),
         (["evolve", "--allow_empty=perhaps"], "--allow_empty: expected true or false, got 'perhaps'"),
         (["evolve", "--threads", "0", "--env", "GUESS"], ": --threads must be at least 1, got 0"),
-        (["evolve", "extra"], "'extra': no argument is expected here"),
+        (["evolve", "extra"], "'extra': no argument is expected here: agentgym evolve [options]"),
         (
             ["evolve", "--trainer", "ppo", "--restart", "base"],
             "new data; got last and base",

@@ -219,6 +219,11 @@ def test_the_report_of_a_run(seen: Seen, evolved: Path, scheme: str, size: dict[
     light, dark = sorted(sum(map(int, re.findall(r"\d+", each)[:3])) for each in (text, back))[::-1]
     assert light - dark > 250
     assert [url for url in seen.asked if not url.startswith("data:")] == [page.url.split("#")[0]]
+    cut = page.evaluate("""() => {
+        document.querySelectorAll("details").forEach(each => { each.open = true; });
+        return [...document.querySelectorAll(".wide")].filter(each => each.scrollWidth > each.clientWidth + 1).length;
+    }""")
+    assert cut == 0
 
 
 def test_a_run_of_rounds_in_the_viewer(seen: Seen, evolved: Path) -> None:
