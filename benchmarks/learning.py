@@ -44,6 +44,7 @@ COLUMNS = (
     "world", "difficulty", "seed", "Agent_v0", "last round", "gain on the same tasks, points",
     "same compute on demonstrations", "steps", "invalid", "seconds",
 )  # fmt: skip
+OTHERS = ("world", "difficulty", "seed", "Agent_v0", "last round")
 ROUNDS = ("world", "seed", "round", "explored, success", "kept", "success on valid tasks")
 
 
@@ -224,16 +225,20 @@ def optional(row: Mapping[str, Any], name: str, factor: float = 1, unit: str = "
     return "" if row.get(name) is None else f"{factor * row[name]:.1f}{unit}"
 
 
-def run_rows(line: Mapping[str, Any]) -> Iterator[Sequence[str]]:
-    """Yield the cells of a run: one row, and one for each other difficulty."""
+def run_row(line: Mapping[str, Any]) -> Sequence[str]:
+    """Return the cells of a run."""
     last, seconds = line["last"], line.get("seconds")
-    yield (
+    return (
         line["env"], line["difficulty"], str(line["seed"]), rate_of(line["first"]), rate_of(last),
         gain_text(read_estimate(line["gain"])), rate_of(line["more_epochs"]), optional(last, "steps"),
         optional(last, "invalid", 100, " %"), f"{seconds:.0f}" if seconds else "",
     )  # fmt: skip
+
+
+def other_rows(line: Mapping[str, Any]) -> Iterator[Sequence[str]]:
+    """Yield the cells of a run's agents in each other difficulty."""
     for difficulty, agents in line["others"].items():
-        yield line["env"], difficulty, str(line["seed"]), rate_of(agents["first"]), rate_of(agents["last"]), *[""] * 5
+        yield line["env"], difficulty, str(line["seed"]), rate_of(agents["first"]), rate_of(agents["last"])
 
 
 def round_rows(line: Mapping[str, Any]) -> Iterator[Sequence[str]]:
@@ -245,15 +250,18 @@ def round_rows(line: Mapping[str, Any]) -> Iterator[Sequence[str]]:
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Format a Markdown table."""
+    """Format a Markdown table without its empty columns."""
+    filled = [i for i in range(len(columns)) if any(row[i] for row in rows)]
+    columns, rows = [columns[i] for i in filled], [[row[i] for i in filled] for row in rows]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (columns, ["---"] * len(columns), *rows))
 
 
 def tables(lines: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Format the tables of runs, of their rounds, and of the agents beside them."""
+    """Format the tables of runs, of their agents in other difficulties, of rounds, and of the agents beside them."""
     beside = [(line["env"], who, rate_of(row)) for line in lines for who, row in line["references"].items()]
     return [
-        table(COLUMNS, [row for line in lines for row in run_rows(line)]),
+        table(COLUMNS, [run_row(line) for line in lines]),
+        table(OTHERS, [row for line in lines for row in other_rows(line)]),
         table(ROUNDS, [row for line in lines for row in round_rows(line)]),
         table(("world", "agent", "success"), beside),
     ]

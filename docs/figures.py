@@ -75,7 +75,7 @@ def block(name: str, before: str, lines: Sequence[Line]) -> str:
         return replace_cells(before, result_cells(main_job(lines)), by_place)
     if name == "worlds":
         return replace_cells(before, world_cells(lines), world_of)
-    number = ("learning runs", "learning rounds", "learning agents").index(name)
+    number = ("learning runs", "learning others", "learning rounds", "learning agents").index(name)
     table: str = learning().tables(lines)[number]
     return f"\n{table}\n\n"
 
@@ -125,9 +125,20 @@ def world_cells(lines: Sequence[Line]) -> dict[str, list[str]]:
     for plugin in env_plugins():
         world = registration.short_name(plugin.name)
         difficulty, agents = trained_agents(world, lines)
-        row = measured.get((world, difficulty), {})
+        row = {**measured.get((world, difficulty), {}), **measured_beside(world, lines)}
         cells[world] = [row.get("random", NOT_MEASURED), *agents, row.get("fair expert", NOT_MEASURED)]
     return cells
+
+
+def measured_beside(world: str, lines: Sequence[Line]) -> dict[str, str]:
+    """Return the success of the agents that `benchmarks/learning.py` measured beside its runs."""
+    beside = (line["references"] for line in lines if line["env"] == world)
+    return {name: percentage(row) for agents in beside for name, row in agents.items()}
+
+
+def percentage(row: Mapping[str, Any]) -> str:
+    """Format the success of an evaluation without its interval."""
+    return f"{100 * row['success']['value']:.1f} %"
 
 
 def trained_agents(world: str, lines: Sequence[Line]) -> tuple[str, list[str]]:

@@ -231,8 +231,9 @@ def test_a_finished_run_of_learning_is_a_line(
     assert line["others"].keys() == {"medium", "hard"} and line["references"].keys() >= {"random", "fair expert"}
     capsys.readouterr()
     learning.main([*words, "--tables"])
-    runs, rounds, agents = capsys.readouterr().out.strip().split("\n\n")
+    runs, others, rounds, agents = capsys.readouterr().out.strip().split("\n\n")
     assert "| maze | easy | 0 | 20.0 % [10, 37] | 60.0 % [42, 75] | +40.0 [+20, +60] |" in runs
+    assert "| maze | hard | 0 | 20.0 % [10, 37] | 20.0 % [10, 37] |" in others
     assert "| maze | 0 | 1 | 20.0 % of 30 | 6 | 60.0 % [42, 75] |" in rounds and "| maze | random | 20.0 %" in agents
 
 
