@@ -3,16 +3,19 @@
 A page marks a block by `<!-- figures: NAME -->` and `<!-- end -->`. A block of results is a printed table, which is
 replaced as a whole. In the README's tables only the cells with figures are replaced, so that each language keeps its
 own words. The picture of the README is drawn from the same lines, for light and dark pages. `tests/test_docs.py`
-compares all of it with the output of this script.
+compares all of it with the output of this script, except the tables of trainers, whose bootstrap takes a minute:
+`tests/test_benchmarks.py` compares these.
 """
 
 from __future__ import annotations
 
 import importlib.util
+import io
 import json
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import redirect_stdout
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -29,6 +32,14 @@ PAGES = ("README.md", "README.zh-CN.md", "docs/results/trainers.md")
 SEEDS = (0, 1, 2)
 BLOCK = re.compile(r"(<!-- figures: ([\w ]+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 NOT_MEASURED = "–"
+COMPARISONS: Mapping[str, Sequence[str]] = {
+    "shop": ["--env", "shop", "--seeds", *"01234"],
+    "household": ["--env", "household", "--seeds", *"012"],
+    "more": ["kto", "orpo", "ranking", "reverse_curriculum", "--env", "household", "--seeds", *"01"],
+}
+"""Comparisons of trainers, with the options of `benchmarks/trainers.py`."""
+PARTS = ("gains", "tenths", "pairs")
+"""The tables of a comparison."""
 
 Line = Mapping[str, Any]
 
@@ -64,13 +75,21 @@ def main_job(lines: Sequence[Line]) -> list[Line]:
 # ---- blocks ---------------------------------------------------------------------------------------------------------
 
 
-def filled(text: str, lines: Sequence[Line]) -> str:
-    """Return a page with the figures of today in its blocks."""
-    return BLOCK.sub(lambda found: found[1] + block(found[2], found[3], lines) + found[4], text)
+def filled(text: str, lines: Sequence[Line], *, trainers: bool = False) -> str:
+    """Return a page with the figures of today in its blocks; those of trainers stay as they are by default."""
+
+    def content(found: re.Match[str]) -> str:
+        keep = found[2].startswith("trainers") and not trainers
+        return found[0] if keep else found[1] + block(found[2], found[3], lines) + found[4]
+
+    return BLOCK.sub(content, text)
 
 
 def block(name: str, before: str, lines: Sequence[Line]) -> str:
     """Return the content of a block."""
+    if name.startswith("trainers"):
+        _, comparison, part = name.split()
+        return f"\n{trainer_tables(comparison)[PARTS.index(part)]}\n\n"
     if name == "main job":
         return replace_cells(before, result_cells(main_job(lines)), by_place)
     if name == "worlds":
@@ -78,6 +97,15 @@ def block(name: str, before: str, lines: Sequence[Line]) -> str:
     number = ("learning runs", "learning others", "learning rounds", "learning agents").index(name)
     table: str = learning().tables(lines)[number]
     return f"\n{table}\n\n"
+
+
+@cache
+def trainer_tables(comparison: str) -> list[str]:
+    """Return the tables of a comparison of trainers."""
+    printed = io.StringIO()
+    with redirect_stdout(printed):
+        script(BENCHMARKS / "trainers.py").main([*COMPARISONS[comparison], "--tables"])
+    return printed.getvalue().strip().split("\n\n")
 
 
 def replace_cells(table: str, figures: Mapping[str, Sequence[str]], key: Callable[[int, str], str]) -> str:
@@ -275,13 +303,13 @@ def percent(rate: float) -> str:
     return f"{100 * rate:.0f} %"
 
 
-def written() -> dict[Path, str]:
-    """Return everything that this script writes."""
+def written(*, trainers: bool = False) -> dict[Path, str]:
+    """Return everything that this script writes; the tables of trainers stay as they are by default."""
     lines = learning().read()
-    pages = {ROOT / name: filled((ROOT / name).read_text(encoding="utf-8"), lines) for name in PAGES}
+    pages = {ROOT / name: filled((ROOT / name).read_text(encoding="utf-8"), lines, trainers=trainers) for name in PAGES}
     return pages | {path: picture(main_job(lines), mode) for mode, path in PICTURES.items()}
 
 
 if __name__ == "__main__":
-    for path, content in written().items():
+    for path, content in written(trainers=True).items():
         path.write_text(content, encoding="utf-8")

@@ -369,6 +369,18 @@ def test_figures_are_those_of_the_benchmarks_lines() -> None:
         assert path.read_text(encoding="utf-8") == content, f"run docs/figures.py: {path.name}"
 
 
+def test_tables_of_trainers_are_written_on_demand(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each block of trainers names a comparison and one of its tables; other figures leave it as it is."""
+    figures = script("figures")
+    page, lines = (DOCS / "results" / "trainers.md").read_text(encoding="utf-8"), figures.learning().read()
+    blocks = re.findall(r"figures: trainers (\w+) (\w+) ", page)
+    assert sorted(blocks) == sorted((name, part) for name in figures.COMPARISONS for part in figures.PARTS)
+    monkeypatch.setattr(figures, "trainer_tables", lambda name: [f"| {name} {part} |" for part in figures.PARTS])
+    assert figures.filled(page, lines) == page
+    new = figures.filled(page, lines, trainers=True)
+    assert all(f"| {name} {part} |" in new for name, part in blocks) and "| filtered_bc | dpo |" not in new
+
+
 def test_figures_of_a_former_base_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Without runs from the shipped base there is no picture, and the error names the command that makes them."""
     figures = script("figures")
