@@ -346,14 +346,15 @@ def _is_at(file: BinaryIO, place: Path) -> bool:
 def new_folder(path: str | Path) -> Path:
     """Return the path of a new, empty or merely initialised folder; RunError otherwise."""
     target = Path(path)
+    if target.exists() and not target.is_dir():
+        raise RunError(f"{path} is a file; choose another name for the folder")
     names = [path.name for path in target.iterdir()] if target.is_dir() else []
-    if target.exists() and (not target.is_dir() or (names and not _only_begun(names))):
-        hint = (
-            f"a run; to resume it: agentgym evolve --resume {path}"
-            if (target / "run.yaml").is_file()
-            else "other files"
+    if names and not _only_begun(names):
+        is_run = (target / "run.yaml").is_file()
+        advice = (
+            f"a run; to resume it: agentgym evolve --resume {path}" if is_run else "other files; choose another folder"
         )
-        raise RunError(f"{path} already holds {hint}")
+        raise RunError(f"{path} already holds {advice}")
     return target
 
 

@@ -14,7 +14,7 @@ from agentgym_py.cli.parser import UsageError, read_yaml
 from agentgym_py.errors import AgentGymError, RunError
 from agentgym_py.evaluation.folder import EvalFolder
 from agentgym_py.evolution.run_folder import RunFolder
-from agentgym_py.files import JsonFolder, inside, parse_yaml, require_inside, write_atomic
+from agentgym_py.files import JsonFolder, inside, new_folder, parse_yaml, require_inside, write_atomic
 
 
 @pytest.fixture
@@ -79,6 +79,19 @@ def test_a_file_that_is_not_there_is_named_once(folder: Path) -> None:
     with pytest.raises(RunError) as error:
         JsonFolder(folder).read_json("none.json")
     assert str(error.value) == f"{folder / 'none.json'} cannot be read: No such file or directory"
+
+
+def test_a_new_folder_is_neither_a_file_nor_full(folder: Path) -> None:
+    """The error says which, and what to do."""
+    (folder / "a").write_text("x")
+    with pytest.raises(RunError, match=r"a is a file; choose another name for the folder$"):
+        new_folder(folder / "a")
+    with pytest.raises(RunError, match=r"already holds other files; choose another folder$"):
+        new_folder(folder)
+    (folder / "run.yaml").write_text("rounds: 1")
+    with pytest.raises(RunError, match=r"already holds a run; to resume it: agentgym evolve --resume .*theirs$"):
+        new_folder(folder)
+    assert new_folder(folder / "none") == folder / "none"
 
 
 def test_links_within_a_folder_are_followed(folder: Path) -> None:

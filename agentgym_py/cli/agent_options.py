@@ -201,7 +201,8 @@ def read_agent(args: Values, default: str | None) -> tuple[AgentOptions, ModelOp
     agent = read_options(AgentOptions, args, agent=args["agent"] or ("model" if model.model else default))
     uses_endpoint = agent.agent not in (None, "model") and agent.accepts("base_url")
     if agent.agent is None or ((agent.agent == "model") != bool(model.model) and not uses_endpoint):
-        raise UsageError("choose an agent: --model NAME or --agent NAME")
+        both = bool(model.model) and args["agent"] is not None
+        raise UsageError("choose an agent: --model NAME or --agent NAME" + ", not both" * both)
     if agent.agent == "person" and (model.ray or agent.step_timeout is not None):
         raise UsageError("--agent person cannot be used with --ray or --step_timeout")
     if agent.engine == "server" and agent.agent != "model":

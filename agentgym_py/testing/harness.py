@@ -17,11 +17,11 @@ from typing import Any, NamedTuple, NoReturn, get_args
 
 import numpy as np
 
+from agentgym_py.checks import require_at_least, require_positive
 from agentgym_py.collection.env_turn import read_start, read_task, read_turn
 from agentgym_py.env import EnvSpec, Prompt, TextEnv
 from agentgym_py.env.base import require_seed
 from agentgym_py.env.tracebacks import env_frames, error_text
-from agentgym_py.errors import ConfigError
 from agentgym_py.rng import Rng
 
 NONSENSE = "\x00 no such action"
@@ -44,8 +44,8 @@ class Settings:
 
     def __post_init__(self) -> None:
         require_seed(self.seed)
-        if self.episodes < 1 or self.memory_episodes < 0 or self.longest_step <= 0:
-            raise ConfigError("episodes must be at least 1, memory_episodes at least 0, longest_step above 0")
+        require_at_least(self, {"episodes": 1, "memory_episodes": 0})
+        require_positive(self, "longest_step")
 
     @property
     def few_episodes(self) -> int:

@@ -93,7 +93,7 @@ def test_mistakes_are_one_line(agentgym: Run) -> None:
         ([str(EXAMPLE) + ":GuesEnv"], "has no environment 'GuesEnv'. Did you mean 'GuessEnv'?"),
         (["no_such_module:World"], "no_such_module does not load: ModuleNotFoundError"),
         (["agentgym_py.rng:Rng"], "agentgym_py.rng defines no environment: an environment is a subclass of TextEnv.\n"),
-        (["GUESS", "--episodes", "0"], "--episodes must be at least 1"),
+        (["GUESS", "--episodes", "0"], "--episodes must be a number of at least 1, got 0"),
     ):
         status, out, err = agentgym("check", *argv)
         assert status == 2 and out == "" and said in err and err.count("\n") == 1

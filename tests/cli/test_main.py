@@ -214,7 +214,7 @@ def test_help_and_lists_load_no_torch() -> None:
         ),
         (
             ["collect", "--out", "x.jsonl", "--agent", "expert", "--model", "tiny"],
-            "choose an agent: --model NAME or --agent NAME",
+            "choose an agent: --model NAME or --agent NAME, not both\n",
         ),
         (["collect", "--out", "x.jsonl", "--agent", "model"], "choose an agent: --model NAME or --agent NAME"),
         (["collect", "--out", "x.jsonl", "--temperature", "0.7,1"], "the agent expert does not sample"),
@@ -222,7 +222,7 @@ def test_help_and_lists_load_no_torch() -> None:
         (["train", "--out", "x"], "--data FILE is needed"),
         (["train", "--data", "x", "--out", "x", "--trainer", "ppo"], "ppo is on-policy and does not train on files"),
         (["train", "--out", "x", "--data", "nowhere.jsonl"], "nowhere.jsonl: no such file"),
-        (["eval"], "choose an agent: --model NAME or --agent NAME"),
+        (["eval"], "choose an agent: --model NAME or --agent NAME\n"),
         (["eval", "--agent", "random", "--model", "tiny"], "choose an agent: --model NAME or --agent NAME"),
         (
             ["eval", "--agent", "random", "--agent_kwargs.x", "1", "--env", "GUESS"],
