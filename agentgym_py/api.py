@@ -146,10 +146,8 @@ def train(
         ConfigError: The trainer does not take a setting, needs an `output_dir`, or is on-policy: `evolve` runs it.
         NothingToTrainOnError: No trajectory is selected, or none has a token to train on.
     """
-    from agentgym_py.policy import Policy
     from agentgym_py.training import Trainer
-    from agentgym_py.training.trainer import info_of, require_several_processes, select_defaults, validate_report
-    from agentgym_py.trajectory.selectors import SelectConfig, build_selector
+    from agentgym_py.training.trainer import info_of, require_several_processes, validate_report
 
     instance = _trainer(trainer, settings)
     if not isinstance(instance, Trainer):
@@ -157,21 +155,10 @@ def train(
     if output_dir is None and (output := info_of(instance).output) != "policy":
         raise ConfigError(f"output_dir is needed, because {type(instance).__name__} writes a {output} there")
     require_several_processes(instance)
-    selected = {name.removeprefix("select."): value for name, value in select_defaults(instance).items()}
-    selected |= select or {}
-    require_arguments(SelectConfig, selected)
-    if not (read := _trajectories(trajectories)):
-        raise NothingToTrainOnError("there are no trajectories to train on")
-    selection = build_selector(SelectConfig(**selected))(read)
-    if not selection.kept:
-        raise NothingToTrainOnError(f"select {selection.line}; select={{...}} chooses others")
-    if not isinstance(policy, Policy | str | os.PathLike):
-        raise ConfigError(f"policy must be a name, a folder or a Policy, not {policy!r:.60}")
-    if isinstance(policy, Policy) and max_context is not None:
-        raise ConfigError("max_context needs the name of a policy: give it to Policy.load")
-    loaded = policy if isinstance(policy, Policy) else Policy.load(str(policy), max_context=max_context)
+    kept = _selected(instance, trajectories, select or {})
+    loaded = _policy(policy, max_context)
     with TemporaryDirectory(prefix="agentgym") if output_dir is None else nullcontext(output_dir) as folder:
-        report = instance.train(loaded, selection.kept, seed=seed, output_dir=Path(folder), progress=progress)
+        report = instance.train(loaded, kept, seed=seed, output_dir=Path(folder), progress=progress)
     if info_of(instance).output == "policy":
         name = trainer if isinstance(trainer, str) else type(trainer).__name__
         loaded.name = f"{loaded.name}+{name}" if output_dir is None else os.fspath(output_dir)
@@ -310,6 +297,37 @@ def _trajectories(source: Iterable[Trajectory] | str | os.PathLike[str]) -> list
     if not isinstance(source, Iterable) or not all(isinstance(item, Trajectory) for item in trajectories):
         raise ConfigError(f"trajectories must be a list of Trajectory or a file, not {source!r:.60}")
     return trajectories
+
+
+def _selected(
+    trainer: Trainer, source: Iterable[Trajectory] | str | os.PathLike[str], select: Mapping[str, Any]
+) -> Sequence[Trajectory]:
+    """Return the trajectories that the trainer's selection keeps, with other settings in `select`."""
+    from agentgym_py.training.trainer import select_defaults
+    from agentgym_py.trajectory.selectors import SelectConfig, build_selector
+
+    defaults = {name.removeprefix("select."): value for name, value in select_defaults(trainer).items()}
+    settings = {**defaults, **select}
+    require_arguments(SelectConfig, settings)
+    if not (trajectories := _trajectories(source)):
+        raise NothingToTrainOnError("there are no trajectories to train on")
+    selection = build_selector(SelectConfig(**settings))(trajectories)
+    if not selection.kept:
+        raise NothingToTrainOnError(f"select {selection.line}; select={{...}} chooses others")
+    return selection.kept
+
+
+def _policy(policy: str | os.PathLike[str] | Policy, max_context: int | None) -> Policy:
+    """Return a policy, or load the one of a name or a folder."""
+    from agentgym_py.policy import Policy
+
+    if not isinstance(policy, Policy | str | os.PathLike):
+        raise ConfigError(f"policy must be a name, a folder or a Policy, not {policy!r:.60}")
+    if not isinstance(policy, Policy):
+        return Policy.load(str(policy), max_context=max_context)
+    if max_context is not None:
+        raise ConfigError("max_context needs the name of a policy: give it to Policy.load")
+    return policy
 
 
 def _specs(env: Envs) -> list[EnvSpec]:

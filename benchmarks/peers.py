@@ -201,7 +201,7 @@ def ours(args: Args) -> Iterator[Speed]:
     from agentgym_py import registry
     from agentgym_py.env import EnvSpec, StopReason
     from agentgym_py.rng import Rng
-    from agentgym_py.testing.harness import any_action
+    from agentgym_py.testing.random_actions import any_action
 
     for name in registry.names("agentgym.envs"):
         env, rng = EnvSpec(name).make(), Rng("peers")

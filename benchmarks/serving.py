@@ -27,7 +27,7 @@ from agentgym_py import registry
 from agentgym_py.env import EnvSpec, TextEnv, registration
 from agentgym_py.rng import Rng
 from agentgym_py.serving.client import TOKEN, Connection, RemoteEnv
-from agentgym_py.testing.harness import any_action
+from agentgym_py.testing.random_actions import any_action
 
 COMMAND = "import sys; from agentgym_py.cli import main; sys.exit(main())"
 ABOUT = "{:9} {:>8} {:>10} {:>9} {:>9} {:>9} {:>9}"

@@ -25,7 +25,8 @@ from agentgym_py.cli.env_options import (
     require_tasks,
     warn_of_training_tasks,
 )
-from agentgym_py.cli.evolve_defaults import chosen_by_worlds, require_options, world_defaults
+from agentgym_py.cli.evolve_defaults import require_options, world_defaults
+from agentgym_py.cli.evolve_header import header, headline, learning_rates
 from agentgym_py.cli.interrupts import InterruptibleReporter, no_interrupt_lost
 from agentgym_py.cli.parser import (
     Parser,
@@ -67,7 +68,6 @@ from agentgym_py.files import new_folder
 from agentgym_py.registry import is_source
 from agentgym_py.rewards.reward_model import require_reward_model
 from agentgym_py.training import tracking
-from agentgym_py.training.settings import ModelSettings
 from agentgym_py.training.trainer import info_of, require_policy_trainer
 from agentgym_py.trajectory.selectors import SelectConfig
 
@@ -226,7 +226,7 @@ def _run(args: Values, opened: list[RunFolder], stack: ExitStack) -> dict[str, A
         tracking.require_service(settings["track"])
         require_model_files(plan.model.model)
     out = console(args["json"])
-    out.print(_headline(settings, config), style="bold", soft_wrap=True)  # before the imports, which take seconds
+    out.print(headline(settings, config), style="bold", soft_wrap=True)  # before the imports, which take seconds
     if folder is not None:
         distributed.on_rank_zero(lambda: stack.enter_context(opened[0].locked()))
     base: list[Policy] = []
@@ -240,11 +240,11 @@ def _run(args: Values, opened: list[RunFolder], stack: ExitStack) -> dict[str, A
         Evolution, folder, envs, config, plan.trainer, _loader(plan.model, config.seed, base), cloner=plan.cloner,
         executor=executor, engine=engines,
     )  # fmt: skip
-    header = _header(folder, config, len(envs))
+    lines = header(folder, config, len(envs))
     if base:
         cloner = {info_of(plan.trainer).warm_start or "": plan.cloner} if plan.cloner else {}
-        header += _learning_rates(base[0].num_parameters, {**cloner, settings["trainer.name"]: plan.trainer})
-    return _run_with_progress(evolution, folder, header, out)
+        lines += learning_rates(base[0].num_parameters, {**cloner, settings["trainer.name"]: plan.trainer})
+    return _run_with_progress(evolution, folder, lines, out)
 
 
 def _load(
@@ -460,7 +460,7 @@ def _loader(model: ModelOptions, seed: int, loaded: list[Policy]) -> Callable[[s
 
 
 def _run_with_progress(
-    evolution: Callable[[Reporter], Evolution], folder: RunFolder, header: Sequence[str], out: Console
+    evolution: Callable[[Reporter], Evolution], folder: RunFolder, lines: Sequence[str], out: Console
 ) -> dict[str, Any]:
     """Run with progress bars and tables, and update the report after each round."""
     from agentgym_py.report.page import SMOKE, comparison, is_smoke, write_report
@@ -471,7 +471,7 @@ def _run_with_progress(
     track = None if folder.finished else folder.config().get("track")
     tracker = tracking.Tracker(track, folder.path, folder.stored_config()) if track else None
     with redirect, TerminalReporter(out, report) as reporter, tracker.listening() if tracker else nullcontext():
-        reporter.header(*header)
+        reporter.header(*lines)
         result = evolution(InterruptibleReporter(tracker.reporter(reporter) if tracker else reporter)).run()
         if tracker:
             tracker.test(result)
@@ -479,12 +479,6 @@ def _run_with_progress(
         note = SMOKE if is_smoke(folder) else ""
         reporter.finish(rows, "\n".join(filter(None, [verdict, note])), report())
     return result
-
-
-def _headline(settings: Values, config: EvolveConfig) -> str:
-    processes = f", {distributed.world_size()} processes" if distributed.world_size() > 1 else ""
-    details = f"trainer {settings['trainer.name']}, model {settings['model']}, seed {config.seed}"
-    return f"AgentEvol on {', '.join(settings['env'])}: {details}{processes}"
 
 
 def _tasks_of(config: EvolveConfig, share: int) -> dict[str, tuple[str, int]]:
@@ -499,44 +493,3 @@ def _tasks_of(config: EvolveConfig, share: int) -> dict[str, tuple[str, int]]:
         "valid": (setting("valid_tasks"), config.valid_tasks),
         "test": (setting("test_tasks"), config.test_tasks),
     }
-
-
-def _header(folder: RunFolder, config: EvolveConfig, worlds: int) -> list[str]:
-    """Describe the plan of a run, unusual settings and its progress."""
-    from agentgym_py.report.page import is_smoke
-
-    rounds = f"then {config.rounds} round{'s' * (config.rounds != 1)}" if config.rounds else "no rounds after it"
-    source = f"from {config.expert_tasks * worlds} episodes of the {config.expert} expert"
-    agent = source if config.expert_tasks else "is the untrained model"
-    longest = f"replies of at most {config.max_new_tokens} tokens"
-    lines = [f"Agent_v0 {agent}, {rounds}, {longest}; {folder.path}"]
-    if not is_smoke(folder) and not config.select.success_only:  # the result of a smoke run has its own note
-        lines.append(
-            f"Failed episodes are selected, too: {setting('select.success_only', False)}, "
-            f"{setting('select.threshold', f'{config.select.threshold:g}')}."
-        )
-    return lines + chosen_by_worlds(folder.config()) + _progress(folder, config)
-
-
-def _learning_rates(weights: int, trainers: Mapping[str, Any]) -> list[str]:
-    """Name the learning rate of each trainer that leaves it to the model's size; `weights` is their number."""
-    by_size = {
-        name: trainer
-        for name, trainer in trainers.items()
-        if isinstance(trainer, ModelSettings) and trainer.learning_rate is None
-    }
-    return [
-        f"Learning rate of {name}: {trainer.rate_for(weights):g}, the default for a model of {weights:,} weights; "
-        f"{setting('trainer.learning_rate', 'RATE')} changes it."
-        for name, trainer in by_size.items()
-    ]
-
-
-def _progress(folder: RunFolder, config: EvolveConfig) -> list[str]:
-    if folder.finished:
-        return ["This run is already finished; its result:"]
-    done = sum(folder.done(number) for number in range(config.rounds + 1))
-    if done <= config.rounds and folder.round(done).is_dir() and any(folder.round(done).iterdir()):
-        return [f"Resuming within round {done}."]
-    last = f"round {done - 1}" if done > 1 else "Agent_v0"
-    return [f"Resuming after {last}{', with the test' if done > config.rounds else ''}."] if done else []

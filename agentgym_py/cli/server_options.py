@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import socket
 import sys
 from importlib.util import find_spec
@@ -15,8 +14,6 @@ from agentgym_py.errors import ConfigError
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-_REQUEST_SECONDS = 10.0
-"""Longest time for a whole request to arrive, and for a client to read nothing of an answer."""
 LOOPBACK = "127.0.0.1"
 
 
@@ -48,75 +45,6 @@ def listen(host: str, port: int, backlog: int | None = None) -> socket.socket:
     return server_socket
 
 
-def whole_requests() -> type[asyncio.Protocol]:
-    """Return uvicorn's HTTP protocol, which drops clients that do not finish a request or do not read the answer."""
-    from h11 import IDLE, SEND_BODY
-    from uvicorn.protocols.http.h11_impl import H11Protocol
-
-    class WholeRequests(H11Protocol):
-        _timer: asyncio.TimerHandle | None = None
-        _reader_timer: asyncio.TimerHandle | None = None
-
-        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
-            super().connection_made(transport)
-            self._watch()
-
-        def data_received(self, data: bytes) -> None:
-            super().data_received(data)
-            self._watch()
-
-        def connection_lost(self, exc: Exception | None) -> None:
-            super().connection_lost(exc)
-            self._unset_keepalive_if_required()  # uvicorn keeps it, and all of this, after an error
-            for timer in (self._timer, self._reader_timer):
-                if timer:
-                    timer.cancel()
-            self._timer = self._reader_timer = None
-
-        def pause_writing(self) -> None:
-            super().pause_writing()
-            self._watch_reader(self.transport.get_write_buffer_size() + 1)
-
-        def resume_writing(self) -> None:
-            super().resume_writing()
-            if self._reader_timer:
-                self._reader_timer.cancel()
-                self._reader_timer = None
-
-        def timeout_keep_alive_handler(self) -> None:
-            super().timeout_keep_alive_handler()
-            self._drop_unread()
-
-        def _watch_reader(self, before: int) -> None:
-            """Abort the connection if the client has read nothing since the last look."""
-            unread = self.transport.get_write_buffer_size()
-            if unread >= before:
-                self.transport.abort()
-            elif unread:
-                self._reader_timer = self.loop.call_later(_REQUEST_SECONDS, self._watch_reader, unread)
-
-        def _drop_unread(self) -> None:
-            """Abort a closed connection, which would otherwise wait until the client has read everything."""
-            if self.transport.get_write_buffer_size():
-                self.transport.abort()
-
-        def _watch(self) -> None:
-            """Start the timer with the first part of a request, and stop it with the last."""
-            if self.conn.their_state in (IDLE, SEND_BODY):
-                self._timer = self._timer or self.loop.call_later(_REQUEST_SECONDS, self._drop)
-            elif self._timer:
-                self._timer.cancel()
-                self._timer = None
-
-        def _drop(self) -> None:
-            self._timer = None
-            if self.conn.their_state in (IDLE, SEND_BODY):
-                self.transport.close()
-                self._drop_unread()
-
-    return WholeRequests
-
-
 def allow_files(wanted: int) -> int:
     """Raise this process's limit of open files to `wanted` if the system lets it; return the number it may open."""
     if sys.platform == "win32":
@@ -134,8 +62,10 @@ def serve(app: FastAPI, server_socket: socket.socket, **settings: Any) -> int:
     """Serve until Ctrl-C or SIGTERM and return the exit status, 130 or 143; `settings` go to uvicorn."""
     import uvicorn
 
+    from agentgym_py.cli.whole_requests import WholeRequests
+
     config = uvicorn.Config(
-        app, http=whole_requests(), log_level="error", access_log=False, timeout_graceful_shutdown=2, **settings
+        app, http=WholeRequests, log_level="error", access_log=False, timeout_graceful_shutdown=2, **settings
     )
     try:
         uvicorn.Server(config).run(sockets=[server_socket])  # raises the signal again when it has shut down

@@ -19,18 +19,17 @@ from agentgym_py.env import EnvSpec, TextEnv
 from agentgym_py.env.registration import env_id, register, target_of
 from agentgym_py.rng import Rng
 from agentgym_py.testing.harness import (
-    NONSENSE,
     SEED_GLOBALS,
     BrokenContractError,
     Moves,
     NotApplicableError,
     StoppedError,
     Subject,
-    any_action,
     error_trace,
     report_error,
     seed_globals,
 )
+from agentgym_py.testing.random_actions import NONSENSE, any_action
 from agentgym_py.testing.report import actions_source
 
 _STEPS = 20

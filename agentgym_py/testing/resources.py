@@ -18,19 +18,18 @@ import numpy as np
 
 from agentgym_py.rng import Rng
 from agentgym_py.testing.harness import (
-    NONSENSE,
     SEED_GLOBALS,
     BrokenContractError,
     Episode,
     Moves,
     NotApplicableError,
     Subject,
-    any_action,
     describe_error,
     moves_to_error,
     report_error,
     seed_globals,
 )
+from agentgym_py.testing.random_actions import NONSENSE, any_action
 
 _BEFORE = """
 def generators():

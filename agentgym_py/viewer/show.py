@@ -15,7 +15,8 @@ from typing import Any
 from agentgym_py.errors import ExpertError, RunError
 from agentgym_py.files import inside
 from agentgym_py.rewards.state_values import exact_values
-from agentgym_py.trajectory import Trajectory, store
+from agentgym_py.trajectory import Trajectory
+from agentgym_py.trajectory.json_values import to_json
 from agentgym_py.viewer.live import checkpoints, evaluated_model, plans
 from agentgym_py.viewer.source import short_digest
 
@@ -35,7 +36,7 @@ class TokenTexts:
 
         A tokenizer fits if it decodes the replies' ids to the replies.
         """
-        data = store.to_json(trajectory)
+        data = to_json(trajectory)
         tokenizer = self._find_tokenizer(trajectory)
         for step in data["steps"]:
             if tokenizer is not None and step["tokens"] is not None:

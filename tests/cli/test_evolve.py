@@ -25,6 +25,7 @@ from agentgym_envs.maze.env import MazeEnv
 from agentgym_py import registry
 from agentgym_py.cli import build_parser, command_module
 from agentgym_py.cli.env_options import warn_of_training_tasks
+from agentgym_py.cli.evolve_header import header, learning_rates
 from agentgym_py.cli.parser import normalize_argv
 from agentgym_py.cli.saved_settings import saved_settings
 from agentgym_py.cli.train import is_interrupted
@@ -132,9 +133,23 @@ def test_print_config_is_a_config_file(agentgym: Run) -> None:
 # ------------------------------------------------------------------------------------------------------------- the run
 
 
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the run of `finished` is kept for the other tests."""
+    return tmp_path_factory.mktemp("runs") / "run"
+
+
 @pytest.fixture
-def finished(agentgym: Run, small_model: str) -> Path:
-    """A run of one round."""
+def finished(agentgym: Run, small_model: str, original: Path) -> Path:
+    """A copy of a run of one round."""
+    if not original.exists():
+        finish(agentgym, small_model)
+        shutil.move("run", original)
+    return Path(shutil.copytree(original, "run"))
+
+
+def finish(agentgym: Run, small_model: str) -> None:
+    """Make the run, and check what the command prints."""
     status, out, err = agentgym("evolve", *SMALL, "--model", small_model, "--out", "run")
     assert status == 0, err
     assert "test split" in out and "report: run/report.html" in out and "{'loss'" not in out
@@ -142,7 +157,6 @@ def finished(agentgym: Run, small_model: str) -> Path:
     assert SMOKE not in start and end.count(f"\n{SMOKE}\n") == 1 and "Failed episodes" not in out
     assert SMOKE in Path("run/report.html").read_text(encoding="utf-8").partition("<dl")[0]
     assert "\n  round 0, fair expert: 8 episodes" in out and "       the fair expert: kept 8 of 8" in out
-    return Path("run")
 
 
 def test_a_run_leaves_its_folder_and_can_be_repeated_from_it(agentgym: Run, finished: Path) -> None:
@@ -192,16 +206,16 @@ def test_the_header_says_how_far_a_run_is(tmp_path: Path, rounds: int, done: int
     if done > rounds + 1:
         folder.write_json("test.json", {})
     plan = f"Agent_v0 from 12 episodes of the fair expert, {said[0]}, replies of at most 64 tokens; {folder.path}"
-    assert command_module("evolve")._header(folder, EvolveConfig(rounds=rounds), 1) == [plan, *said[1:]]
+    assert header(folder, EvolveConfig(rounds=rounds), 1) == [plan, *said[1:]]
 
 
 def test_the_header_says_that_a_round_was_begun(tmp_path: Path) -> None:
     """What it has written down so far is not done again."""
     folder = RunFolder.create(tmp_path / "run", {})
     folder.begin_round(0)
-    assert len(command_module("evolve")._header(folder, EvolveConfig(), 1)) == 1
+    assert len(header(folder, EvolveConfig(), 1)) == 1
     (folder.round(0) / "trajectories.jsonl").write_text("")
-    assert command_module("evolve")._header(folder, EvolveConfig(), 1)[1:] == ["Resuming within round 0."]
+    assert header(folder, EvolveConfig(), 1)[1:] == ["Resuming within round 0."]
 
 
 def test_failed_episodes_that_were_asked_for_are_said(tmp_path: Path) -> None:
@@ -209,35 +223,34 @@ def test_failed_episodes_that_were_asked_for_are_said(tmp_path: Path) -> None:
     config = EvolveConfig(select=SelectConfig(threshold=0, success_only=False))
     said = "Failed episodes are selected, too: --select.success_only false, --select.threshold 0."
     with naming_options():
-        assert command_module("evolve")._header(RunFolder.create(tmp_path / "run", {}), config, 1)[1:] == [said]
+        assert header(RunFolder.create(tmp_path / "run", {}), config, 1)[1:] == [said]
 
 
 def test_the_header_counts_the_episodes_of_all_worlds(tmp_path: Path) -> None:
     """200 tasks of each of two worlds are 400 episodes."""
-    header = command_module("evolve")._header(RunFolder.create(tmp_path / "run", {}), EvolveConfig(expert_tasks=200), 2)
-    assert header[0].startswith(
+    lines = header(RunFolder.create(tmp_path / "run", {}), EvolveConfig(expert_tasks=200), 2)
+    assert lines[0].startswith(
         "Agent_v0 from 400 episodes of the fair expert, then 3 rounds, replies of at most 64 tokens; "
     )
-    header = command_module("evolve")._header(RunFolder.create(tmp_path / "other", {}), EvolveConfig(expert_tasks=0), 2)
-    assert header[0].startswith("Agent_v0 is the untrained model, then 3 rounds, replies of at most 64 tokens; ")
+    lines = header(RunFolder.create(tmp_path / "other", {}), EvolveConfig(expert_tasks=0), 2)
+    assert lines[0].startswith("Agent_v0 is the untrained model, then 3 rounds, replies of at most 64 tokens; ")
 
 
 def test_the_header_names_learning_rates_that_depend_on_the_model() -> None:
     """A larger model has a smaller rate, adapters have a larger one; a rate that is set needs no line."""
-    rates = command_module("evolve")._learning_rates
     trainer = registry.load("agentgym.trainers", "filtered_bc")
     with naming_options():
-        (line,) = rates(134_515_008, {"filtered_bc": trainer()})
+        (line,) = learning_rates(134_515_008, {"filtered_bc": trainer()})
         assert line == (
             "Learning rate of filtered_bc: 1e-05, the default for a model of 134,515,008 weights; "
             "--trainer.learning_rate RATE changes it."
         )
-    adapters = rates(134_515_008, {"filtered_bc": trainer(lora_rank=8)})
-    small = rates(1_000_000, {"filtered_bc": trainer()})
+    adapters = learning_rates(134_515_008, {"filtered_bc": trainer(lora_rank=8)})
+    small = learning_rates(1_000_000, {"filtered_bc": trainer()})
     assert [lines[0].split(", ")[0] for lines in (adapters, small)] == [
         "Learning rate of filtered_bc: 0.0001", "Learning rate of filtered_bc: 0.0007",
     ]  # fmt: skip
-    assert rates(134_515_008, {"filtered_bc": trainer(learning_rate=2e-4)}) == []
+    assert learning_rates(134_515_008, {"filtered_bc": trainer(learning_rate=2e-4)}) == []
 
 
 def test_what_is_no_run_is_said(agentgym: Run) -> None:
@@ -366,7 +379,7 @@ def test_a_run_goes_on_with_its_threads(agentgym: Run, small_model: str, monkeyp
 
 
 def test_kill_is_said_like_ctrl_c(agentgym: Run, small_model: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """SIGTERM in the middle of a round: the same line, status 143, and the run goes on from its last round."""
+    """SIGTERM in the middle of a round: the same line, status 143, and the run continues from its last round."""
     from agentgym_py.evolution import Evolution
 
     def killed(self: Evolution, number: int) -> Any:
@@ -433,7 +446,7 @@ def test_a_run_stopped_in_a_training_ends_as_if_nothing_had_happened(
         subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running,
         ExitStack() as end,
     ):
-        end.callback(running.kill)  # a failure would wait for it for ever
+        end.callback(running.kill)  # a failure would wait for it forever
         assert running.stdout and running.stderr
         assert any("in the middle of a training" in line for line in running.stdout), running.stderr.read()
         running.send_signal(signal.SIGINT)
@@ -463,7 +476,7 @@ def begun(agentgym: Run, monkeypatch: pytest.MonkeyPatch, *argv: str) -> dict[st
 
 
 def test_run_yaml_has_whole_paths(agentgym: Run, small_model: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run goes on from another folder: the model's folder is found, and a world's."""
+    """A run continues from another folder: the model's folder is found, and a world's."""
     shutil.copytree(small_model, "base")
     begun(agentgym, monkeypatch, "--model", "base", "--out", "run")
     settings = yaml.safe_load(Path("run/run.yaml").read_text())
@@ -928,7 +941,7 @@ def test_a_judge_that_goes_wrong_names_no_policy(agentgym: Run, small_model: str
 def test_a_model_collects_at_several_temperatures(
     agentgym: Run, small_model: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """--model is who plays; one policy serves all temperatures; Ctrl-C in the second leaves the first."""
+    """--model is the agent; one policy serves all temperatures; Ctrl-C in the second leaves the first."""
     from agentgym_py.collection import Collector
     from agentgym_py.policy import Policy
 

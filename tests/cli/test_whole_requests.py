@@ -13,6 +13,7 @@ import pytest
 from agentgym_py.cli import server_options
 
 uvicorn = pytest.importorskip("uvicorn")
+from agentgym_py.cli import whole_requests
 
 
 async def app(scope: Any, receive: Any, send: Any) -> None:
@@ -28,11 +29,9 @@ async def app(scope: Any, receive: Any, send: Any) -> None:
 @pytest.fixture
 def address(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, int]]:
     """A server that waits a third of a second for a request."""
-    monkeypatch.setattr(server_options, "_REQUEST_SECONDS", 0.3)
+    monkeypatch.setattr(whole_requests, "_REQUEST_SECONDS", 0.3)
     listener = server_options.listen("127.0.0.1", 0)
-    server = uvicorn.Server(
-        uvicorn.Config(app, http=server_options.whole_requests(), log_level="error", lifespan="off")
-    )
+    server = uvicorn.Server(uvicorn.Config(app, http=whole_requests.WholeRequests, log_level="error", lifespan="off"))
     thread = threading.Thread(target=server.run, args=[[listener]], daemon=True)
     thread.start()
     yield listener.getsockname()

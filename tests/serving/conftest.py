@@ -15,7 +15,8 @@ pytest.importorskip("fastapi")
 uvicorn = pytest.importorskip("uvicorn")
 
 from agentgym_py import registry
-from agentgym_py.cli.server_options import LOOPBACK, listen, whole_requests
+from agentgym_py.cli.server_options import LOOPBACK, listen
+from agentgym_py.cli.whole_requests import WholeRequests
 from agentgym_py.env import EnvSpec, Outcome, Reply, Task, TextEnv
 from agentgym_py.serving import RemoteEnv
 from agentgym_py.serving.client import Connection
@@ -125,7 +126,7 @@ def _serving(worlds: list[EnvSpec], port: int = 0, *, experts: bool = False, **l
     with listen(LOOPBACK, port) as at:
         app = make_app(sessions, TOKEN, LOOPBACK)
         config = uvicorn.Config(
-            app, http=whole_requests(), log_level="error", timeout_graceful_shutdown=1, timeout_keep_alive=600
+            app, http=WholeRequests, log_level="error", timeout_graceful_shutdown=1, timeout_keep_alive=600
         )
         running = uvicorn.Server(config)
         thread = threading.Thread(target=running.run, args=([at],), daemon=True)

@@ -21,7 +21,7 @@ import pytest
 pytest.importorskip("uvicorn")
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from agentgym_py.cli import server_options
+from agentgym_py.cli import whole_requests
 from agentgym_py.cli.server_options import allow_files
 from agentgym_py.errors import AgentGymError, InfrastructureError
 from agentgym_py.rng import Rng
@@ -43,7 +43,7 @@ def soak(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     found.loader.exec_module(made)
     for name in ("_GLANCE", "_PAUSE"):
         monkeypatch.setattr(made, name, 0.1)
-    monkeypatch.setattr(server_options, "_REQUEST_SECONDS", 0.3)
+    monkeypatch.setattr(whole_requests, "_REQUEST_SECONDS", 0.3)
     return made
 
 

@@ -32,7 +32,8 @@ from agentgym_py.evaluation.folder import make_manifest
 from agentgym_py.rng import Rng
 from agentgym_py.serving import client
 from agentgym_py.serving.client import RemoteEnv
-from agentgym_py.testing.harness import NONSENSE, Settings, any_action
+from agentgym_py.testing.harness import Settings
+from agentgym_py.testing.random_actions import NONSENSE, any_action
 from agentgym_py.testing.runner import run_check
 
 WORLDS = registry.names("agentgym.envs")
@@ -138,7 +139,7 @@ def test_gymnasium_makes_and_checks_it(server: Any) -> None:
 
 
 def test_what_a_world_refuses_is_raised_again(server: Any) -> None:
-    """By the same errors, with the same words, and the session goes on."""
+    """By the same errors, with the same words, and the session continues."""
     here, there = EnvSpec("maze").make(), server.env("maze")
     refused: tuple[tuple[Callable[[Any], object], type[Exception]], ...] = (
         (lambda env: env.step("x"), ResetNeededError),
@@ -184,7 +185,7 @@ def test_wrong_arguments_are_said(server: Any, given: dict[str, Any], kind: type
 
 
 def test_a_reply_that_is_too_long_is_not_sent(serve: Any) -> None:
-    """The space says how long one may be; beyond the server's limit the client refuses it, and goes on."""
+    """The space says how long one may be; beyond the server's limit the client refuses it, and continues."""
     env = serve("maze", request_bytes=2000).env("maze")
     env.reset(seed=0)
     longest = "🎉" * env.action_space.max_length

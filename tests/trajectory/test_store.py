@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from agentgym_py.env import StopReason
 from agentgym_py.errors import DataError
 from agentgym_py.trajectory import Provenance, Step, Tokens, Trajectory, store
+from agentgym_py.trajectory.json_values import from_json, to_json
 
 Make = Callable[..., Trajectory]
 # a split pair of surrogates is one character in every JSON text, so only lone ones can come back as they were
@@ -75,7 +76,7 @@ def test_a_new_sequence_is_stored_and_older_lines_lack_it(episode: Make) -> None
     """A line holds `starts_sequence` only where it is true, so that other lines are those of earlier versions."""
     records = [Tokens((1,), (2,), (-0.1,), (1,), starts_sequence=flag) for flag in (False, True)]
     stored = episode("a", steps=tuple(replace(episode("a").steps[0], tokens=record) for record in records))
-    steps = store.to_json(stored)["steps"]
+    steps = to_json(stored)["steps"]
     assert "starts_sequence" not in steps[0]["tokens"] and steps[1]["tokens"]["starts_sequence"] is True
     assert store.from_line(store.to_line(stored)) == stored
 
@@ -99,26 +100,26 @@ def test_a_new_sequence_is_stored_and_older_lines_lack_it(episode: Make) -> None
 )
 def test_a_wrong_object_names_its_key(episode: Make, change: Callable[[dict[str, Any]], Any], message: str) -> None:
     """A missing or unknown key, or a value of the wrong type, ends in one error that says where."""
-    data = store.to_json(episode("a", "b"))
+    data = to_json(episode("a", "b"))
     change(data)
     with pytest.raises(DataError, match=message):
-        store.from_json(data)
+        from_json(data)
 
 
 def test_a_wrong_token_names_its_place(episode: Make) -> None:
     """One string or boolean among thousands of ids is found and its index named."""
-    data = store.to_json(episode("a"))
+    data = to_json(episode("a"))
     data["steps"][0]["tokens"] = {"context": [1, True], "ids": [], "logprobs": [], "mask": []}
     with pytest.raises(DataError, match=r"steps\[0\]\.tokens\.context\[1\]: expected int, found True"):
-        store.from_json(data)
+        from_json(data)
 
 
 def test_a_key_with_a_default_may_be_missing(episode: Make) -> None:
     """Files of an older version, which knew fewer fields, are still read."""
     trajectory = episode("a")
-    data = store.to_json(trajectory)
+    data = to_json(trajectory)
     del data["error"], data["optimal_steps"], data["steps"][0]["trained"], data["provenance"]["prompt"]
-    assert store.from_json(data) == trajectory
+    assert from_json(data) == trajectory
 
 
 @pytest.mark.parametrize(
@@ -154,7 +155,7 @@ def test_a_file_streams(tmp_path: Path, episode: Make) -> None:
 
 @pytest.mark.parametrize("cut", [1, 2, 40, -1])
 def test_a_torn_last_line_is_dropped_and_cut_off(tmp_path: Path, episode: Make, cut: int) -> None:
-    """The reader warns and stops before it; the next writer truncates it and goes on."""
+    """The reader warns and stops before it; the next writer truncates it and continues."""
     path, line = tmp_path / "a.jsonl", store.to_line(episode("torn"))
     store.append(path, [episode("a"), episode("b")])
     whole = path.read_bytes()
@@ -302,7 +303,7 @@ with store.TrajectoryWriter(sys.argv[2]) as writer:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="SIGKILL")
 def test_a_killed_writer_leaves_a_file_that_reads(tmp_path: Path, episode: Make) -> None:
-    """After SIGKILL every whole line is there, at most the last is torn, and the next writer goes on."""
+    """After SIGKILL every whole line is there, at most the last is torn, and the next writer continues."""
     source, path = tmp_path / "one.jsonl", tmp_path / "a.jsonl"
     store.append(source, [episode("a", rules="x" * 1_000_000)])
     child = subprocess.Popen([sys.executable, "-c", _ENDLESS, source, path])

@@ -16,6 +16,7 @@ from agentgym_py.env import EnvSpec, StopReason
 from agentgym_py.errors import DataError, SnapshotError
 from agentgym_py.trajectory import Trajectory, store
 from agentgym_py.trajectory.formats import agenttraj, parquet
+from agentgym_py.trajectory.json_values import from_json, to_json
 
 FOLDER = Path(__file__).parent.parent / "fixtures" / "58a3e36"
 STATES = [
@@ -114,17 +115,17 @@ def test_an_old_snapshot_is_restored(old: dict[str, Any]) -> None:
 def test_a_wrong_reason_is_refused(stored: list[Trajectory], change: dict[str, Any], message: str) -> None:
     """The message names the key; an old key beside the new one is unknown."""
     with pytest.raises(DataError, match=message):
-        store.from_json(store.to_json(stored[0]) | change)
+        from_json(to_json(stored[0]) | change)
 
 
 def test_a_line_without_a_reason_is_refused(stored: list[Trajectory]) -> None:
     """Neither the new key nor an old one; an old key that is no bool is refused, too."""
-    whole = store.to_json(stored[0])
+    whole = to_json(stored[0])
     del whole["stop_reason"]
     with pytest.raises(DataError, match="missing key 'stop_reason'"):
-        store.from_json(whole)
+        from_json(whole)
     with pytest.raises(DataError, match="truncated: expected bool, found 1"):
-        store.from_json(whole | {"terminated": False, "truncated": 1})
+        from_json(whole | {"terminated": False, "truncated": 1})
 
 
 def test_an_error_is_always_the_reason(stored: list[Trajectory]) -> None:

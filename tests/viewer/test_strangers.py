@@ -16,6 +16,7 @@ from agentgym_py.cli import main
 from agentgym_py.collection import Collector, jobs_for
 from agentgym_py.errors import DataError, RunError
 from agentgym_py.trajectory import store
+from agentgym_py.trajectory.json_values import from_json, to_json
 from agentgym_py.viewer import feedback
 from agentgym_py.viewer.feedback import Ref
 from agentgym_py.viewer.index import Index
@@ -144,7 +145,7 @@ def test_a_broken_tokenizer_shows_ids(text: str, theirs: Path, monkeypatch: pyte
     (place / "config.json").write_text("{}")
     (place / "tokenizer.json").write_text(text)
     (episode, _) = store.read(theirs / "a.jsonl")
-    data = store.to_json(episode)
+    data = to_json(episode)
     data["steps"][0]["tokens"] = TOKENS
-    shown = TokenTexts(theirs).to_json(store.from_json(data))
+    shown = TokenTexts(theirs).to_json(from_json(data))
     assert shown["steps"][0]["tokens"]["ids"] == [2, 3]

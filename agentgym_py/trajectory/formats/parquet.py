@@ -12,7 +12,7 @@ from agentgym_py.errors import DataError
 from agentgym_py.files import replacing
 from agentgym_py.registry import install_advice
 from agentgym_py.trajectory.formats.rows import Row
-from agentgym_py.trajectory.store import from_json, to_json
+from agentgym_py.trajectory.json_values import from_json, to_json
 from agentgym_py.trajectory.types import Trajectory
 
 if TYPE_CHECKING:

@@ -1,0 +1,62 @@
+"""What `agentgym evolve` prints before it runs: the plan, unusual settings, and how far a run is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from agentgym_py import distributed
+from agentgym_py.cli.evolve_defaults import chosen_by_worlds
+from agentgym_py.cli.parser import Values
+from agentgym_py.errors import setting
+from agentgym_py.evolution import EvolveConfig
+from agentgym_py.evolution.run_folder import RunFolder
+from agentgym_py.training.settings import ModelSettings
+
+
+def headline(settings: Values, config: EvolveConfig) -> str:
+    """Return the title of a run."""
+    processes = f", {distributed.world_size()} processes" if distributed.world_size() > 1 else ""
+    details = f"trainer {settings['trainer.name']}, model {settings['model']}, seed {config.seed}"
+    return f"AgentEvol on {', '.join(settings['env'])}: {details}{processes}"
+
+
+def header(folder: RunFolder, config: EvolveConfig, worlds: int) -> list[str]:
+    """Describe the plan of a run, unusual settings and its progress."""
+    from agentgym_py.report.page import is_smoke
+
+    rounds = f"then {config.rounds} round{'s' * (config.rounds != 1)}" if config.rounds else "no rounds after it"
+    source = f"from {config.expert_tasks * worlds} episodes of the {config.expert} expert"
+    agent = source if config.expert_tasks else "is the untrained model"
+    longest = f"replies of at most {config.max_new_tokens} tokens"
+    lines = [f"Agent_v0 {agent}, {rounds}, {longest}; {folder.path}"]
+    if not is_smoke(folder) and not config.select.success_only:  # the result of a smoke run has its own note
+        lines.append(
+            f"Failed episodes are selected, too: {setting('select.success_only', False)}, "
+            f"{setting('select.threshold', f'{config.select.threshold:g}')}."
+        )
+    return lines + chosen_by_worlds(folder.config()) + _progress(folder, config)
+
+
+def learning_rates(weights: int, trainers: Mapping[str, Any]) -> list[str]:
+    """Name the learning rate of each trainer that leaves it to the model's size; `weights` is their number."""
+    by_size = {
+        name: trainer
+        for name, trainer in trainers.items()
+        if isinstance(trainer, ModelSettings) and trainer.learning_rate is None
+    }
+    return [
+        f"Learning rate of {name}: {trainer.rate_for(weights):g}, the default for a model of {weights:,} weights; "
+        f"{setting('trainer.learning_rate', 'RATE')} changes it."
+        for name, trainer in by_size.items()
+    ]
+
+
+def _progress(folder: RunFolder, config: EvolveConfig) -> list[str]:
+    if folder.finished:
+        return ["This run is already finished; its result:"]
+    done = sum(folder.done(number) for number in range(config.rounds + 1))
+    if done <= config.rounds and folder.round(done).is_dir() and any(folder.round(done).iterdir()):
+        return [f"Resuming within round {done}."]
+    last = f"round {done - 1}" if done > 1 else "Agent_v0"
+    return [f"Resuming after {last}{', with the test' if done > config.rounds else ''}."] if done else []

@@ -1,0 +1,214 @@
+"""An episode as JSON values, and back: every value is checked against its field, and an error names its key."""
+
+from __future__ import annotations
+
+import math
+import types
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import MISSING, fields, is_dataclass
+from enum import StrEnum
+from functools import cache
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+from agentgym_py.env import StopReason
+from agentgym_py.errors import DataError
+from agentgym_py.trajectory.types import Tokens, Trajectory
+
+_MOST_TOKENS, _MOST_INT, _MOST_DEPTH = 1 << 32, 1 << 128, 100
+"""Limits of token ids, other numbers and the nesting of arguments, which no episode reaches and readers rely on."""
+_OLD_STOP_KEYS = {
+    "given_up": StopReason.GAVE_UP, "terminated": StopReason.TERMINATED, "truncated": StopReason.TRUNCATED,
+}  # fmt: skip
+"""Keys of lines up to commit 58a3e36, in order of precedence; `truncated` was also true of episodes given up."""
+Reader = Callable[[Any, str], Any]
+
+
+def to_json(trajectory: Trajectory) -> dict[str, Any]:
+    """Convert an episode to JSON values; tuples become lists.
+
+    Raises:
+        DataError: a value that JSON cannot hold (a path, an infinite reward); the message names its key.
+    """
+    value: dict[str, Any] = _to_plain(trajectory, "")
+    return value
+
+
+def from_json(data: Mapping[str, Any]) -> Trajectory:
+    """Rebuild the episode of `to_json`; also of older lines without `stop_reason`.
+
+    Raises:
+        DataError: an unknown key, a missing key without a default, or a value of the wrong type; names the key.
+    """
+    value: Trajectory = _record_reader(Trajectory)(_with_stop_reason(data), "")
+    return value
+
+
+def _with_stop_reason(data: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of a line; three older keys become one `stop_reason`."""
+    if "stop_reason" in data or not _OLD_STOP_KEYS.keys() & data.keys():
+        return dict(data)
+    rest = {name: value for name, value in data.items() if name not in _OLD_STOP_KEYS}
+    flags = {name: _exact_reader(bool)(data.get(name, False), name) for name in _OLD_STOP_KEYS}
+    return rest | {"stop_reason": next((reason for name, reason in _OLD_STOP_KEYS.items() if flags[name]), None)}
+
+
+def _to_plain(value: Any, where: str) -> Any:
+    """JSON values of any part of a trajectory; `where` is its path, for errors."""
+    if isinstance(value, str):
+        return str(value)
+    if value is None or isinstance(value, bool | int):
+        return value
+    if isinstance(value, float):
+        return _finite(value, where)
+    if isinstance(value, list | tuple):
+        return (
+            list(value) if _are_plain_numbers(value) else [_to_plain(v, f"{where}[{i}]") for i, v in enumerate(value)]
+        )
+    if isinstance(value, Mapping):
+        return {_require_string(name, where): _to_plain(v, f"{where}.{name}") for name, v in value.items()}
+    if is_dataclass(value):
+        items = [(f, getattr(value, f.name)) for f in fields(value)]
+        stored = [(f.name, item) for f, item in items if not (f.metadata.get("omit_default") and item == f.default)]
+        return {name: _to_plain(item, _join(where, name)) for name, item in stored}
+    raise DataError(f"{where}: JSON cannot hold a {type(value).__name__}: {value!r}")
+
+
+def _are_plain_numbers(values: Sequence[Any]) -> bool:
+    """Whether all are ints, or all finite floats, as in token rows; a fast path."""
+    kinds = set(map(type, values))
+    return kinds <= {int} or (kinds == {float} and all(map(math.isfinite, values)))
+
+
+def _require_string(name: Any, where: str) -> str:
+    if not isinstance(name, str):
+        raise DataError(f"{where}: the key {name!r} is a {type(name).__name__}, not a string")
+    return name
+
+
+def _join(where: str, name: str) -> str:
+    return f"{where}.{name}" if where else name
+
+
+def _finite(value: Any, where: str) -> float:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        with suppress(OverflowError):  # an int of hundreds of digits
+            if math.isfinite(number := float(value)):
+                return number
+    raise DataError(f"{where}: expected a finite number, found {quote(value)}")
+
+
+def quote(value: Any) -> str:
+    """Return a value for an error message, shortened if it is long."""
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+@cache
+def _record_reader(kind: type) -> Reader:
+    hints = get_type_hints(kind)
+    readers = {field.name: _reader(hints[field.name]) for field in fields(kind)}
+    required = [field.name for field in fields(kind) if field.default is MISSING and field.default_factory is MISSING]
+
+    def read_record(value: Any, where: str) -> Any:
+        if not isinstance(value, dict):
+            raise DataError(f"{where or 'the line'}: expected an object, found {quote(value)}")
+        for name in required:
+            if name not in value:
+                raise DataError(f"missing key {_join(where, name)!r}")
+        for name in value:
+            if name not in readers:
+                raise DataError(f"unknown key {_join(where, str(name))!r}")
+        record: Any = kind(**{name: readers[name](field, _join(where, name)) for name, field in value.items()})
+        if isinstance(record, Tokens):
+            _require_tokens(record, where)
+        return record
+
+    return read_record
+
+
+def _require_tokens(record: Tokens, where: str) -> None:
+    """Raise DataError if ids are no token ids, or the lists of a reply differ in length."""
+    for name in ("context", "ids"):
+        numbers: tuple[int, ...] = getattr(record, name)
+        if numbers and not (min(numbers) >= 0 and max(numbers) < _MOST_TOKENS):
+            raise DataError(f"{_join(where, name)}: a token id is at least 0 and below {_MOST_TOKENS}")
+    if not len(record.ids) == len(record.logprobs) == len(record.mask):
+        raise DataError(f"{where}: ids, logprobs and mask differ in length")
+
+
+def _reader(hint: Any) -> Reader:
+    """A function that checks and rebuilds a value of an annotated type."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin in (types.UnionType, Union):
+        inner = _reader(arguments[0])
+        return lambda value, where: None if value is None else inner(value, where)
+    if origin is tuple:
+        return _number_reader(arguments[0]) if arguments[0] in (int, float) else _tuple_reader(_reader(arguments[0]))
+    if isinstance(hint, type) and is_dataclass(hint):
+        return _record_reader(hint)
+    if isinstance(hint, type) and issubclass(hint, StrEnum):
+        return _enum_reader(hint)
+    if hint is float:
+        return _finite
+    if origin is not None and issubclass(origin, Mapping):
+        return _mapping_reader(arguments[1])
+    return _exact_reader(hint)
+
+
+def _tuple_reader(reader: Reader) -> Reader:
+    def read_many(value: Any, where: str) -> tuple[Any, ...]:
+        return tuple(reader(item, f"{where}[{i}]") for i, item in enumerate(_exact_reader(list)(value, where)))
+
+    return read_many
+
+
+def _number_reader(kind: type) -> Reader:
+    def read_numbers(value: Any, where: str) -> tuple[Any, ...]:
+        if _are_plain_numbers(_exact_reader(list)(value, where)) and (not value or type(value[0]) is kind):
+            return tuple(value)
+        one: Reader = _finite if kind is float else _exact_reader(int)
+        return tuple(one(number, f"{where}[{i}]") for i, number in enumerate(value))
+
+    return read_numbers
+
+
+def _enum_reader(kind: type[StrEnum]) -> Reader:
+    def read_member(value: Any, where: str) -> StrEnum:
+        if not isinstance(value, str) or value not in list(kind):
+            raise DataError(f"{where}: expected one of {', '.join(kind)}, found {quote(value)}")
+        return kind(value)
+
+    return read_member
+
+
+def _mapping_reader(kind: Any) -> Reader:
+    def read_mapping(value: Any, where: str) -> dict[str, Any]:
+        items = _exact_reader(dict)(value, where).items()
+        one: Reader = _finite if kind is float else _plain_value
+        return {name: one(item, _join(where, name)) for name, item in items}
+
+    return read_mapping
+
+
+def _plain_value(value: Any, where: str, depth: int = 1) -> Any:
+    """Return a JSON value of any kind, if its numbers are finite and it is not nested deeply."""
+    if depth > _MOST_DEPTH:
+        raise DataError(f"{where[:60]}...: nested more than {_MOST_DEPTH} deep")
+    if isinstance(value, float):
+        return _finite(value, where)
+    if isinstance(value, list | dict):
+        for name, item in value.items() if isinstance(value, dict) else enumerate(value):
+            _plain_value(item, f"{where}.{name}", depth + 1)
+    return value
+
+
+def _exact_reader(kind: type) -> Reader:
+    def read_exactly(value: Any, where: str) -> Any:
+        if type(value) is not kind:
+            raise DataError(f"{where}: expected {kind.__name__}, found {quote(value)}")
+        if isinstance(value, int) and not -_MOST_INT <= value <= _MOST_INT:
+            raise DataError(f"{where}: a number of more than 128 bits")
+        return value
+
+    return read_exactly
