@@ -400,8 +400,9 @@ def _resampled_means(sums_C: NDArray[Any], counts_C: NDArray[Any], resamples: in
     rng = np.random.default_rng(seed)
     clusters = len(sums_C)
     means_R = np.empty(resamples)
-    rows = max(1, _BLOCK_SIZE // clusters)
+    rows, all_alike = max(1, _BLOCK_SIZE // clusters), bool((counts_C == counts_C[0]).all())
     for start in range(0, resamples, rows):
         chosen_BC = rng.integers(0, clusters, (min(rows, resamples - start), clusters))
-        means_R[start : start + len(chosen_BC)] = sums_C[chosen_BC].sum(1) / counts_C[chosen_BC].sum(1)
+        sizes = counts_C.sum() if all_alike else counts_C[chosen_BC].sum(1)
+        means_R[start : start + len(chosen_BC)] = sums_C[chosen_BC].sum(1) / sizes
     return means_R
