@@ -28,6 +28,7 @@ from agentgym_py.collection.ray import RayWorkers
 from agentgym_py.collection.torchrun import Ranks
 from agentgym_py.errors import ConfigError, DataError, setting
 from agentgym_py.files import claimed, json_safe
+from agentgym_py.policy.memory import without_collections
 from agentgym_py.version import __version__
 
 if TYPE_CHECKING:
@@ -101,8 +102,10 @@ def require_model_files(name: str) -> None:
 
 def load_torch(threads: int | None = None) -> None:
     """Load torch, silence its libraries and set its threads."""
-    silence_libraries()
-    import torch
+    with without_collections():
+        silence_libraries()
+        import torch
+        import transformers.modeling_utils  # noqa: F401  # every model needs it, and it imports most of the library
 
     torch.set_num_threads(threads or (1 if distributed.world_size() > 1 else _default_threads(torch.get_num_threads())))
 

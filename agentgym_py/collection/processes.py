@@ -24,7 +24,7 @@ from agentgym_py.collection.job import Job
 from agentgym_py.collection.play_config import PlayConfig
 from agentgym_py.collection.watchdog import EXHAUSTED, MAX_LANES, Watchdog, read_beats
 from agentgym_py.errors import ConfigError
-from agentgym_py.policy.memory import release_memory
+from agentgym_py.policy.memory import release_memory, without_collections
 from agentgym_py.trajectory import Trajectory
 
 _PATIENCE = 1.0
@@ -195,7 +195,8 @@ def _work(pipe: Connection, beats: MutableSequence[float], threads: int) -> None
     _be_killed_first()
     with suppress(EOFError, ConnectionError):
         while True:
-            agent, config, share = pipe.recv()
+            with without_collections():  # the first agent brings its libraries
+                agent, config, share = pipe.recv()
             release_memory()  # of the last model and engine
             if torch := sys.modules.get("torch"):  # it came with the agent
                 torch.set_num_threads(threads)

@@ -1,9 +1,26 @@
-"""Free memory between the phases of a run."""
+"""Free memory between the phases of a run, and not during imports."""
 
 from __future__ import annotations
 
 import gc
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def without_collections() -> Iterator[None]:
+    """Run without garbage collections, which take an eighth of the time in which torch and transformers are imported.
+
+    Imports make many objects and no garbage, and each full collection looks at all of them.
+    """
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def release_memory() -> None:
