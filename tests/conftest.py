@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import gc
 import os
 import signal
 import sys
@@ -23,6 +24,13 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a job in the background
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _frozen_heap() -> None:
+    """Keep all that was imported so far out of garbage collections: a run collects several times a round."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

@@ -92,7 +92,9 @@ def agentgym_process(*argv: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_a_world_in_a_file_is_trained_in_and_resumed_elsewhere(tmp_path: Path, sources: Any, small_model: str) -> None:
+def test_a_world_in_a_file_is_trained_in_and_resumed_elsewhere(
+    agentgym: Run, tmp_path: Path, sources: Any, small_model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """`evolve` with two processes that play; run.yaml names the whole path, so that any folder resumes it."""
     world = sources("world")
     made = agentgym_process("evolve", "--env", world, "--model", small_model, *SMALL, "--threads", "2", cwd=tmp_path)
@@ -105,17 +107,19 @@ def test_a_world_in_a_file_is_trained_in_and_resumed_elsewhere(tmp_path: Path, s
     elsewhere.mkdir()
     resumed = agentgym_process("evolve", "--resume", str(run), "--trust", str(tmp_path / world), cwd=elsewhere)
     assert resumed.returncode == 0 and (run / "test.json").is_file(), resumed.stderr
-    report = agentgym_process("report", str(run), cwd=elsewhere)
-    assert report.returncode == 0, report.stderr
+    monkeypatch.chdir(elsewhere)
+    status, _, err = agentgym("report", str(run))
+    assert status == 0, err
     (run / "test.json").unlink()
     with (tmp_path / world).open("a") as file:
         file.write("\n# another one\n")
-    changed = agentgym_process("evolve", "--resume", str(run), "--trust", str(tmp_path / world), cwd=elsewhere)
-    assert changed.returncode == 2 and f"began with another {tmp_path / world}: restore the file" in changed.stderr
+    again = ("evolve", "--resume", str(run), "--trust", str(tmp_path / world))
+    status, _, changed = agentgym(*again)
+    assert status == 2 and f"began with another {tmp_path / world}: restore the file" in changed
     (tmp_path / world).unlink()
-    gone = agentgym_process("evolve", "--resume", str(run), "--trust", str(tmp_path / world), cwd=elsewhere)
-    assert gone.returncode == 2 and f"needs {tmp_path / world}, which is missing" in gone.stderr
-    assert gone.stderr.count("\n") == changed.stderr.count("\n") == 1
+    status, _, gone = agentgym(*again)
+    assert status == 2 and f"needs {tmp_path / world}, which is missing" in gone
+    assert gone.count("\n") == changed.count("\n") == 1
 
 
 def test_a_world_in_a_file_is_played_in_processes_and_replayed(tmp_path: Path, sources: Any, small_model: str) -> None:

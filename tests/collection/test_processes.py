@@ -68,11 +68,11 @@ def test_two_processes_play_what_one_plays(workers: Workers, agent: ModelAgent) 
             assert a.tokens and b.tokens and replace(a, tokens=None) == replace(b, tokens=None)
             assert (a.tokens.context, a.tokens.ids) == (b.tokens.context, b.tokens.ids)
             assert a.tokens.logprobs == pytest.approx(b.tokens.logprobs, abs=1e-5)
-    assert together.collect_batch(JOBS) == played  # to the bit
+    assert together.collect_batch(JOBS) == played  # bit for bit
 
 
 def test_nobody_notices_that_a_process_died(workers: Workers, agent: ModelAgent) -> None:
-    """A fresh one plays its share again: to the bit what comes where none dies, each episode once, and then goes on."""
+    """A new one plays its share again, bit-identical, and each episode comes once."""
     collector, played = Collector(agent, PlayConfig(slots=16, executor=workers)), dict[int, Any]()
     expected = collector.collect_batch(JOBS)
     for number, trajectory in collector.stream(JOBS):
@@ -83,8 +83,16 @@ def test_nobody_notices_that_a_process_died(workers: Workers, agent: ModelAgent)
             os.kill(first, signal.SIGKILL)
     assert [played[i] for i in range(len(JOBS))] == expected
     assert other in pids(workers) and first not in pids(workers)
-    os.kill(other, signal.SIGKILL)  # between two batches
+
+
+def test_a_process_that_dies_between_two_batches_is_replaced(workers: Workers) -> None:
+    """By a new one, which plays the same."""
+    collector = Collector(RandomAgent(), PlayConfig(executor=workers))
+    expected = collector.collect_batch(JOBS)
+    first, other = pids(workers)
+    os.kill(other, signal.SIGKILL)
     assert collector.collect_batch(JOBS) == expected
+    assert first in pids(workers) and other not in pids(workers)
 
 
 def test_processes_that_die_again_and_again_are_an_error(workers: Workers, faulty_env: Any) -> None:

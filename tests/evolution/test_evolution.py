@@ -101,6 +101,21 @@ def evolution(path: Path, policy: Any, config: EvolveConfig, **changes: Any) -> 
     return Evolution(folder, [EnvSpec("shop", {"max_steps": 6})], config, load_policy=load, **parts)
 
 
+@pytest.fixture(scope="module")
+def whole(tiny_policy: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[RunFolder, dict[str, Any]]:
+    """A run of `SMALL` that nothing interrupts, and its result; only read it."""
+    run = evolution(tmp_path_factory.mktemp("whole") / "run", tiny_policy, SMALL)
+    return run.folder, run.run()
+
+
+@pytest.fixture(scope="module")
+def forked(tiny_policy: Any, tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
+    """A run of `FORKED` that nothing interrupts; only read it."""
+    run = evolution(tmp_path_factory.mktemp("forked") / "run", tiny_policy, FORKED)
+    run.run()
+    return run.folder
+
+
 def test_other_seeds_meet_other_training_tasks(tiny_policy: Any, tmp_path: Path) -> None:
     """A seed draws its training tasks: each is met once in a run, again by the same seed, and not by another."""
 
@@ -122,18 +137,17 @@ def test_the_cache_of_its_engines_is_bounded(tiny_policy: Any, tmp_path: Path) -
         evolution(tmp_path / "run", tiny_policy, SMALL, engine=HFEngine, kv_cache_gib=1.0)
 
 
-def test_a_run_leaves_everything_in_plain_files(tiny_policy: Any, tmp_path: Path) -> None:
+def test_a_run_leaves_everything_in_plain_files(whole: tuple[RunFolder, dict[str, Any]]) -> None:
     """Each round has its trajectories, evaluation, metrics and checkpoint; explored tasks are new in each round."""
-    run = evolution(tmp_path / "run", tiny_policy, SMALL)
-    result = run.run()
+    folder, result = whole
     assert result["last"] == 2 and set(result["rounds"]) >= {"0", "2"}
-    asked = [[t.task_id for t in store.read(run.folder.round(r) / "trajectories.jsonl")] for r in range(3)]
+    asked = [[t.task_id for t in store.read(folder.round(r) / "trajectories.jsonl")] for r in range(3)]
     assert [len(tasks) for tasks in asked] == [3, 4, 4] and len({task for tasks in asked for task in tasks}) == 11
-    assert all((run.folder.round(r) / "checkpoint" / "model.safetensors").is_file() for r in range(3))
-    played = list(store.read(run.folder.round(1) / "trajectories.jsonl"))
-    assert all(t.has_tokens and t.provenance.policy_digest == run.folder.metrics(0)["policy_digest"] for t in played)
-    assert {t.split for t in store.read(run.folder.round(2) / "valid.jsonl")} == {"valid"}
-    for summary in (run.folder.metrics(1)["explored"], run.folder.metrics(1)["valid"], result["rounds"]["2"]):
+    assert all((folder.round(r) / "checkpoint" / "model.safetensors").is_file() for r in range(3))
+    played = list(store.read(folder.round(1) / "trajectories.jsonl"))
+    assert all(t.has_tokens and t.provenance.policy_digest == folder.metrics(0)["policy_digest"] for t in played)
+    assert {t.split for t in store.read(folder.round(2) / "valid.jsonl")} == {"valid"}
+    for summary in (folder.metrics(1)["explored"], folder.metrics(1)["valid"], result["rounds"]["2"]):
         assert summary["worlds"]["shop"]["success"] == summary["success"]
 
 
@@ -150,18 +164,19 @@ def test_the_expert_teaches_as_it_is_told(tiny_policy: Any, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("stop", [(0, "valid"), (1, "explore"), (1, "valid"), (2, "test")])
-def test_an_interrupted_run_ends_as_if_nothing_had_happened(tiny_policy: Any, tmp_path: Path, stop: Any) -> None:
-    """Stopped in any phase and taken up again, weights, trajectories and results equal the uninterrupted run's."""
-    whole = evolution(tmp_path / "whole", tiny_policy, SMALL)
-    expected = whole.run()
+def test_an_interrupted_run_ends_as_if_nothing_had_happened(
+    tiny_policy: Any, tmp_path: Path, whole: tuple[RunFolder, dict[str, Any]], stop: Any
+) -> None:
+    """Stopped in any phase and resumed, weights, trajectories and results equal the uninterrupted run's."""
+    folder, expected = whole
     with pytest.raises(KeyboardInterrupt):
-        evolution(tmp_path / "cut", tiny_policy, SMALL, reporter=Listener(stop_at=stop)).run()
-    resumed = evolution(tmp_path / "cut", tiny_policy, SMALL)
+        evolution(tmp_path, tiny_policy, SMALL, reporter=Listener(stop_at=stop)).run()
+    resumed = evolution(tmp_path, tiny_policy, SMALL)
     assert resumed.run() | {"seconds": 0} == expected | {"seconds": 0} != expected
     for number in range(3):
-        names = [r.folder.round(number) / "trajectories.jsonl" for r in (whole, resumed)]
+        names = [each.round(number) / "trajectories.jsonl" for each in (folder, resumed.folder)]
         assert names[0].read_bytes() == names[1].read_bytes()
-        digests = [r.folder.metrics(number)["policy_digest"] for r in (whole, resumed)]
+        digests = [each.metrics(number)["policy_digest"] for each in (folder, resumed.folder)]
         assert digests[0] == digests[1]
 
 
@@ -213,7 +228,7 @@ def test_a_file_that_lost_episodes_is_refused(
 def test_hard_tasks_are_drawn_again_and_an_interrupted_run_draws_the_same(
     tiny_policy: Any, tmp_path: Path, trainer: Any
 ) -> None:
-    """To the bit; some of a round's tasks were explored before, whoever plays them."""
+    """Bit for bit; some of a round's tasks were explored before, whoever plays them."""
     config = replace(SMALL, explore_order="hard", test_tasks=0, valid_tasks=1, seed=1)
 
     def explored(run: Evolution) -> list[bytes]:
@@ -249,16 +264,14 @@ FORKED = replace(SMALL, rounds=1, attempts=2, forks=2, fork_attempts=3, merge="a
 
 
 @pytest.mark.parametrize("stop", [None, (1, "explore"), (1, "forks"), (1, "valid")])
-def test_exploration_goes_on_from_forks(tiny_policy: Any, tmp_path: Path, stop: Any) -> None:
-    """From states in the midst of its episodes, to the bit as without the interruption; the expert's have none."""
-    whole = evolution(tmp_path / "whole", tiny_policy, FORKED)
-    whole.run()
+def test_exploration_goes_on_from_forks(tiny_policy: Any, tmp_path: Path, forked: RunFolder, stop: Any) -> None:
+    """From states in the middle of its episodes, bit for bit as without the interruption; the expert's have none."""
     if stop:
         with pytest.raises(KeyboardInterrupt):
-            evolution(tmp_path / "cut", tiny_policy, FORKED, reporter=Listener(stop_at=stop)).run()
-    run = evolution(tmp_path / "cut", tiny_policy, FORKED)
+            evolution(tmp_path, tiny_policy, FORKED, reporter=Listener(stop_at=stop)).run()
+    run = evolution(tmp_path, tiny_policy, FORKED)
     run.run()
-    paths = [each.folder.round(1) / "trajectories.jsonl" for each in (whole, run)]
+    paths = [each.round(1) / "trajectories.jsonl" for each in (forked, run.folder)]
     assert paths[0].read_bytes() == paths[1].read_bytes()
     played = list(store.read(paths[0]))
     done = [sum(not step.trained for step in each.steps) for each in played]
@@ -288,7 +301,7 @@ def test_merge_decides_what_a_round_trains_on(tiny_policy: Any, tmp_path: Path, 
 
 
 def test_a_cloner_makes_agent_v0(tiny_policy: Any, tmp_path: Path) -> None:
-    """Of the expert's full successes only, whatever the rounds select; after it the trainer goes on with theirs."""
+    """Of the expert's full successes only, whatever the rounds select; after it the trainer continues with theirs."""
     cloner, config = Nudge(), replace(SMALL, rounds=1, test_tasks=0, expert_tasks=6)
     run = evolution(tmp_path / "run", tiny_policy, config, cloner=cloner)
     run.envs = [EnvSpec("shop", {"max_steps": 4})]  # too few for most tasks
@@ -300,7 +313,7 @@ def test_a_cloner_makes_agent_v0(tiny_policy: Any, tmp_path: Path) -> None:
 
 
 def test_without_expert_tasks_the_model_is_agent_v0(tiny_policy: Any, tmp_path: Path) -> None:
-    """As a run does that goes on from a checkpoint: nothing is trained on at first, and the rounds go on from there."""
+    """As in a run that continues from a checkpoint: nothing is trained on at first, and the rounds start there."""
     run = evolution(tmp_path / "run", tiny_policy, replace(SMALL, expert_tasks=0, merge="all"))
     run.run()
     assert run.folder.metrics(0)["policy_digest"] == tiny_policy.digest()
