@@ -82,7 +82,13 @@ def test_what_cannot_be_read_is_not_checked() -> None:
         def __init__(self, depth: OnlyForTypeCheckers = 1, **more: Any) -> None:  # type: ignore[name-defined]  # noqa: F821
             """Takes anything."""
 
+    class Plain:
+        def __init__(self, depth: int = 1) -> None:
+            """Takes a number."""
+
     require_arguments(Odd, {"depth": "deep", "other": 3})
+    with pytest.raises(ConfigError, match="depth must be"):
+        require_arguments(Plain, {"depth": "deep"})
 
 
 ONE: dict[str, Any] = {"max_steps": 9}
@@ -141,7 +147,7 @@ class Count(TextEnv):
         return Task(f"count/{split or self.split}", split or self.split, "count", "any", "Say x.")
 
     def begin(self, task: Task) -> str:
-        """Anew."""
+        """Again."""
         self.left = self.wanted
         return task.instruction
 

@@ -6,6 +6,7 @@ import json
 import re
 import sqlite3
 import threading
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -195,7 +196,7 @@ def test_what_counts_of_a_result() -> None:
 
 
 def test_a_statement_that_fails_can_be_mended() -> None:
-    """An error is an observation, the episode goes on, also where an answer was meant."""
+    """An error is an observation, the episode continues, also where an answer was meant."""
     env = SQLEnv(difficulty="easy")
     env.reset(seed=1)
     table = env.puzzle.layout.names[0].table
@@ -294,8 +295,19 @@ def test_every_name_can_stand_in_a_statement() -> None:
     columns = {name for feature in features for name in (feature.noun, *feature.synonyms)}
     columns |= {name for measure in measures for name in (measure.noun, *measure.synonyms)}
     columns |= set(subjects._made_up_words())
-    for name in (*tables, *columns):
-        sqlite3.connect(":memory:").execute(f"CREATE TABLE {name} (id INTEGER PRIMARY KEY, {name} TEXT)")
+    with closing(sqlite3.connect(":memory:")) as database:
+        assert not _can_be_created(database, "select"), "a reserved name"
+        assert [name for name in sorted(tables | columns) if not _can_be_created(database, name)] == []
+
+
+def _can_be_created(database: sqlite3.Connection, name: str) -> bool:
+    """Create a table of this name, with a column of this name, and drop it."""
+    try:
+        database.execute(f"CREATE TABLE {name} (id INTEGER PRIMARY KEY, {name} TEXT)")
+    except sqlite3.OperationalError:
+        return False
+    database.execute(f"DROP TABLE {name}")
+    return True
 
 
 @pytest.mark.parametrize("difficulty", LEVELS)
