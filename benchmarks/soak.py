@@ -1,7 +1,7 @@
 """The environment server among bad clients: `python benchmarks/soak.py [--clients 1000] [--seconds 600]`.
 
 The server runs in its own process. Each client is a thread that behaves in one way after another: it plays and closes,
-vanishes in the midst of an episode, sends half a request, lies (a wrong token, wrong numbers, forged snapshots, bytes
+vanishes in the middle of an episode, sends half a request, lies (a wrong token, wrong numbers, forged snapshots, bytes
 that are no HTTP), floods (long and many requests, new connections) or never reads an answer. At the end all vanish. The
 script prints the server's memory, files, threads and sessions, and fails unless they are those of the first minute
 again and a good client is answered all the while.

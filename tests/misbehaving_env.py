@@ -182,7 +182,7 @@ _LEAKED, _FORKS = list[int](), list[bool]()
 
 
 def exhaust_descriptors(env: Any, result: Any) -> Any:
-    """Open files for ever, after lowering the limit of this process."""
+    """Open files forever, after lowering the limit of this process."""
     import resource
 
     used = len(list(Path("/proc/self/fd").iterdir()))
@@ -192,7 +192,7 @@ def exhaust_descriptors(env: Any, result: Any) -> Any:
 
 
 def exhaust_memory(env: Any, result: Any) -> Any:
-    """Allocate for ever, after setting a limit for this process."""
+    """Allocate forever, after setting a limit for this process."""
     import resource
 
     used = int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")

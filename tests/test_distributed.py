@@ -136,7 +136,7 @@ Checkpoints.save, torch.optim.AdamW.step = saved, stepped
 with distributed.rank_zero_output():
     _main(json.loads(sys.argv[2]))
 """
-"""Every process of the job is killed in the midst of the step after a state was kept."""
+"""Every process of the job is killed in the middle of the step after a state was kept."""
 FAILS = """
 import sys
 from agentgym_py import distributed
@@ -326,7 +326,7 @@ def test_a_run_of_two_goes_on_in_two(both: tuple[Path, str]) -> None:
 
 @pytest.mark.parametrize("trainer", ["grpo", pytest.param("filtered_bc", marks=pytest.mark.slow)])
 def test_kill_9_in_a_training_of_two(both: tuple[Path, str], trainer: str) -> None:
-    """All processes of the job are killed; gone on with, the weights and episodes are to the bit what they would be."""
+    """All processes of the job are killed; the resumed run has bit-identical weights and episodes."""
     killed_and_resumed(both[0], trainer, "2", "")
 
 

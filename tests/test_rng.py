@@ -25,7 +25,7 @@ def test_the_stream_is_splitmix64() -> None:
 
 
 def test_golden_values() -> None:
-    """These stay for ever: tasks of published results are drawn with them."""
+    """These stay forever: tasks of published results are drawn with them."""
     assert seed_of("shop", "test", 17) == 1545444317652358610
     rng = Rng("golden", 1)
     assert [rng.bits() for _ in range(4)] == [
@@ -58,7 +58,7 @@ def test_seeds_do_not_depend_on_the_process() -> None:
 
 
 def test_the_state_is_all_there_is() -> None:
-    """A generator given another's state goes on as that one does."""
+    """A generator given another's state continues as that one does."""
     one, other = Rng("a"), Rng("b")
     one.bits()
     other.state = one.state

@@ -145,7 +145,7 @@ def _message(error: Exception) -> str:
 
 @contextmanager
 def write_errors_with(advice: Callable[[], str]) -> Iterator[None]:
-    """Add to an error of writing, such as a full disk, how to resume the command when it is mended."""
+    """Add to an error of writing, such as a full disk, how to resume the command when that is fixed."""
     try:
         yield
     except BrokenPipeError:

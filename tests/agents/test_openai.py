@@ -44,7 +44,7 @@ MAZE = EnvSpec("maze", {"difficulty": "easy"})
 
 @dataclass
 class Server:
-    """Answers by its script, an entry a request, the last one for ever: a response, seconds to hang, or a function."""
+    """Answers by its script, an entry a request, the last one forever: a response, seconds to hang, or a function."""
 
     url: str = ""
     script: list[Any] = field(default_factory=list)
@@ -165,7 +165,7 @@ def test_an_endpoint_that_writes_the_experts_texts_is_the_expert(server: Server,
 
 @pytest.mark.parametrize("name", ["tools", "todo"])
 def test_tool_calls_do_what_the_experts_texts_do(server: Server, name: str) -> None:
-    """The schemas are sent, the first call of a reply counts, and it goes on as OpenAI's conversations do."""
+    """The schemas are sent, the first call of a reply counts, and it continues as OpenAI's conversations do."""
     expert = experts(name)
     row = openai_chat(expert)
     asked = [turn for turn in row["messages"] if turn["role"] == "assistant"]

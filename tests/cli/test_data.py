@@ -80,7 +80,7 @@ def test_a_file_is_never_overwritten(agentgym: Run) -> None:
 def interrupt_after(
     episodes: int, monkeypatch: pytest.MonkeyPatch, by: BaseException | type[BaseException] = KeyboardInterrupt
 ) -> None:
-    """Ctrl-C, or an error, comes when so many episodes are written."""
+    """Ctrl-C, or an error, comes when the given number of episodes is written."""
     from agentgym_py.collection import Collector
 
     whole = Collector.iter_ordered
@@ -187,7 +187,7 @@ def test_the_rest_of_an_interrupted_collection(agentgym: Run, monkeypatch: pytes
 
 
 def test_the_rest_of_a_collection_with_forks(agentgym: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is missing of it is played to the bit: the states that others go on from are drawn by seed and task."""
+    """What is missing of it is played bit for bit: the states that others go on from are drawn by seed and task."""
     argv = ("collect", "--env", "maze", "--agent", "random", "--env_kwargs.max_steps", "5", "--tasks", "3",
             "--attempts", "2", "--forks", "2", "--fork_attempts", "3")  # fmt: skip
     status, out, err = agentgym(*argv, "--out", "whole.jsonl")

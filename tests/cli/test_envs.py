@@ -207,7 +207,7 @@ def test_play_in_a_terminal_ends_with_ctrl_d() -> None:
         subprocess.Popen([sys.executable, "-c", code], stdin=theirs, stdout=theirs, stderr=theirs) as running,
         ExitStack() as end,
     ):
-        end.callback(running.kill)  # a failure would wait for it for ever
+        end.callback(running.kill)  # a failure would wait for it forever
         os.close(theirs)
         seen, typed = b"", [b"look\n", b"\x04"]
         with suppress(OSError):  # the terminal is gone when the program is

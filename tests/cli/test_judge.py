@@ -27,7 +27,7 @@ SECRET = "sk-of-the-tests-0123456789"
 def test_a_judge_from_the_command_line(
     agentgym: Run, small_model: str, episode: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`agentgym train` asks it; a server that is down is one line and leaves what goes on; its key stands nowhere."""
+    """`agentgym train` asks it; a server that is down is one line and can be resumed; its key stands nowhere."""
     with serving(ModelServer(Policy.load(small_model), chat_reply=lambda body: "Mark: 7")) as server:
         monkeypatch.setenv(http_client.KEY, SECRET)
         monkeypatch.setattr(http_client, "_FIRST_WAIT", 0.02)

@@ -35,7 +35,7 @@ def episodes(folder: str) -> dict[str, bytes]:
     ],
 )
 def test_a_finished_run_takes_more_rounds(agentgym: Run, small_model: str, settings: tuple[str, ...]) -> None:
-    """It keeps what it has, and is bit-identical to one that was started with so many, but for one more test."""
+    """It keeps what it has, and is bit-identical to one that was started with that many, but for one more test."""
     words = ("evolve", *SMALL, *settings, "--model", small_model)
     assert agentgym(*words, "--rounds", "3", "--out", "whole")[0] == 0
     assert agentgym(*words, "--rounds", "1", "--out", "run")[0] == 0
@@ -82,7 +82,7 @@ def test_a_run_that_is_not_over_takes_more_and_fewer(
 
 
 def test_what_cannot_have_more_rounds_is_said(agentgym: Run, small_model: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run that lost its patience, and a world without so many tasks; the run stays as it is."""
+    """A run that lost its patience, and a world without that many tasks; the run stays as it is."""
     words = ("evolve", *SMALL, "--model", small_model, "--patience", "1", "--rounds", "9", "--out", "run")
     assert agentgym(*words)[0] == 0
     last = json.loads(Path("run/test.json").read_text())["last"]

@@ -1,4 +1,4 @@
-"""Who plays, from the command line: a person, and a model behind an endpoint."""
+"""The agent, from the command line: a person, and a model behind an endpoint."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_ctrl_d_in_a_terminal() -> None:
         subprocess.Popen([sys.executable, "-c", code], stdin=theirs, stdout=theirs, stderr=theirs) as running,
         ExitStack() as end,
     ):
-        end.callback(running.kill)  # a failure would wait for it for ever
+        end.callback(running.kill)  # a failure would wait for it forever
         os.close(theirs)
         said = b""
         while not said.endswith(b"> "):

@@ -33,7 +33,7 @@ def test_it_serves_until_it_is_interrupted(given: str, sent: signal.Signals, sta
         subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env) as server,
         ExitStack() as end,
     ):
-        end.callback(server.kill)  # a failure would wait for it for ever
+        end.callback(server.kill)  # a failure would wait for it forever
         assert server.stdout is not None
         url, said = server.stdout.readline().strip(), server.stdout.readline().strip()
         token = given or said.removeprefix("export AGENTGYM_TOKEN=")
@@ -54,7 +54,7 @@ def test_a_world_that_hangs_does_not_keep_the_server(tmp_path: Path) -> None:
     (tmp_path / "hanging.py").write_text(text.replace(head, head + "        import time; time.sleep(1000)\n"))
     words = [sys.executable, "-c", COMMAND, "serve", "--env", str(tmp_path / "hanging.py"), "--longest", "0.3"]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as server, ExitStack() as end:
-        end.callback(server.kill)  # a failure would wait for it for ever
+        end.callback(server.kill)  # a failure would wait for it forever
         assert server.stdout is not None
         url, said = server.stdout.readline().strip(), server.stdout.readline().strip()
         env = RemoteEnv(url=url, env="guess", token=said.partition("=")[2])

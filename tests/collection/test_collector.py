@@ -83,7 +83,7 @@ def test_a_trajectory_says_where_it_came_from() -> None:
 
 
 def test_a_world_that_breaks_is_no_evidence(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An exception in reset or step is recorded as an infrastructure error, not as reward 0; the rest goes on."""
+    """An exception in reset or step is recorded as an infrastructure error, not as reward 0; the rest continues."""
     from agentgym_envs.shop.env import ShopEnv
 
     step = ShopEnv.step
@@ -268,7 +268,7 @@ def test_unknown_names_raise() -> None:
     ],
 )
 def test_wrong_settings_are_refused(wrong: dict[str, Any], said: str) -> None:
-    """Before anything is played: no slots would wait for ever."""
+    """Before anything is played: no slots would wait forever."""
     with pytest.raises(ConfigError, match=f"^{re.escape(said)}$"):
         Collector(ExpertAgent(), PlayConfig(**wrong))
     with pytest.raises(ConfigError, match="step_timeout must be a number of seconds above 0, got 0"):

@@ -52,7 +52,7 @@ def agent(tiny_policy: Any) -> ModelAgent:
 
 
 def test_whoever_plays_the_episodes_are_the_same(actors: RayWorkers, agent: ModelAgent) -> None:
-    """Actors, processes and this process: equal but for how sums round; two of either are equal to the bit."""
+    """Actors, processes and this process: equal but for how sums round; two of either are equal bit for bit."""
     alone = Collector(agent, PlayConfig(slots=16, seed=3))
     expected = alone.collect_batch(JOBS)
     played = Collector(agent, replace(alone.play, executor=actors)).collect_batch(JOBS)
@@ -69,7 +69,7 @@ def test_whoever_plays_the_episodes_are_the_same(actors: RayWorkers, agent: Mode
 
 
 def test_an_actor_that_dies_is_replaced(actors: RayWorkers, agent: ModelAgent) -> None:
-    """Its share is played again, to the bit, each episode is told once; one that dies each time is an error."""
+    """Its share is played again, bit for bit, each episode is told once; one that dies each time is an error."""
     collector, played = Collector(agent, PlayConfig(slots=16, executor=actors)), dict[int, Any]()
     expected = collector.collect_batch(JOBS)
     for number, trajectory in collector.stream(JOBS):
@@ -135,7 +135,7 @@ def test_what_is_raised_in_an_actor_is_raised_here(actors: RayWorkers) -> None:
 
 
 def test_more_actors_than_there_is_room_for_are_refused(actors: RayWorkers) -> None:
-    """They would wait for ever."""
+    """They would wait forever."""
     with pytest.raises(ConfigError, match=r"3 actors want 3 CPUs, the cluster has 2"):
         Collector(RandomAgent(), PlayConfig(executor=RayWorkers(3))).collect_batch(JOBS)
     with pytest.raises(ConfigError, match="2 GPUs, the cluster has 0"):

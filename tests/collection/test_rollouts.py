@@ -56,7 +56,7 @@ def test_a_groups_tries_start_from_the_same_bytes(
 def test_the_budget_is_kept_and_tasks_come_again(
     toy_envs: Any, policy: Any, starts: list[tuple[str, bytes, int]]
 ) -> None:
-    """Whole groups only, tasks in their order, then again with fresh tries: ids and seeds are unique for ever."""
+    """Whole groups only, tasks in their order, then again with fresh tries: ids and seeds are unique forever."""
     told: list[Trajectory] = []
     rollouts = toy_envs.rollouts(policy, toy_envs.BANDIT, 23, tasks=3)
     rollouts.progress = told.append
@@ -236,6 +236,6 @@ def test_tries_that_begin_by_themselves_begin_alike(
 
 
 def test_states_are_found_again_in_the_world_of_the_job(toy_envs: Any, policy: Any, worlds_made: list[EnvSpec]) -> None:
-    """Not in the one that the trajectory names: what a server runs is found again on the server."""
+    """Not in the one that the trajectory names: what a server runs is found on the server."""
     toy_envs.rollouts(policy, EnvSpec("toychain", {"max_steps": 5}), 12).branching_groups(2, 2, 2)
     assert {spec.name for spec in worlds_made} == {"toychain"}

@@ -358,7 +358,7 @@ def test_a_server_that_comes_back_with_its_first_weights_is_noticed(
 
 
 def test_no_reply_is_taken_before_it_is_known_whose_it_is(server: ModelServer, policy: Policy) -> None:
-    """Those that come while the server is asked again wait for what is found; a question that is lost is asked anew."""
+    """Those that come while the server is asked again wait for what is found; a lost question is asked again."""
     engine, prompt = ServerEngine(policy, server.url, retries=1), policy.chat.opening("go")
     server.set_policy(random_policy(1))
     server.script = [fastapi.Response(status_code=502), None] + [fastapi.Response(status_code=500)] * 8

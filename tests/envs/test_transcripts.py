@@ -2,7 +2,7 @@
 
     python tests/envs/test_transcripts.py [NAME ...]
 
-writes them anew, for all worlds or for those named (`shop`): look at the difference before it is committed.
+writes them again, for all worlds or for those named (`shop`): look at the difference before it is committed.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ LEFT = {"success": False, "stop_reason": StopReason.GAVE_UP}
 
 
 class Script:
-    """Says what it was given, whatever it sees, and the last of it for ever."""
+    """Says what it was given, whatever it sees, and the last of it forever."""
 
     name, policy_digest = "script", None
 

@@ -84,7 +84,7 @@ def test_of_many_starts_in_one_folder_one_wins(tmp_path: Path) -> None:
 
 
 def test_a_round_is_over_when_its_metrics_stand(tmp_path: Path) -> None:
-    """An interrupted round leaves no metrics; what is whole stays before it goes on, and what is half written goes."""
+    """An interrupted round leaves no metrics; when it continues, whole files stay and half-written ones go."""
     folder = RunFolder.create(tmp_path / "a", {})
     (folder.begin_round(0) / "whole.jsonl").write_text("{}")
     (folder.round(0) / "half.jsonl.partial").write_text("{")

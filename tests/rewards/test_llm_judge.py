@@ -164,7 +164,7 @@ def test_wrong_settings_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_nothing_is_asked_twice(server: ModelServer, played: list[Trajectory], tmp_path: Path) -> None:
-    """Marks are kept as they come: what broke off goes on, past a torn line; another model, or other words, are new."""
+    """Marks are kept as they come: a file is continued past a torn line; another model or other words are new."""
     kept = tmp_path / "new" / MARKS_FILE
     server.breaks_after = 2  # five are lost: it is broken
     with pytest.raises(EndpointError, match="gave no answer: 500"):

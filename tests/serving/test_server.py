@@ -144,7 +144,7 @@ def test_experts_are_silent_unless_they_are_asked_to_tell(client: TestClient) ->
     ],
 )  # fmt: skip
 def test_a_wrong_request_is_said(client: TestClient, call: str, body: bytes, message: str) -> None:
-    """With what is wrong in it; the session goes on."""
+    """With what is wrong in it; the session continues."""
     path = made(client)
     status, _, said = error(client.post(f"{path}/{call}", content=body))
     assert (status, message in said) == (400, True), said
@@ -393,7 +393,7 @@ def test_sessions_are_limited(serve: Any) -> None:
 
 
 def test_a_session_that_is_used_up_is_followed_by_another(serve: Any) -> None:
-    """A step says so; `reset` goes on in a new one, and the old one is closed."""
+    """A step says so; `reset` continues in a new one, and the old one is closed."""
     server = serve(ODD, changes=3)
     env = server.env(ODD)
     env.reset(seed=0)

@@ -303,7 +303,7 @@ class Long(Honest):
 
 
 class Jams(Honest):
-    """Cannot be solved any more after three questions, and goes on."""
+    """Cannot be solved any more after three questions, and continues."""
 
     def act(self, reply: Reply) -> Outcome:
         """Until it jams."""
@@ -544,7 +544,7 @@ class Hoards(Honest):
     kept: ClassVar[list[str]] = []
 
     def begin(self, task: Task) -> str:
-        """For ever."""
+        """Forever."""
         self.kept.append(task.instruction * 10)
         return super().begin(task)
 

@@ -15,7 +15,7 @@ from agentgym_py.testing.resources import _NOISE, _Memory, _settled
 
 
 def rounds(*traced: float) -> Iterator[_Memory]:
-    """What rounds leave, the last of them for ever."""
+    """What rounds leave, the last of them forever."""
     yield from (_Memory(int(each), 0) for each in traced)
     while True:
         yield _Memory(int(traced[-1]), 0)

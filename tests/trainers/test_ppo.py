@@ -141,7 +141,7 @@ def test_nothing_comes_after_a_score(toy_envs: Any, monkeypatch: pytest.MonkeyPa
 
 
 def test_nothing_comes_after_an_episode_that_was_given_up(toy_envs: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """For its next reply has no room; one that met the world's limit goes on by the critic."""
+    """For its next reply has no room; one that met the world's limit continues by the critic."""
     trainer = PPO(tasks_per_iteration=16, critic_warmup=0, critic_learning_rate=0.1)
     rollouts = toy_envs.rollouts(toy_envs.word_policy(), EnvSpec("ToyChain-v0", {"max_steps": 60}), 32, tokens=12)
     rollouts.policy.model.config.max_position_embeddings = 64
@@ -158,7 +158,7 @@ def test_nothing_comes_after_an_episode_that_was_given_up(toy_envs: Any, monkeyp
 def test_advantages_are_the_closed_form_over_tokens_or_turns(
     toy_envs: Any, loss_checks: Any, level: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A truncated episode goes on from the critic's value of what was shown last, a terminated one is over.
+    """A truncated episode continues from the critic's value of what was shown last, a terminated one is over.
 
     The sum over k of (gamma lam)^k delta, by a walk over the episode's steps; then all are whitened together.
     """
@@ -234,7 +234,7 @@ def test_it_solves_a_chain(toy_envs: Any) -> None:
 
 
 def test_while_the_critic_warms_up_the_policy_stays(toy_envs: Any) -> None:
-    """To the bit, whatever share of the critic's gradient reaches the trunk, and the entropy bonus with it."""
+    """Bit for bit, whatever share of the critic's gradient reaches the trunk, and the entropy bonus with it."""
     trainer = PPO(tasks_per_iteration=8, critic_warmup=2, critic_gradient=1.0, entropy_coef=0.5, learning_rate=0.1)
     policy, report, rollouts = toy_envs.improved(toy_envs.CHAIN, trainer, 32)
     digests = [each.provenance.policy_digest for each in rollouts.episodes[::8]]

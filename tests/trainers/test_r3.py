@@ -119,7 +119,7 @@ def test_without_process_rewards_it_is_ppo(toy_envs: Any, tmp_path: Path) -> Non
 
 
 def test_the_model_is_updated_frozen_or_given(toy_envs: Any, tmp_path: Path) -> None:
-    """Trained on the first episodes, then every so many iterations or never; one from a folder stays as it came."""
+    """Trained on the first episodes, then every few iterations or never; one from a folder stays as it came."""
     made = {}
     for name, every in (("updated", 2), ("frozen", 0)):
         _, report, _ = toy_envs.improved(toy_envs.CHAIN, R3(**FEW, prm_every=every), 5 * 16, tmp_path / name)
@@ -222,7 +222,7 @@ def test_a_world_that_fails_as_steps_are_labelled_ends_nothing(
 
 
 def test_the_model_foresees_what_is_to_come(toy_envs: Any, tmp_path: Path) -> None:
-    """On episodes that it has not seen, what it says of steps in the chain follows the exact values."""
+    """On episodes that it has not seen, its scores of steps in the chain follow the exact values."""
     trainer = R3(
         **{**FEW, "tasks_per_iteration": 32, "prm_first_epochs": 40.0, "prm_epochs": 20.0, "prm_learning_rate": 0.01}
     )
@@ -237,7 +237,7 @@ def test_without_any_label_it_is_no_ppo(
 ) -> None:
     """Where the world does not play its episodes again it ends, before the policy learns, and says why; warned of once.
 
-    With a model to begin with it goes on, and the report has the note.
+    With a model to begin with it continues, and the report has the note.
     """
     toy_envs.improved(toy_envs.CHAIN, R3(**FEW), 48, tmp_path / "made")
     monkeypatch.setattr(

@@ -129,7 +129,7 @@ def test_a_group_that_could_not_begin_there_says_nothing_of_its_stage(
 
 
 def test_one_that_is_taken_up_again_knows_how_far_it_was(toy_envs: Any, tmp_path: Path) -> None:
-    """To the bit as one that was not interrupted, by the stages that were drawn after it."""
+    """Bit for bit as one that was not interrupted, by the stages that were drawn after it."""
     trainer = ReverseCurriculum(group_size=4, tasks_per_iteration=8, learning_rate=0.01, checkpoint_minutes=0.0)
 
     def tell(done: int, total: int) -> None:

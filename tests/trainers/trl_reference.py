@@ -82,7 +82,7 @@ def loss_of(trainer: Any, batch: Mapping[str, Any], **more: Any) -> Reference:
 
 
 def settings_of(trainer: Any, steps: int) -> dict[str, Any]:
-    """Fields of trl's configuration for what an offline trainer of ours does in so many steps, without warm-up."""
+    """Fields of trl's configuration for what an offline trainer of ours does in that many steps, without warm-up."""
     assert not int(trainer.warmup_ratio * steps), "the first step of a warm-up has rate 0 in trl"
     return {
         "num_train_epochs": 1, "lr_scheduler_type": "cosine", "learning_rate": trainer.rate_for(0),

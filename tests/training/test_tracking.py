@@ -111,7 +111,7 @@ def logged(
 
 
 def test_tensorboard_has_every_step_and_round_once(tmp_path: Path) -> None:
-    """With the intervals of success; a run that goes on appends, and what it does again is not there twice."""
+    """With the intervals of success; a run that continues appends, and what it does again is not there twice."""
     pytest.importorskip("tensorboard")
     pytest.importorskip("accelerate")
     assert logged(tmp_path, {1: 3.0, 2: 2.0}, 1) == [(0, "explore", 3), (0, 5), 0]

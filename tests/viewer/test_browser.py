@@ -47,7 +47,7 @@ class Seen:
         self.page.screenshot(path=self.pictures / f"{name}.png")
 
     def rows(self, number: int) -> None:
-        """Wait until the list has so many rows."""
+        """Wait until the list has that many rows."""
         playwright.expect(self.page.locator("ol.list li")).to_have_count(number, timeout=20_000)
 
 
@@ -88,7 +88,7 @@ def served(folder: Path) -> Iterator[str]:
         subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server,
         ExitStack() as end,
     ):
-        end.callback(server.kill)  # a failure would wait for it for ever
+        end.callback(server.kill)  # a failure would wait for it forever
         assert server.stdout is not None
         yield server.stdout.readline().strip()
         server.send_signal(signal.SIGINT)
@@ -227,7 +227,7 @@ def test_the_report_of_a_run(seen: Seen, evolved: Path, scheme: str, size: dict[
 
 
 def test_a_run_of_rounds_in_the_viewer(seen: Seen, evolved: Path) -> None:
-    """What evolve left: filter by round, open, step, tokens, judge, and the round's own model goes on from there."""
+    """What evolve left: filter by round, open, step, tokens, judge, and the round's own model continues from there."""
     page, keyboard = seen.page, seen.page.keyboard
     with served(evolved) as at:
         page.goto(at)

@@ -293,7 +293,7 @@ def test_who_renews_a_damaged_index_does_not_wait_for_ever(
 
 
 def test_damage_is_noticed_while_it_is_looked_at(tmp_path: Path, episode: Make) -> None:
-    """By several at once, who begin the index anew once."""
+    """By several processes at once, which rebuild the index once."""
     store.write(tmp_path / "a.jsonl", [episode("x" * 300, id=str(i)) for i in range(200)])
     looked(tmp_path).close()
     index = Index(Source.from_paths([tmp_path]))

@@ -63,7 +63,7 @@ def test_whoever_acts_is_named(played: Trajectory) -> None:
 
 
 def test_going_on_plays_the_episode_once(played: Trajectory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many steps an agent goes on for, what was is done again once."""
+    """However many steps an agent continues for, what was is done again once."""
     times = list[int]()
     collect = Collector.collect
 
@@ -92,7 +92,7 @@ def test_a_call_of_a_tool_may_stand_in_one_line() -> None:
 
 
 def test_a_world_that_shows_something_else_is_said(played: Trajectory) -> None:
-    """Nobody goes on from a state that was not there; nor from a step that is not there."""
+    """No agent continues from a state that was not there; nor from a step that is not there."""
     other = replace(played, steps=(replace(played.steps[0], observation="another page"), *played.steps[1:]))
     with pytest.raises(SnapshotError, match="the observation of step 1 differs on replay"):
         LiveEpisode(other, 1)

@@ -276,7 +276,7 @@ def test_only_so_many_live_episodes_are_kept(client: TestClient) -> None:
 def test_what_is_added_meanwhile_appears(
     run: Path, episode: Callable[..., Trajectory], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A run that goes on is followed, from an index that is not there yet."""
+    """A run that continues is followed, from an index that is not there yet."""
     monkeypatch.setattr("agentgym_py.viewer.server._POLL_SECONDS", 0.05)
     index = Index(Source.from_paths([run]))
     with TestClient(app_of(Viewer(index, Policy.load), TOKEN), base_url=HOST, headers=KNOWN) as client:
@@ -290,7 +290,7 @@ def test_what_is_added_meanwhile_appears(
 
 @pytest.mark.filterwarnings("ignore:the index was not updated")
 def test_a_look_that_fails_is_not_the_last_one(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder that is being made anew, or a disk that is full for a while."""
+    """A folder that is being rebuilt, or a disk that is full for a while."""
     monkeypatch.setattr("agentgym_py.viewer.server._POLL_SECONDS", 0.05)
     index, failures = Index(Source.from_paths([run])), [FileNotFoundError("gone"), sqlite3.OperationalError("full")]
 

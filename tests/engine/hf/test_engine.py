@@ -311,7 +311,7 @@ def test_any_write_to_a_weight_is_noticed() -> None:
 
 
 def test_cache_grows() -> None:
-    """An episode that outgrows the slots' capacity goes on as if nothing had happened."""
+    """An episode that outgrows the slots' capacity continues as if nothing had happened."""
     policy = tiny_policy(5)
     engine = HFEngine(policy, slots=3)
     params = SamplingParams(temperature=0, max_new_tokens=6)

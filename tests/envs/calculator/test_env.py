@@ -70,7 +70,7 @@ def test_a_thought_says_what_is_calculated(difficulty: str) -> None:
 
 @pytest.mark.parametrize("difficulty", LEVELS)
 def test_asides_and_tolerance_are_as_promised(difficulty: str) -> None:
-    """So many sentences that do not matter; an error is allowed just where the answer is no short decimal."""
+    """Several sentences that do not matter; an error is allowed just where the answer is no short decimal."""
     env, rough = CalculatorEnv(difficulty=difficulty), 0
     for number in range(100):
         task = env.task(number)
@@ -214,7 +214,7 @@ def test_the_tolerance_is_what_is_said(wrong: Fraction) -> None:
 
 @pytest.mark.parametrize("difficulty", LEVELS)
 def test_who_does_not_think_fails(difficulty: str) -> None:
-    """Chance, silence, one answer for ever, the problem itself and its first number."""
+    """Chance, silence, one answer forever, the problem itself and its first number."""
     env = CalculatorEnv(difficulty=difficulty)
     won = dict.fromkeys(("finish[1]", "finish[100]", "", "chance", "echo", "first number"), 0)
     for number in range(100):

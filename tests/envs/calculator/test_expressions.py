@@ -192,6 +192,6 @@ def test_any_number_of_arguments_is_computed_or_refused(name: str, values: list[
 
 @given(st.fractions(-1000, 1000, max_denominator=5000), st.integers(0, 6))
 def test_rounding_is_to_the_nearest(value: Fraction, digits: int) -> None:
-    """No other number of so many decimals is nearer."""
+    """No other number of that many decimals is nearer."""
     result = round_number(value, digits)
     assert abs(result - value) <= Fraction(1, 2 * 10**digits) and (result * 10**digits).denominator == 1

@@ -114,7 +114,7 @@ def test_a_goal_that_is_reached_before_the_first_command_needs_one(small: Simple
 
 @pytest.mark.parametrize(("difficulty", "least"), [("easy", 100), ("medium", 98), ("hard", 95)])
 def test_searching_finds_it_nearly_always(difficulty: str, least: int) -> None:
-    """Of a hundred test tasks so many are solved within the limit, and each command is admissible."""
+    """Of a hundred test tasks the expected number is solved within the limit, and each command is admissible."""
     env, solved = HouseholdEnv(difficulty=difficulty, split="test"), 0
     for number in range(100):
         env.reset(options={"task": number})

@@ -1,4 +1,4 @@
-"""Generated rooms: possible, unlike between splits and difficulties, the same for ever."""
+"""Generated rooms: possible, unlike between splits and difficulties, the same forever."""
 
 from __future__ import annotations
 

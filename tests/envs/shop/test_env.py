@@ -228,7 +228,7 @@ def test_any_string_is_a_step(strict: bool, text: str, seed: int) -> None:
 @settings(max_examples=60, deadline=None)
 @given(seed=st.integers(0, 10_000), steps=st.integers(0, 12), mode=st.sampled_from(MODES), strict=st.booleans())
 def test_a_fork_has_the_same_future(seed: int, steps: int, mode: Any, strict: bool) -> None:
-    """A snapshot of any moment, restored in another environment, goes on the same."""
+    """A snapshot of any moment, restored in another environment, continues the same."""
     here, there = (ShopEnv(observation_mode=mode, strict_compat=strict) for _ in range(2))
     here.reset(seed=seed)
     walk(here, Rng("past", seed), steps)
@@ -289,7 +289,7 @@ def test_rules_are_as_long_as_they_say() -> None:
     ],
 )
 def test_a_corrupt_visit_is_refused_and_nothing_changes(at_item: ShopEnv, change: dict[str, Any]) -> None:
-    """A snapshot whose visit cannot be is a SnapshotError, and the episode goes on as if it had not been tried."""
+    """A snapshot whose visit cannot be is a SnapshotError, and the episode continues as if it had not been tried."""
     whole = json.loads(at_item.snapshot())
     whole["state"] |= change
     at_item.step("click[description]")
@@ -300,7 +300,7 @@ def test_a_corrupt_visit_is_refused_and_nothing_changes(at_item: ShopEnv, change
 
 
 def ended_otherwise(env: ShopEnv) -> bytes:
-    """The snapshot of a visit after its purchase, of which it is said that it goes on."""
+    """The snapshot of a visit after its purchase, of which it is said that it continues."""
     env.reset(seed=0)
     for action in env.expert():
         env.step(action)

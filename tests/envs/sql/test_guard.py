@@ -18,7 +18,7 @@ from agentgym_envs.sql.size import expanded_size
 
 ROWS = [(number, f"title {number} {'x' * 20}", 7 * number) for number in range(1, 101)]
 SECONDS = 5.0
-"""Far above the limit of a statement, as other things run on a machine; what hangs takes for ever."""
+"""Far above the limit of a statement, as other things run on a machine; what hangs takes forever."""
 
 
 @pytest.fixture
@@ -84,7 +84,7 @@ HANG = {
 
 @pytest.mark.parametrize("name", HANG)
 def test_nothing_hangs(database: GuardedDatabase, name: str) -> None:
-    """Endless statements, and those that grow while they are prepared, end soon, and the database goes on."""
+    """Endless statements, and those that grow while they are prepared, end soon, and the database continues."""
     began = time.process_time()
     try:
         database.run(HANG[name])

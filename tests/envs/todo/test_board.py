@@ -15,7 +15,7 @@ DAYS = st.dates(date(2000, 1, 1), date(2090, 12, 31)).map(date.isoformat)
 
 @given(due=DAYS | st.just(""), every=st.sampled_from(EVERY), today=DAYS)
 def test_a_task_that_repeats_is_next_due_after_today_and_after_its_day(due: str, every: str, today: str) -> None:
-    """And on one of its own days: so many days on, a weekday, or the same day of a month."""
+    """And on one of its own days: that many days on, a weekday, or the same day of a month."""
     found, start = next_due(due, every, today), due or today
     assert found > today and found > due and is_day(found)
     apart = (date.fromisoformat(found) - date.fromisoformat(start)).days

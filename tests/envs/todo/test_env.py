@@ -200,7 +200,7 @@ def test_a_wrong_answer_is_no_success() -> None:
 
 @pytest.mark.parametrize("difficulty", LEVELS)
 def test_who_does_not_think_fails(difficulty: str) -> None:
-    """Chance, silence, one answer for ever, and the request itself."""
+    """Chance, silence, one answer forever, and the request itself."""
     env = TodoEnv(difficulty=difficulty)
     finishes = [format_call("finish", {"answer": answer}) for answer in ("", "1", "2", "3", "4", "done", "Work", "yes")]
     won = dict.fromkeys((*finishes, "chance", "echo"), 0)

@@ -224,7 +224,7 @@ def test_snapshots_hold_the_calls_only() -> None:
     ],
 )
 def test_calls_that_cannot_have_been_are_no_snapshot(calls: object) -> None:
-    """Unknown tools, wrong arguments and calls that fail are refused, and the episode goes on as it was."""
+    """Unknown tools, wrong arguments and calls that fail are refused, and the episode continues as it was."""
     env = ToolsEnv(difficulty="easy")
     writing(env, "cancel_order")
     before = env.snapshot()

@@ -69,7 +69,7 @@ def test_a_record_holds_what_was_sampled_and_when(policy: Any, episodes: list[Tr
 
 
 def test_the_tail_is_where_the_next_reply_would_begin(policy: Any, episodes: list[Trajectory]) -> None:
-    """A truncated record goes on with the ids that the agent would be shown, and one place whose state is read.
+    """A truncated record continues with the ids that the agent would be shown, and one place whose state is read.
 
     After a reply that was cut the end of its turn comes first.
     """

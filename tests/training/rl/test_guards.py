@@ -240,7 +240,7 @@ def test_ppo_stops_early_too(toy_envs: Any) -> None:
 
 
 def test_an_iteration_without_a_signal_is_explained(toy_envs: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """How many groups there were, how they all ended, and what to do; said once, and training goes on."""
+    """How many groups there were, how they all ended, and what to do; said once, and training continues."""
 
     def move(self: Any, right: bool) -> Outcome:
         number = int(self.current_task.id.rsplit("/", 1)[1])
@@ -323,7 +323,7 @@ def test_how_much_replies_vary_is_read_from_what_was_sampled(episode: Any) -> No
 
 
 def test_repeated_text_is_warned_of_once(toy_envs: Any) -> None:
-    """An agent that says the same for ever; the warning has the share."""
+    """An agent that says the same forever; the warning has the share."""
     policy = toy_envs.word_policy(spread=20.0)
     trainer = GRPO(tasks_per_iteration=2, group_size=4, learning_rate=1e-6, min_entropy=0.0)
     learner = Learner(policy, trainer, seed=0)

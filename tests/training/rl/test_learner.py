@@ -268,7 +268,7 @@ def _said_of(model: Any, records: list[Record]) -> list[tuple[Any, ...]]:
 @pytest.mark.parametrize("rank", [0, 2])
 @pytest.mark.parametrize("wrong", [float("nan"), float("inf")])
 def test_a_loss_that_is_not_finite_changes_nothing(toy_envs: Any, wrong: float, rank: int) -> None:
-    """It raises, the weights are as before the step, in its last pass too, and a sound step goes on from there."""
+    """It raises, the weights are as before the step, in its last pass too, and a sound step continues from there."""
     policy = toy_envs.word_policy()
     records = toy_envs.records_of(policy)
     settings = OnPolicySettings(learning_rate=0.01, microbatch_tokens=1, lora_rank=rank)
@@ -285,7 +285,7 @@ def test_a_loss_that_is_not_finite_changes_nothing(toy_envs: Any, wrong: float, 
 
 
 def test_the_same_seed_gives_the_same_weights(toy_envs: Any) -> None:
-    """To the bit, adapters, critic and all; another seed another order of the records, and so other weights."""
+    """Bit for bit, adapters, critic and all; another seed another order of the records, and so other weights."""
     digests = []
     for seed in (1, 1, 2):
         policy = toy_envs.word_policy()
