@@ -144,6 +144,12 @@ def import_graph(root: Path = ROOT, packages: Iterable[Path] = tuple(FOLDERS.val
     return graph
 
 
+@pytest.fixture(scope="module")
+def repository() -> dict[str, set[str]]:
+    """Return the graph of this repository's imports; to read all of its modules takes seconds."""
+    return import_graph()
+
+
 def imported_names(tree: ast.AST, package: str) -> Iterator[list[str]]:
     """Of each import the modules that it may mean: `from a import b` means the module a.b, or b of the module a."""
     for node in ast.walk(tree):
@@ -154,14 +160,14 @@ def imported_names(tree: ast.AST, package: str) -> Iterator[list[str]]:
             yield from ([f"{source}.{alias.name}", source] for alias in node.names)
 
 
-def test_imports_run_one_way_along_the_rooms() -> None:
+def test_imports_run_one_way_along_the_rooms(repository: dict[str, set[str]]) -> None:
     """A room imports no room to its right; the ground imports no room."""
     place = {room: number for number, rooms in enumerate(ROOMS, 1) for room in rooms} | dict.fromkeys(GROUND, 0)
 
     def room(module: str) -> str:
         return module.partition(".")[2].partition(".")[0] or "__main__"
 
-    inner = {module: targets for module, targets in import_graph().items() if module.startswith("agentgym_py.")}
+    inner = {module: targets for module, targets in repository.items() if module.startswith("agentgym_py.")}
     front = {"__main__", "api"}  # what stands on all rooms
     assert {room(module) for module in inner} == place.keys() | front
     backwards = [
@@ -174,12 +180,11 @@ def test_imports_run_one_way_along_the_rooms() -> None:
     assert backwards == []
 
 
-def test_no_imports_go_in_circles() -> None:
+def test_no_imports_go_in_circles(repository: dict[str, set[str]]) -> None:
     """All modules of the repository can be read in an order in which each needs only those before it."""
-    graph = import_graph()
-    assert {"tests.toy_envs", "benchmarks.trainers", "docs.cli_help", "examples.my_world"} <= graph.keys()
-    assert graph["datasets.tiny_household"] >= {"datasets.tiny_shop", "agentgym_py.rng"}
-    TopologicalSorter(graph).prepare()  # CycleError names the circle
+    assert {"tests.toy_envs", "benchmarks.trainers", "docs.cli_help", "examples.my_world"} <= repository.keys()
+    assert repository["datasets.tiny_household"] >= {"datasets.tiny_shop", "agentgym_py.rng"}
+    TopologicalSorter(repository).prepare()  # CycleError names the circle
 
 
 def test_a_circle_of_imports_is_found_in_every_folder(tmp_path: Path) -> None:
