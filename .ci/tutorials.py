@@ -28,7 +28,14 @@ SMALL = {
     "agentgym evolve --env examples/my_world.py --rounds 1 --out runs/guess": FEW,
     "agentgym collect --env shop --agent expert --expert fair --tasks 200 --out demos.jsonl": "--tasks 4",
     "agentgym eval --env shop --model runs/shortest/checkpoint --tasks 100": "--tasks 2 --threads 1",
-}
+    "agentgym collect --env calculator --env_kwargs.difficulty easy --agent expert --expert fair --tasks 16"
+    " --out demos.jsonl": "--tasks 2",
+    "agentgym train --data demos.jsonl --model smollm2 --trainer.lora_rank 8 --trainer.learning_rate 5e-4"
+    " --out runs/adapter": "--trainer.epochs 1 --threads 1",
+    "agentgym eval --env calculator --env_kwargs.difficulty easy --env_kwargs.max_steps 4"
+    " --model runs/adapter/checkpoint --tasks 4 --out evals/adapter":
+        "--tasks 1 --env_kwargs.max_steps 1 --max_new_tokens 8 --threads 1",
+}  # fmt: skip
 """What a command is run with in addition; a repeated option replaces the first. All others run as they are shown."""
 SERVERS = ("agentgym view", "python examples/guess_server.py")
 """Commands that run until they are stopped; they stay up until the end of their page."""
