@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from agentgym_py.evaluation import Evaluation
     from agentgym_py.evaluation.compare import Comparison
     from agentgym_py.policy import Policy
+    from agentgym_py.rewards.functions import RewardFunction
     from agentgym_py.training import OnPolicyTrainer, Trainer, TrainReport
+    from agentgym_py.trajectory.scores import Scorer
 
     Player: TypeAlias = str | Agent | Policy
     Envs: TypeAlias = str | EnvSpec | Sequence[str | EnvSpec]
@@ -117,6 +119,8 @@ def train(
     trajectories: Iterable[Trajectory] | str | os.PathLike[str],
     *,
     select: Mapping[str, Any] | None = None,
+    reward: str | RewardFunction | None = None,
+    reward_kwargs: Mapping[str, Any] | None = None,
     max_context: int | None = None,
     seed: int = 0,
     output_dir: str | os.PathLike[str] | None = None,
@@ -131,6 +135,9 @@ def train(
         trajectories: The training data, or its file: a store, AgentTraj or parquet.
         select: Which trajectories to train on, as `agentgym train --select.FIELD`: `{"success_only": False,
             "threshold": 0.5}`. The defaults are the trainer's: filtered_bc learns from successes.
+        reward: What is selected by and learnt from in place of the world's reward: a name such as `agent`, a weighted
+            sum such as `"agent + 0.1*my.py:score"`, or a function from a trajectory to a number or to parts by name.
+        reward_kwargs: Settings of the reward functions by name.
         max_context: Largest number of tokens of an episode, for a policy that is loaded here.
         seed: Seed of the data order and of new weights.
         output_dir: Folder for training states, from which an interrupted training resumes, and for what a trainer
@@ -155,7 +162,7 @@ def train(
     if output_dir is None and (output := info_of(instance).output) != "policy":
         raise ConfigError(f"output_dir is needed, because {type(instance).__name__} writes a {output} there")
     require_several_processes(instance)
-    kept = _selected(instance, trajectories, select or {})
+    kept = _selected(instance, trajectories, select or {}, _reward(reward, reward_kwargs or {}))
     loaded = _policy(policy, max_context)
     with TemporaryDirectory(prefix="agentgym") if output_dir is None else nullcontext(output_dir) as folder:
         report = instance.train(loaded, kept, seed=seed, output_dir=Path(folder), progress=progress)
@@ -239,6 +246,7 @@ def evolve(env: Envs = "shop", *, out: str | os.PathLike[str], **options: Any) -
     from agentgym_py.cli import run_command
     from agentgym_py.cli.evolve import RESUMABLE, require_same_settings
     from agentgym_py.evolution.run_folder import RunFolder
+    from agentgym_py.rewards.functions import reward_sources
 
     specs, folder = _specs(env), RunFolder(Path(out))
     if "env_kwargs" in options and any(spec.kwargs for spec in specs):
@@ -250,6 +258,7 @@ def evolve(env: Envs = "shop", *, out: str | os.PathLike[str], **options: Any) -
     if (folder.path / "run.yaml").is_file():
         require_same_settings(folder, settings)
         sources = [name for name in (*settings["env"], settings.get("trainer", {}).get("name", "")) if is_source(name)]
+        sources += reward_sources(settings.get("reward"), settings.get("reward_kwargs"))
         where = ["--resume", str(out), *(word for name in sources for word in ("--trust", name))]
         settings = {name: settings[name] for name in RESUMABLE if name in settings}
     run_command(["evolve", *where, *_options(settings)])
@@ -300,10 +309,12 @@ def _trajectories(source: Iterable[Trajectory] | str | os.PathLike[str]) -> list
 
 
 def _selected(
-    trainer: Trainer, source: Iterable[Trajectory] | str | os.PathLike[str], select: Mapping[str, Any]
-) -> Sequence[Trajectory]:
-    """Return the trajectories that the trainer's selection keeps, with other settings in `select`."""
+    trainer: Trainer, source: Iterable[Trajectory] | str | os.PathLike[str], select: Mapping[str, Any],
+    scorer: Scorer | None,
+) -> Sequence[Trajectory]:  # fmt: skip
+    """Return the trajectories, with the scorer's rewards, that the trainer's selection or `select` keeps."""
     from agentgym_py.training.trainer import select_defaults
+    from agentgym_py.trajectory.scores import apply_scores
     from agentgym_py.trajectory.selectors import SelectConfig, build_selector
 
     defaults = {name.removeprefix("select."): value for name, value in select_defaults(trainer).items()}
@@ -311,7 +322,7 @@ def _selected(
     require_arguments(SelectConfig, settings)
     if not (trajectories := _trajectories(source)):
         raise NothingToTrainOnError("there are no trajectories to train on")
-    selection = build_selector(SelectConfig(**settings))(trajectories)
+    selection = build_selector(SelectConfig(**settings))(apply_scores(trajectories, scorer))
     if not selection.kept:
         raise NothingToTrainOnError(f"select {selection.line}; select={{...}} chooses others")
     return selection.kept
@@ -361,6 +372,16 @@ def _agent(player: Player, temperature: float, max_new_tokens: int, slots: int, 
 
     engine = HFEngine(player, slots, kv_cache_gib=kv_cache_gib)
     return ModelAgent(player, engine, SamplingParams(temperature=temperature, max_new_tokens=max_new_tokens))
+
+
+def _reward(reward: str | RewardFunction | None, settings: Mapping[str, Any]) -> Scorer | None:
+    from agentgym_py.rewards.functions import build_reward, function_scorer
+
+    if not isinstance(reward, str | None) and callable(reward):
+        return function_scorer(reward, settings)
+    if not isinstance(reward, str | None):
+        raise ConfigError(f"reward must be a name or a function, not {reward!r:.60}")
+    return build_reward(reward, settings)
 
 
 def _trainer(trainer: str | Trainer, settings: Mapping[str, Any]) -> Trainer | OnPolicyTrainer:

@@ -1,4 +1,4 @@
-"""Find environments, trainers and agents: installed ones by their entry points, others by their source."""
+"""Find environments, trainers, agents and reward functions: installed ones by their entry points, others by source."""
 
 from __future__ import annotations
 
@@ -20,29 +20,41 @@ from typing import Any, Literal
 from agentgym_py import trust
 from agentgym_py.errors import UnknownNameError, did_you_mean
 
-Group = Literal["agentgym.envs", "agentgym.trainers", "agentgym.agents"]
-_NOUN = {"agentgym.envs": "environment", "agentgym.trainers": "trainer", "agentgym.agents": "agent"}
+Group = Literal["agentgym.envs", "agentgym.trainers", "agentgym.agents", "agentgym.rewards"]
+_NOUN = {
+    "agentgym.envs": "environment", "agentgym.trainers": "trainer", "agentgym.agents": "agent",
+    "agentgym.rewards": "reward function",
+}  # fmt: skip
 
 
-def _is_env(cls: type) -> bool:
-    is_ours = cls.__module__.startswith("agentgym_py.")
-    return not is_ours and any(base.__name__ == "TextEnv" for base in cls.__mro__[1:])
+def _is_env(value: Any) -> bool:
+    if not inspect.isclass(value) or value.__module__.startswith("agentgym_py."):
+        return False
+    return any(base.__name__ == "TextEnv" for base in value.__mro__[1:])
 
 
-def _is_trainer(cls: type) -> bool:
-    return is_dataclass(cls) and not {"train", "improve"}.isdisjoint(dir(cls))
+def _is_trainer(value: Any) -> bool:
+    return inspect.isclass(value) and is_dataclass(value) and not {"train", "improve"}.isdisjoint(dir(value))
 
 
-def _is_agent(cls: type) -> bool:
-    return "act" in dir(cls) and "Protocol" not in [base.__name__ for base in cls.__bases__]
+def _is_agent(value: Any) -> bool:
+    if not inspect.isclass(value):
+        return False
+    return "act" in dir(value) and "Protocol" not in [base.__name__ for base in value.__bases__]
 
 
-_SOURCE_RULES: Mapping[Group, tuple[str, Callable[[type], bool]]] = {
+def _is_reward(value: Any) -> bool:
+    is_callable = inspect.isfunction(value) or (inspect.isclass(value) and "__call__" in vars(value))
+    return is_callable and not value.__name__.startswith("_")
+
+
+_SOURCE_RULES: Mapping[Group, tuple[str, Callable[[Any], bool]]] = {
     "agentgym.envs": ("an environment is a subclass of TextEnv", _is_env),
     "agentgym.trainers": ("a trainer is a dataclass with a method train or improve", _is_trainer),
     "agentgym.agents": ("an agent is a class with a method act", _is_agent),
+    "agentgym.rewards": ("a reward function is a function, or a class with a method __call__", _is_reward),
 }
-"""Which classes of a source belong to a group, in words and as a test."""
+"""What of a source belongs to a group, in words and as a test."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,25 +171,26 @@ def source_digest(path: Path) -> str:
 
 
 def load_source(group: Group, name: str) -> Any:
-    """Return the class of a source; without a class in its name, the only one of the group in the file.
+    """Return the class or function of a source; without a name of it, the only one of the group in the file.
 
     Raises:
-        UnknownNameError: there is no such file, module or class, or it does not load.
+        UnknownNameError: there is no such file, module, class or function, or it does not load.
     """
-    place, _, class_name = name.partition(":")
+    place, _, wanted = name.partition(":")
     noun, (rule, is_member) = _NOUN[group], _SOURCE_RULES[group]
     module = import_source(place)
-    classes = {key: value for key, value in vars(module).items() if inspect.isclass(value) and is_member(value)}
-    defined_here = [cls for cls in classes.values() if cls.__module__ == module.__name__]
-    if class_name in classes:
-        return classes[class_name]
-    if not classes:
+    members = {key: value for key, value in vars(module).items() if is_member(value)}
+    defined_here = [value for value in members.values() if value.__module__ == module.__name__]
+    if wanted in members:
+        return members[wanted]
+    if not members:
         raise UnknownNameError(f"{place} defines no {noun}: {rule}.")
-    there_are = did_you_mean(class_name, classes, "There are")
-    if class_name:
-        raise UnknownNameError(f"{place} has no {noun} {class_name!r}.{there_are}")
+    there_are = did_you_mean(wanted, members, "There are")
+    if wanted:
+        raise UnknownNameError(f"{place} has no {noun} {wanted!r}.{there_are}")
     if len(defined_here) != 1:
-        raise UnknownNameError(f"{place} defines {len(defined_here)} {noun}s: name one as {place}:Class.{there_are}")
+        kind = "name" if group == "agentgym.rewards" else "Class"
+        raise UnknownNameError(f"{place} defines {len(defined_here)} {noun}s: name one as {place}:{kind}.{there_are}")
     return defined_here[0]
 
 
@@ -198,14 +211,14 @@ def import_source(place: str) -> ModuleType:
     try:
         module = import_module(name)
     except (Exception, SystemExit) as error:  # a stranger's module may do anything at import
-        raise UnknownNameError(f"{place} does not load: {_describe(error)}") from error
+        raise UnknownNameError(f"{place} does not load: {describe_error(error)}") from error
     if path and not (module.__file__ and path.samefile(module.__file__)):
         raise UnknownNameError(f"{place} cannot be loaded: {name!r} is also the name of {module.__file__}")
     return module
 
 
-def _describe(error: BaseException) -> str:
-    """The error and its place, in one line."""
+def describe_error(error: BaseException) -> str:
+    """Return an error and its place, in one line."""
     last = traceback.extract_tb(error.__traceback__)[-1]
     file, line, message = last.filename, last.lineno, str(error)
     if isinstance(error, SyntaxError):

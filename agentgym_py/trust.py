@@ -97,8 +97,9 @@ def allow(path: str) -> None:
 
 
 def _parts() -> list[str]:
-    """Return the values within the words: `--env=a.py,b.py` has two."""
-    return [part for word in _words or () for part in re.split("[=,;]", word) if part] + list(_words or ())
+    """Return the values within the words: `--env=a.py,b.py` and `--reward=a.py+0.5*b.py` have two."""
+    parts = [part.strip() for word in _words or () for part in re.split("[=,;+*]", word)]
+    return [*filter(None, parts), *(_words or ())]
 
 
 def _places() -> set[str]:

@@ -260,3 +260,29 @@ def finished_run(folder: Path, base: str) -> None:
     for name, content in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(json.dumps(content))
+
+
+# ---- rewards beside each other --------------------------------------------------------------------------------------
+
+
+def test_the_runs_of_the_rewards_benchmark_can_be_started_and_tabulated() -> None:
+    """Each study's options are a valid plan; a row of the tables averages its seeds."""
+    from agentgym_py.cli import build_parser
+    from agentgym_py.cli.evolve import read_plan
+    from agentgym_py.cli.parser import normalize_argv
+
+    rewards = script("rewards")
+    for study in rewards.STUDIES.values():
+        for options in study.rewards.values():
+            words = [*study.first.split(), *study.options.split(), *options.split(), "--expert_tasks", "0"]
+            words = normalize_argv(["evolve", *words])[1:]
+            values = build_parser("evolve", words).parse(words)
+            assert read_plan(values, values).config.reward == options.split()[1]
+    rows = [
+        {"study": "parts", "reward": "agent", "seed": seed, "before": [0, 0, 1, 0], "after": [1, seed, 1, 0],
+         "steps": 4.0 + seed, "tokens": 40.0, "return": 0.5, "curve": [0.25, 0.5]}
+        for seed in range(2)
+    ]  # fmt: skip
+    lines = list(rewards.tables(rows))
+    assert lines[2].startswith("| parts | agent | 2 | 25.0 % | 62.5 % | 0.375 [")
+    assert lines[2].endswith("| 0.500 | 4.50 | 40 |") and lines[-1] == "| parts | agent | 25 50 |"

@@ -55,9 +55,12 @@ def test_a_strangers_plugin_registers_as_the_built_ins_do(install: Install) -> N
         AgentCave-v0 = stranger:Cave
         [agentgym.trainers]
         luck = stranger:Luck
+        [agentgym.rewards]
+        tidy = stranger:tidy
         """,
-        "class Cave: pass\nclass Luck: pass\n",
+        "class Cave: pass\nclass Luck: pass\ndef tidy(trajectory): return 1.0\n",
     )
+    assert registry.load("agentgym.rewards", "tidy").__name__ == "tidy" and "tidy" in registry.names("agentgym.rewards")
     assert "AgentCave-v0" in registry.names("agentgym.envs") and "luck" in registry.names("agentgym.trainers")
     assert registry.load("agentgym.trainers", "luck").__name__ == "Luck"
     assert registration.env_id("cave") == registration.env_id("AgentCave-v0") == "AgentCave-v0"
@@ -156,7 +159,7 @@ def test_built_ins_all_load() -> None:
     pytest.importorskip("torch")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        for group in ("agentgym.envs", "agentgym.trainers", "agentgym.agents"):
+        for group in ("agentgym.envs", "agentgym.trainers", "agentgym.agents", "agentgym.rewards"):
             assert registry.plugins(group)
 
 

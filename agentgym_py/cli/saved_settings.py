@@ -13,6 +13,7 @@ from agentgym_py.cli.values import nest_options
 from agentgym_py.env import EnvSpec, registration
 from agentgym_py.errors import RunError
 from agentgym_py.registry import absolute_source, is_source, source_digest, source_file
+from agentgym_py.rewards.functions import absolute_reward, absolute_settings, reward_sources
 
 _NOT_SETTINGS = {"config", "print_config", "preset", "out", "resume", "manifest", "json", "threads", "ray"}
 """Options that do not influence what a command computes."""
@@ -30,6 +31,10 @@ def saved_settings(args: Values, envs: Sequence[EnvSpec]) -> dict[str, Any]:
         settings["model"] = absolute_model_path(settings["model"])
     if settings.get("reward_model"):
         settings["reward_model"] = str(Path(settings["reward_model"]).absolute())
+    if settings.get("reward"):
+        settings["reward"] = absolute_reward(settings["reward"])
+    if settings.get("reward_kwargs"):
+        settings["reward_kwargs"] = absolute_settings(settings["reward_kwargs"])
     if is_source(settings.get("agent") or ""):
         settings["agent"] = absolute_source(settings["agent"])
     if "trainer" in settings:
@@ -46,9 +51,10 @@ def absolute_model_path(model: str) -> str:
 
 
 def source_digests(settings: Mapping[str, Any]) -> dict[str, str]:
-    """Return the source files of worlds, agent and trainer in the settings, with digests of their content."""
+    """Return the source files of worlds, agent, trainer and reward in the settings, with digests of their content."""
     trainer = settings.get("trainer") or {}
     names = [*settings.get("env", []), settings.get("agent"), trainer.get("name")]
+    names += reward_sources(settings.get("reward"), settings.get("reward_kwargs"))
     files = [source_file(name) for name in names if name and is_source(name)]
     return {str(path): source_digest(path) for path in files}
 

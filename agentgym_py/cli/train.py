@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack, nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,6 +27,7 @@ from agentgym_py.errors import NothingToTrainOnError, RunError
 from agentgym_py.evolution.run_folder import RunFolder
 from agentgym_py.files import claimed, new_folder, remove_partial_files
 from agentgym_py.registry import absolute_source
+from agentgym_py.rewards.functions import absolute_reward, absolute_settings, build_reward
 from agentgym_py.training import Trainer, tracking
 from agentgym_py.training.checkpoints import keep_states_until_exit
 from agentgym_py.training.logprob_check import LogprobCheck
@@ -37,6 +38,7 @@ from agentgym_py.training.trainer import (
     select_defaults,
     validate_report,
 )
+from agentgym_py.trajectory.scores import apply_scores, mean_parts
 from agentgym_py.trajectory.selectors import SelectConfig, build_selector
 
 if TYPE_CHECKING:
@@ -61,6 +63,11 @@ class TrainOptions:
     empty, or hold the same training interrupted, which then resumes."""
     seed: Basic[int] = 0
     """Seed of the training, and of the weights of `tiny-random`."""
+    reward: str | None = None
+    """What --select and the trainer read in place of the world's reward: agent, accuracy, FILE.py:NAME and others, or a
+    weighted sum such as "agent + 0.1*my.py:score"; see docs/guides/rewards.md."""
+    reward_kwargs: dict[str, Any] = field(default_factory=dict)
+    """Settings of the reward functions by name, such as --reward_kwargs.alpha 0.01."""
     track: tracking.Service | None = None
     """Service that logs every training step offline: `tensorboard`, `trackio` or `wandb`; docs/guides/tracking.md."""
     json: Basic[bool] = False
@@ -147,6 +154,7 @@ def read_plan(args: Values) -> tuple[TrainOptions, ModelOptions, Trainer, list[s
     if twice := next((file for number, file in enumerate(files) if file in files[:number]), None):
         raise UsageError(f"--data has {twice} twice; remove one")
     read_options(SelectConfig, args, "select.")
+    build_reward(chosen.reward, chosen.reward_kwargs)
     require_several_processes(trainer)
     tracking.require_service(chosen.track)
     return chosen, model, trainer, files
@@ -181,7 +189,9 @@ def _run(args: Values, chosen: TrainOptions, model: ModelOptions, trainer: Train
     assert chosen.out is not None
     out = distributed.on_rank_zero(_prepare_folder, chosen.out, states_folder(trainer))
     select = read_options(SelectConfig, args, "select.")
-    selection = _select(select, AgentTrajDataset(t for file in files for t in read_trajectories(file)))
+    scorer = build_reward(chosen.reward, chosen.reward_kwargs)
+    scored = apply_scores([t for file in files for t in read_trajectories(file)], scorer)
+    selection = _select(select, AgentTrajDataset(scored))
     data = AgentTrajDataset(selection.kept)
     prepare_torch(model.model, model.threads)
     policy = model.load(chosen.seed)
@@ -196,6 +206,8 @@ def _run(args: Values, chosen: TrainOptions, model: ModelOptions, trainer: Train
     settings = {
         "data": [str(Path(file).absolute()) for file in files], "seed": chosen.seed, **asdict(model),
         "model": absolute_model_path(model.model), "select": asdict(select),
+        "reward": chosen.reward and absolute_reward(chosen.reward),
+        "reward_kwargs": absolute_settings(chosen.reward_kwargs),
         "trainer": nest_options(args)["trainer"] | {"name": absolute_source(args["trainer.name"])},
     }  # fmt: skip
     tracker = tracking.Tracker(chosen.track, out, settings) if chosen.track else None
@@ -212,6 +224,7 @@ def _run(args: Values, chosen: TrainOptions, model: ModelOptions, trainer: Train
             with saving_last_good(policy, out / "last_good") if trains_policy else nullcontext():
                 trained = trainer.train(policy, data, seed=chosen.seed, output_dir=output_dir, progress=progress)
             report = validate_report(trained, trainer, policy)
+            report = replace(report, metrics={**report.metrics, **(mean_parts(scored) if scorer else {})})
             digest = distributed.require_same("weights", policy.digest())
             if trains_policy and distributed.is_rank_zero():
                 policy.save(out / "checkpoint")

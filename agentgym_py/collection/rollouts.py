@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -17,20 +17,11 @@ from agentgym_py.collection.play_config import PlayConfig
 from agentgym_py.errors import ConfigError, SnapshotError
 from agentgym_py.rng import Rng
 from agentgym_py.trajectory import Trajectory
+from agentgym_py.trajectory.scores import Scorer, apply_scores
 
 if TYPE_CHECKING:
     from agentgym_py.engine import Engine, SamplingParams
     from agentgym_py.policy import Policy
-
-
-Scorer = Callable[[Sequence[Trajectory]], Sequence[float]]
-"""Scores episodes, one number per episode."""
-
-
-def with_score(trajectory: Trajectory, score: float) -> Trajectory:
-    """Replace the env's rewards by a score after the last step."""
-    *steps, last = (replace(step, reward=0.0, reward_parts={}) for step in trajectory.steps)
-    return replace(trajectory, steps=(*steps, replace(last, reward=score)), reward=score)
 
 
 @dataclass(slots=True)
@@ -188,14 +179,7 @@ class Rollouts:
         """
         episodes = self.collector(agent or self._agent()).collect_batch(jobs, self.progress)
         self.episodes += episodes
-        return self._scored(episodes) if scored else episodes
-
-    def _scored(self, episodes: list[Trajectory]) -> list[Trajectory]:
-        evidence = [t for t in episodes if t.steps and t.is_evidence]
-        if self.scorer is None or not evidence:
-            return episodes
-        scores = dict(zip(map(id, evidence), distributed.on_rank_zero(self.scorer, evidence), strict=True))
-        return [with_score(t, scores[id(t)]) if id(t) in scores else t for t in episodes]
+        return apply_scores(episodes, self.scorer) if scored else episodes
 
     def collector(self, agent: Agent) -> Collector:
         """Return a collector for another agent with the same settings; its episodes do not count."""

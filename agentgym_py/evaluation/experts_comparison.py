@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator
 from contextlib import closing
@@ -10,6 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from agentgym_py.collection.env_pool import EnvPool
+from agentgym_py.collection.expert_plans import ExpertPlan, next_action, play_expert, reset_to_start, tool_name
 from agentgym_py.env import TextEnv
 from agentgym_py.errors import AgentGymError
 from agentgym_py.evaluation.stats import Estimate, bootstrap_mean, success_rate
@@ -50,21 +50,12 @@ class ExpertsComparison:
         return asdict(self)
 
 
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    """An expert's plan for a task, executed."""
-
-    reward: float
-    steps: int
-    tools: frozenset[str]
-
-
 def compare_with_experts(trajectories: Iterable[Trajectory]) -> ExpertsComparison:
     """Let both experts play the task of each episode from its start, and compare.
 
     Episodes with an infrastructure failure are left out, as are those in which the env fails now.
     """
-    plans: dict[Hashable, tuple[_Plan, _Plan]] = {}
+    plans: dict[Hashable, tuple[ExpertPlan, ExpertPlan]] = {}
     metrics: defaultdict[str, list[tuple[Hashable, float]]] = defaultdict(list)
     with closing(EnvPool()) as pool:
         for trajectory in trajectories:
@@ -75,7 +66,7 @@ def compare_with_experts(trajectories: Iterable[Trajectory]) -> ExpertsCompariso
             env = pool.take(spec)
             try:
                 if task not in plans:
-                    plans[task] = _plan(env, trajectory, fair=False), _plan(env, trajectory, fair=True)
+                    plans[task] = play_expert(env, trajectory, fair=False), play_expert(env, trajectory, fair=True)
                 exact, fair = plans[task]
                 values = list(_metrics(trajectory, exact))
                 if _has_answer_tool(env):
@@ -94,35 +85,12 @@ def compare_with_experts(trajectories: Iterable[Trajectory]) -> ExpertsCompariso
     return ExpertsComparison(regret=bootstrap_mean(regrets, clusters=tasks), **rates)
 
 
-def _reset(env: TextEnv, trajectory: Trajectory) -> None:
-    env.reset(seed=trajectory.provenance.env_seed, options={"task": trajectory.task_id})
-
-
-def _next_action(env: TextEnv, fair: bool) -> str | None:
-    return env.fair_expert() if fair else next(iter(env.expert()), None)
-
-
-def _plan(env: TextEnv, trajectory: Trajectory, fair: bool) -> _Plan:
-    _reset(env, trajectory)
-    reward, tools = 0.0, list[str]()
-    while not env.stop_reason and (action := _next_action(env, fair)) is not None:
-        tools.append(_tool(env.parse(action).action))
-        reward += env.step(action)[1]
-    return _Plan(reward, len(tools), frozenset(tools))
-
-
-def _tool(action: str) -> str:
-    """Return the tool's name, or the first word of an action such as `click[back]`."""
-    word = re.search(r"\w+", action)
-    return word[0] if word else ""
-
-
 def _has_answer_tool(env: TextEnv) -> bool:
     return not ANSWER_TOOLS.isdisjoint(tool["function"]["name"] for tool in env.tools() or ())
 
 
-def _metrics(trajectory: Trajectory, exact: _Plan) -> Iterator[tuple[str, float]]:
-    optimal, steps = trajectory.optimal_steps or exact.steps, len(trajectory.steps)
+def _metrics(trajectory: Trajectory, exact: ExpertPlan) -> Iterator[tuple[str, float]]:
+    optimal, steps = trajectory.optimal_steps or len(exact.tools), len(trajectory.steps)
     path = optimal / max(optimal, steps) if optimal else 1.0
     yield "regret", exact.reward - trajectory.reward
     yield "weighted_success", trajectory.success * path
@@ -130,20 +98,20 @@ def _metrics(trajectory: Trajectory, exact: _Plan) -> Iterator[tuple[str, float]
         yield "efficiency", path
 
 
-def _tool_metrics(trajectory: Trajectory, fair: _Plan) -> Iterator[tuple[str, float]]:
-    tools = {_tool(step.action) for step in trajectory.steps if step.valid}
-    total = len(tools) + len(fair.tools)
-    yield "tool_f1", 2 * len(tools & fair.tools) / total if total else 1.0
-    yield "plan_success", float(fair.tools <= tools)
+def _tool_metrics(trajectory: Trajectory, fair: ExpertPlan) -> Iterator[tuple[str, float]]:
+    tools, needed = {tool_name(step.action) for step in trajectory.steps if step.valid}, set(fair.tools)
+    total = len(tools) + len(needed)
+    yield "tool_f1", 2 * len(tools & needed) / total if total else 1.0
+    yield "plan_success", float(needed <= tools)
 
 
 def _timing(env: TextEnv, trajectory: Trajectory) -> Iterator[tuple[str, float]]:
     """Yield for each step whether it calls a tool, or answers, as the fair expert would in its state."""
-    _reset(env, trajectory)
+    reset_to_start(env, trajectory)
     for step in trajectory.steps:
-        expert_action = _next_action(env, fair=True)
+        expert_action = next_action(env, fair=True)
         if expert_action is None:
             break
-        answers = _tool(env.parse(expert_action).action) in ANSWER_TOOLS
-        yield "timing", float(bool(step.action) and (_tool(step.action) in ANSWER_TOOLS) == answers)
+        answers = tool_name(env.parse(expert_action).action) in ANSWER_TOOLS
+        yield "timing", float(bool(step.action) and (tool_name(step.action) in ANSWER_TOOLS) == answers)
         env.step(step.reply)

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from agentgym_py.checks import Basic, require_at_least, require_field_types
 from agentgym_py.collection import Executor, PlayConfig
@@ -14,9 +14,11 @@ from agentgym_py.engine import SamplingParams
 from agentgym_py.env import EnvSpec, Prompt
 from agentgym_py.env.base import require_seed
 from agentgym_py.errors import ConfigError
+from agentgym_py.rewards.functions import build_reward
 from agentgym_py.rewards.reward_model import require_reward_model
 from agentgym_py.training import OnPolicyTrainer, Trainer
 from agentgym_py.training.trainer import PlanChecks, info_of, require_several_processes
+from agentgym_py.trajectory import Trajectory
 from agentgym_py.trajectory.selectors import SelectConfig
 
 if TYPE_CHECKING:
@@ -43,8 +45,15 @@ class EvolveConfig:
     shown, so all its actions can be learnt, and may fail."""
     expert_thoughts: bool = True
     """Whether the expert writes its thought, if it has one, before an action."""
+    reward: str | None = None
+    """What the rounds learn from, in place of the world's own reward: success, return, accuracy, length_penalty, step,
+    efficiency, agent, potential, FILE.py:NAME, or a weighted sum such as "agent + 0.1*my.py:score"; see
+    docs/guides/rewards.md. Episodes are stored and evaluated with the world's reward."""
+    reward_kwargs: dict[str, Any] = field(default_factory=dict)
+    """Settings of the reward functions by name, such as --reward_kwargs.alpha 0.01."""
     reward_model: str | None = None
-    """Folder of a reward model: an on-policy trainer learns from its scores instead of the world's rewards."""
+    """Folder of a reward model: an on-policy trainer learns from its scores instead of the world's rewards. In a
+    weighted sum its name is reward_model."""
     explore_tasks: Basic[int] = 1000
     """Training tasks of each world that a round explores."""
     explore_weights: dict[str, float] = field(default_factory=dict)
@@ -115,6 +124,7 @@ def require_compatible(config: EvolveConfig, trainer: Trainer | OnPolicyTrainer,
     This includes several processes for a trainer that supports one, and the trainer's own `check_round`.
     """
     require_several_processes(trainer)
+    require_reward(config)
     if not isinstance(trainer, OnPolicyTrainer):
         if config.reward_model is not None:
             raise ConfigError("reward_model needs an on-policy trainer; this one learns from selected trajectories")
@@ -130,15 +140,28 @@ def require_compatible(config: EvolveConfig, trainer: Trainer | OnPolicyTrainer,
         raise ConfigError("temperature must be above 0 for an on-policy trainer, because equal attempts teach nothing")
     if not isinstance(trainer, PlanChecks):
         return
-    if config.reward_model is not None and not trainer.uses_reward:
-        raise ConfigError("reward_model needs a trainer that learns from returns; this one's settings ignore them")
+    for name in ("reward", "reward_model"):
+        if getattr(config, name) is not None and not trainer.uses_reward:
+            raise ConfigError(f"{name} needs a trainer that learns from returns; this one's settings ignore them")
     if config.rounds:
         trainer.check_round(envs * config.explore_tasks * config.attempts)
 
 
+def require_reward(config: EvolveConfig) -> None:
+    """Raise ConfigError or UnknownNameError if the reward is wrong; a reward model is not loaded."""
+    build_reward(config.reward, config.reward_kwargs, _no_scores if config.reward_model else None)
+
+
+def _no_scores(trajectories: Sequence[Trajectory]) -> list[float]:
+    return [0.0] * len(trajectories)
+
+
 def require_reachable(config: EvolveConfig, trainer: Trainer | OnPolicyTrainer, envs: Sequence[EnvSpec]) -> None:
-    """Raise ConfigError if no episode of any env can pass `select`, if the envs declare their largest returns."""
-    if isinstance(trainer, OnPolicyTrainer) or not config.rounds:
+    """Raise ConfigError if no episode of any env can pass `select`, if the envs declare their largest returns.
+
+    Returns of a `reward` are not known before.
+    """
+    if isinstance(trainer, OnPolicyTrainer) or not config.rounds or config.reward is not None:
         return
     max_returns = {spec.name: _max_return(spec) for spec in envs}
     limits = [sys.float_info.max if limit is None else limit for limit in max_returns.values()]

@@ -13,7 +13,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -22,7 +22,7 @@ from agentgym_py import distributed
 from agentgym_py.agents import Agent, ExpertAgent, ModelAgent
 from agentgym_py.collection import Collector, Executor, Job, PlayConfig
 from agentgym_py.collection.branching import branch_jobs
-from agentgym_py.collection.rollouts import Rollouts, Scorer
+from agentgym_py.collection.rollouts import Rollouts
 from agentgym_py.engine import SamplingParams
 from agentgym_py.env import EnvSpec
 from agentgym_py.errors import (
@@ -41,6 +41,7 @@ from agentgym_py.evolution.config import EvolveConfig, require_cloner, require_c
 from agentgym_py.evolution.run_folder import RunFolder
 from agentgym_py.evolution.task_sampling import demonstration_jobs, round_jobs, tasks_per_env
 from agentgym_py.policy.memory import release_memory
+from agentgym_py.rewards.functions import build_reward
 from agentgym_py.rewards.reward_model import require_reward_model
 from agentgym_py.rng import seed_of
 from agentgym_py.training import OnPolicyTrainer, Trainer, TrainReport
@@ -50,6 +51,7 @@ from agentgym_py.training.progress import Reporter
 from agentgym_py.training.rl.guards import collapse_notes, entropy_and_repetition
 from agentgym_py.training.trainer import require_policy_trainer, saving_last_good, validate_report
 from agentgym_py.trajectory import Trajectory, store
+from agentgym_py.trajectory.scores import Scorer, apply_scores, mean_parts
 from agentgym_py.trajectory.selectors import SelectConfig, Selection, build_selector
 
 if TYPE_CHECKING:
@@ -86,6 +88,7 @@ class Evolution:
     """Makes the engine that samples from a policy; by default a new `HFEngine`."""
     kv_cache_gib: float | None = None
     """Memory for the keys and values of live episodes, if the engine is the default one; see `HFEngine`."""
+    _reward: Scorer | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         if self.engine and self.kv_cache_gib is not None:
@@ -125,9 +128,12 @@ class Evolution:
             explore = partial(self._explore, number) if number else self._collect_expert
             explored = self._load_or_play(number, "trajectories", explore, *self._expected(number))
             clones = number == 0 and self.cloner is not None
-            selection = build_selector(SelectConfig() if clones else self.config.select)(explored)
+            rewarded = self._rewarded(number, explored)
+            selection = build_selector(SelectConfig() if clones else self.config.select)(rewarded)
             log.info("round %d: %s", number, selection.line)
             policy, training = self._load_or_train(number, partial(self._train, number, selection.kept))
+            if training and rewarded is not explored:
+                training["metrics"] = {**training["metrics"], **mean_parts(rewarded)}
         variety = entropy_and_repetition(explored) if self.config.temperature else {}
         notes = list(training.get("notes", ())) if training else []
         for text in collapse_notes(self.trainer, variety, notes):
@@ -248,16 +254,25 @@ class Evolution:
         return self._train_on_demonstrations(number, nothing)
 
     def _scorer(self, policy: Policy) -> Scorer | None:
-        """Return the reward model that replaces the env's rewards, if any."""
-        if self.config.reward_model is None:
-            return None
+        """Return what replaces the env's rewards, if anything does."""
+        if (folder := self.config.reward_model) is None:
+            return self._reward_function()
+        return build_reward(self.config.reward, self.config.reward_kwargs, self._reward_model(folder, policy))
+
+    def _reward_function(self) -> Scorer | None:
+        """Return the scorer of `reward`; there is one for all rounds, because it warns once."""
+        if self._reward is None:
+            self._reward = build_reward(self.config.reward, self.config.reward_kwargs)
+        return self._reward
+
+    def _reward_model(self, folder: str, policy: Policy) -> Scorer:
         from agentgym_py.policy.adapters import quantization_of
         from agentgym_py.rewards.reward_model import RewardModel
 
-        require_reward_model(self.config.reward_model, policy)
+        require_reward_model(folder, policy)
         dtype = str(policy.model.dtype).removeprefix("torch.")
         model = RewardModel.load(
-            self.config.reward_model, dtype=dtype, device=str(policy.model.device),
+            folder, dtype=dtype, device=str(policy.model.device),
             quantize=quantization_of(policy.model),
         )  # fmt: skip
         return lambda trajectories: model.score(trajectories).tolist()
@@ -340,7 +355,15 @@ class Evolution:
     def _training_data(self, number: int, selected: Sequence[Trajectory]) -> list[Trajectory]:
         earlier = {"all": range(number), "last": range(0), "initial+last": range(min(number, 1))}[self.config.merge]
         select = build_selector(self.config.select)
-        return [*(t for r in earlier for t in select(self._load_round(r)).kept), *selected]
+        return [*(t for r in earlier for t in select(self._rewarded(r, self._load_round(r))).kept), *selected]
+
+    def _rewarded(self, number: int, explored: list[Trajectory]) -> list[Trajectory]:
+        """Return the episodes of an offline trainer's round with the reward that it learns from.
+
+        Demonstrations (round 0) keep the env's.
+        """
+        scorer = self._reward_function() if number else None
+        return apply_scores(explored, scorer) if scorer else explored
 
     def _load_round(self, number: int) -> list[Trajectory]:
         """Load the episodes of an earlier round."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -49,6 +50,8 @@ _PARTS = {
 """Colour numbers of the parts of bars, by the beginning of their names; the same in every chart of every run."""
 _RISE = 0.05
 """Smallest rise of the share of invalid actions that the page remarks."""
+_PART = re.compile(r"rewards/(.+)/mean")
+"""The name of a reward's part in a log."""
 _OUTLIER, _RARE = 8.0, 0.05
 """Factor by which an outlier exceeds all other values of a chart, and the largest share of outliers."""
 _FEWEST, _LISTED = 4, 5
@@ -173,6 +176,39 @@ def rewards(rounds: Rounds) -> Iterator[Figure]:
                      "Bars of a row add up to the round's episodes.")  # fmt: skip
 
 
+def reward_parts(rounds: Rounds) -> Iterator[Figure]:
+    """Draw the mean parts of an offline trainer's reward function by round; `training` draws those that are logged."""
+    by_round = {metrics["round"]: (metrics["training"] or {}).get("metrics", {}) for metrics in rounds}
+    by_round = {number: row for number, row in by_round.items() if _part_names([row])}
+    if any(_part_names(_history(metrics)) for metrics in rounds):
+        return
+    for title, names in _part_charts(list(by_round.values())).items():
+        curves = [
+            Curve(_name(name), list(by_round), finite([row.get(name) for row in by_round.values()]), colour=i)
+            for i, name in enumerate(names)
+        ]
+        rows = [[str(number), *(_text(curve.y[i]) for curve in curves)] for i, number in enumerate(by_round)]
+        yield _lines(title, curves, ["round", *(curve.name for curve in curves)], rows)
+
+
+def _part_names(log: Sequence[Mapping[str, float]]) -> list[str]:
+    """Return the names in a log of a reward's parts, in order."""
+    return [name for name in dict.fromkeys(name for row in log for name in row) if _PART.fullmatch(name)]
+
+
+def _part_charts(log: Sequence[Mapping[str, float]]) -> dict[str, list[str]]:
+    """Return the names in a log of a reward's parts, by the title of the chart that draws them."""
+    names, size = _part_names(log), svg.COLOURS
+    charts = [names[at : at + size] for at in range(0, len(names), size)]
+    return {f"Parts of the reward{', continued' * (number > 0)}": chart for number, chart in enumerate(charts)}
+
+
+def _name(logged: str) -> str:
+    """Return the name of a curve."""
+    part = _PART.fullmatch(logged)
+    return part[1] if part else _NAMES.get(logged, logged)
+
+
 def training(rounds: Rounds) -> Iterator[Figure]:
     """Draw what trainings logged, step by step through all rounds."""
     log, starts = list[Mapping[str, float]](), list[tuple[int, Any]]()
@@ -180,9 +216,9 @@ def training(rounds: Rounds) -> Iterator[Figure]:
         if history := _history(metrics):
             starts.append((len(log) + 1, metrics["round"]))
             log += history
-    for title, names in _STEPS.items():
+    for title, names in {**_STEPS, **_part_charts(log)}.items():
         curves = [
-            Curve(_NAMES.get(name, name), range(1, len(log) + 1), finite([row.get(name) for row in log]), colour=i)
+            Curve(_name(name), range(1, len(log) + 1), finite([row.get(name) for row in log]), colour=i)
             for i, name in enumerate(names) if any(row.get(name) is not None for row in log)
         ]  # fmt: skip
         if curves:

@@ -18,6 +18,7 @@ from agentgym_py import registry
 from agentgym_py.errors import AgentGymError
 from agentgym_py.evaluation.text import format_mean, format_rate
 from agentgym_py.evolution.run_folder import RunFolder, read_estimate
+from agentgym_py.rewards.functions import short_reward
 from agentgym_py.training.trainer import info_of
 from agentgym_py.version import __version__
 
@@ -121,7 +122,7 @@ def _training_origin(folder: Path) -> Origin:
     rows = {
         "training": folder.name, "base": _name(settings["model"]),
         "base weights (SHA-256)": provenance.get("base_policy"), "trainer": _trainer(settings["trainer"]),
-        "data": ", ".join(map(_name, settings["data"])),
+        "data": ", ".join(map(_name, settings["data"])), "reward": short_reward(settings.get("reward")),
         "trained on": f"{report['trajectories']} trajectories, {report['agent_tokens']:,} agent tokens",
         "left out": ", ".join(f"{number} {reason}" for reason, number in report["dropped"].items()),
         "notes": "; ".join(report.get("notes", ())), "seed": settings["seed"], **_when(provenance),
@@ -141,6 +142,7 @@ def round_origin(run: RunFolder, number: int) -> Origin:
         "base weights (SHA-256)": provenance.get("base_policy"), **_trainers(config, number),
         "worlds": ", ".join(f"{world} {version}" for world, version in provenance.get("env_versions", {}).items()),
         "worlds' arguments": _format_settings(config.get("env_kwargs", {})), **_episodes(config, number),
+        "reward": short_reward(config.get("reward")) if number else "",
         "reward model": _name(reward_model) if reward_model and number else "",
         "trained on": f"{training['trajectories']} trajectories in this round" if training else "nothing in this round",
         "notes": "; ".join(training.get("notes", ())), "seed": config.get("seed"), **_when(provenance),

@@ -185,7 +185,7 @@ def page_of(folder: RunFolder) -> dict[str, Any]:
         "verdict": sentence,
         "selection": [figures.selection(rounds)] if rounds else [],
         "training": list(figures.training(rounds)),
-        "behaviour": [*figures.behaviour(rounds), *figures.rewards(rounds)],
+        "behaviour": [*figures.behaviour(rounds), *figures.rewards(rounds), *figures.reward_parts(rounds)],
         "turned": turns,
         "changed": changed[:_MAX_CHANGED],
         "unnamed": len(changed[_MAX_CHANGED:]),

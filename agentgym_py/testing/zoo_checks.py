@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from agentgym_py import registry
 from agentgym_py.collection import Job, PlayConfig
-from agentgym_py.collection.rollouts import Rollouts, with_score
+from agentgym_py.collection.rollouts import Rollouts
 from agentgym_py.env import EnvSpec
 from agentgym_py.testing.zoo import FAMILIES, build_tokenizer, miniature, trl_template
 from agentgym_py.training.trainer import info_of
 from agentgym_py.trajectory import Trajectory
+from agentgym_py.trajectory.scores import with_score
 
 if TYPE_CHECKING:
     from agentgym_py.policy import Policy
@@ -29,7 +30,7 @@ CONTENTS = ["Where is it?\n\nLook  there.", "Thought: so\n\nAction: go", "Not\n\
 _SETTINGS: Mapping[str, Any] = {
     "epochs": 1, "learning_rate": 1e-3, "tasks_per_iteration": 2, "group_size": 2, "minibatch_size": 4,
     "critic_warmup": 0, "labels": "outcome", "prm_labels": "outcome", "prm_epochs": 1.0, "prm_first_epochs": 1.0,
-    "prm_episodes": 4, "reward": "return", "mask_truncated_completions": False,
+    "prm_episodes": 4, "mask_truncated_completions": False,
 }  # fmt: skip
 """Settings of one step on four episodes; a trainer takes those that it has."""
 

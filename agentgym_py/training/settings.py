@@ -251,6 +251,8 @@ RENAMED: Mapping[str, Mapping[str, str]] = {
     "reverse_curriculum": _GRPO | {"enough": "success_threshold"}, "process_reward": {"tries": "attempts"},
 }  # fmt: skip
 """Renamed settings by trainer: their names in a run.yaml of an earlier version, and their current names."""
+_OWN_REWARD = ("grpo", "reverse_curriculum")
+"""Trainers of earlier versions with a setting `reward` of their own, which is the run's now."""
 
 
 def with_current_trainer_names(trainer: Mapping[str, Any]) -> dict[str, Any]:
@@ -262,4 +264,10 @@ def with_current_trainer_names(trainer: Mapping[str, Any]) -> dict[str, Any]:
 def current_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return a run's settings, which an earlier version may have written, by their current names."""
     current, trainer = with_current_names(settings), settings.get("trainer")
-    return current | ({"trainer": with_current_trainer_names(trainer)} if isinstance(trainer, Mapping) else {})
+    if not isinstance(trainer, Mapping):
+        return current
+    trainer = with_current_trainer_names(trainer)
+    if trainer.get("name") in _OWN_REWARD and "reward" in trainer:
+        reward = trainer.pop("reward")
+        current["reward"] = "reward_model" if current.get("reward_model") and reward == "return" else reward
+    return current | {"trainer": trainer}

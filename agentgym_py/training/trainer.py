@@ -69,7 +69,7 @@ class PlanChecks:
 
     @property
     def uses_reward(self) -> bool:
-        """Whether the trainer learns from returns; if not, a reward model is refused."""
+        """Whether the trainer learns from returns; if not, a reward function or model is refused."""
         return True
 
     def check_round(self, episodes: int) -> None:

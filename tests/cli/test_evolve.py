@@ -1050,7 +1050,8 @@ def test_settings_of_a_trainer_of_an_earlier_version_are_read(tmp_path: Path, na
     """Each keeps its value by its current name, and none is lost."""
     written = OLD_RUN.with_name(f"run_{name}.yaml")
     (tmp_path / "run.yaml").write_text(written.read_text())
-    trainer = read_trainer(command_module("evolve")._read_settings(RunFolder.open(tmp_path)))
+    settings = command_module("evolve")._read_settings(RunFolder.open(tmp_path))
+    trainer = read_trainer(settings)
     common = {"tasks_per_iteration": 3, "minibatch_size": 5, "microbatch_tokens": 300, "kl_coef": 0.05}
     common |= {"max_ratio": 9.0, "max_kl": 40.0}
     own = {
@@ -1059,6 +1060,7 @@ def test_settings_of_a_trainer_of_an_earlier_version_are_read(tmp_path: Path, na
     }[name]
     assert common | own == {key: getattr(trainer, key) for key in common | own}
     old = yaml.safe_load(written.read_text())["trainer"]
+    assert settings["reward"] == old.pop("reward", None) == {"r3": None, "reverse_curriculum": "success"}[name]
     assert {RENAMED[name].get(key, key) for key in old} <= {"name", *(field.name for field in fields(trainer))}
 
 

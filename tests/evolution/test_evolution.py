@@ -23,9 +23,7 @@ from agentgym_py.training import OnPolicyTrainer, TrainReport
 from agentgym_py.trajectory import Trajectory, store
 from agentgym_py.trajectory.selectors import SelectConfig
 from agentgym_trainers.filtered_bc import FilteredBC
-from agentgym_trainers.grpo import GRPO
 from agentgym_trainers.r3 import R3
-from agentgym_trainers.reverse_curriculum import ReverseCurriculum
 
 SMALL = EvolveConfig(
     rounds=2, expert_tasks=3, explore_tasks=4, valid_tasks=3, test_tasks=2, max_new_tokens=6,
@@ -421,6 +419,35 @@ def test_a_round_that_selects_nothing_learns_from_demonstrations(tiny_policy: An
     assert run.folder.metrics(1)["policy_digest"] == run.folder.metrics(0)["policy_digest"]
 
 
+def test_a_reward_is_what_rounds_select_and_learn_from(tiny_policy: Any, tmp_path: Path) -> None:
+    """In this round's episodes and in merged ones of earlier rounds; demonstrations keep the world's rewards.
+
+    What is stored has the world's, and the parts' means are among the training's metrics.
+    """
+    got = list[list[Trajectory]]()
+
+    class Keeps(Nudge):
+        def train(self, policy: Policy, trajectories: Sequence[Trajectory], **given: Any) -> TrainReport:
+            got.append(list(trajectories))
+            return super().train(policy, trajectories, **given)
+
+    config = replace(SMALL, test_tasks=0, merge="all", reward="10*step", reward_kwargs={"beta": 1.0, "cap": 3})
+    run = evolution(tmp_path / "run", tiny_policy, config, trainer=Keeps())
+    run.run()
+    stored = [list(store.read(run.folder.round(number) / "trajectories.jsonl")) for number in range(3)]
+    expected = [[10.0 * t.success + 10 * min(sum(s.valid for s in t.steps), 3) for t in played] for played in stored]
+    assert [t.reward for t in got[0]] == [t.reward for t in stored[0]]
+    assert [t.reward for t in got[2]] == [*(t.reward for t in stored[0]), *expected[1], *expected[2]]
+    metrics = run.folder.metrics(1)["training"]["metrics"]
+    assert metrics["rewards/step/steps/mean"] + metrics["rewards/step/accuracy/mean"] == pytest.approx(
+        sum(expected[1]) / len(expected[1])
+    )
+    assert not any("step/steps" in step.reward_parts for t in stored[1] for step in t.steps)
+    strict = replace(config, rounds=1, merge="last", select=replace(config.select, threshold=1e6))
+    with pytest.raises(NothingToTrainOnError, match="no trajectory was selected"):
+        evolution(tmp_path / "strict", tiny_policy, replace(strict, expert_tasks=0)).run()
+
+
 def test_a_reward_model_is_the_reward_of_a_trainer_that_plays_itself(tiny_policy: Any, tmp_path: Path) -> None:
     """It gets the scores, after each last step; what is stored, and what is reported, has the world's rewards."""
     from torch import nn
@@ -448,9 +475,10 @@ def test_a_reward_model_is_the_reward_of_a_trainer_that_plays_itself(tiny_policy
     assert [each.reward for each in stored] != [each.reward for each in got]
     with pytest.raises(ConfigError, match="reward_model needs an on-policy trainer"):
         evolution(tmp_path / "other", tiny_policy, config).run()
-    for trainer in GRPO(reward="success"), ReverseCurriculum():
-        with pytest.raises(ConfigError, match="reward_model needs a trainer that learns from returns"):
-            evolution(tmp_path / "deaf", tiny_policy, config, trainer=trainer).run()
+    with pytest.raises(ConfigError, match="reward_model needs a trainer that learns from returns"):
+        evolution(tmp_path / "deaf", tiny_policy, config, trainer=R3(alpha=0.0)).run()
+    with pytest.raises(ConfigError, match=r"needs a reward with the name reward_model \(it is 'success'\)"):
+        evolution(tmp_path / "other", tiny_policy, replace(config, reward="success"), trainer=Keeps()).run()
     text, file = '"max_position_embeddings": ', tmp_path / "judge" / "member_0" / "config.json"
     file.write_text(file.read_text().replace(f"{text}{tiny_policy.max_length}", f"{text}24"))
     with pytest.raises(ConfigError, match="judge reads 24 tokens at most, the policy"):

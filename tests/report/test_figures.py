@@ -167,6 +167,19 @@ def test_a_rise_of_invalid_actions_is_remarked(shares: list[float | None], remar
     assert remark in found and bool(found) == bool(remark)
 
 
+def test_the_parts_of_a_reward_are_drawn() -> None:
+    """By logged step if a trainer logs them, else by round; at most as many in a chart as there are colours."""
+    names = [f"rewards/f/{number}/mean" for number in range(svg.COLOURS + 1)]
+    rows = [{"loss": 1.0, **dict.fromkeys(names, value)} for value in (0.5, 0.25)]
+    logged = metrics(1, training={"history": rows, "metrics": rows[-1]})
+    *_, first, second = figures.training([logged])
+    assert first.title == "Parts of the reward" and first.header[:3] == ["round", "step", "f/0"]
+    assert second.title == "Parts of the reward, continued" and second.rows == [["1", "1", "0.5"], ["1", "2", "0.25"]]
+    assert not list(figures.reward_parts([logged])) and not list(figures.reward_parts([metrics(0)]))
+    (found,) = figures.reward_parts([metrics(0), metrics(1, training={"metrics": {names[0]: 2.0, "loss": 1.0}})])
+    assert found.header == ["round", "f/0"] and found.rows == [["1", "2"]]
+
+
 def test_long_logs_have_short_tables() -> None:
     """At even distances, with the first and the last step."""
     (found,) = figures.training([metrics(0, training={"loss": [float(i) for i in range(1000)]})])

@@ -368,13 +368,12 @@ def test_dynamic_sampling_fills_the_batch_with_branches_too(toy_envs: Any) -> No
     assert 16 <= round(first["groups"] * (1 - first["groups_all_the_same"])) < 20 and first["groups"] > 16
 
 
-def test_success_or_the_return_is_compared(toy_envs: Any) -> None:
-    """As `reward` says, less what an overlong reply costs."""
+def test_the_return_is_compared(toy_envs: Any) -> None:
+    """Less what an overlong reply costs."""
     policy = toy_envs.word_policy()
     ((episode,),) = toy_envs.rollouts(policy, toy_envs.CHAIN, 1, tokens=2).groups(1, 1)
     written = sum(len(step.tokens.ids) for step in episode.steps)
-    assert shaped_return(GRPO(reward="return"), episode) == episode.reward
-    assert shaped_return(GRPO(reward="success"), replace(episode, success=True)) == 1.0
+    assert shaped_return(GRPO(), episode) == episode.reward
     short = GRPO(max_tokens=written, overlong_buffer=4)
     assert shaped_return(short, episode) == pytest.approx(episode.reward - 1)
 
@@ -425,7 +424,7 @@ def test_wrong_settings_are_refused(toy_envs: Any) -> None:
         "clip_low": -0.1,
         "clip_high": -0.1,
     }
-    wrong |= {"kl_coef": -1.0, "max_tokens": 0, "overlong_buffer": -1, "variant": "gpro", "reward": "luck"}
+    wrong |= {"kl_coef": -1.0, "max_tokens": 0, "overlong_buffer": -1, "variant": "gpro"}
     wrong |= {"branches": -1, "minibatch_size": 0}
     for name, value in wrong.items():
         with pytest.raises(ConfigError, match=name):

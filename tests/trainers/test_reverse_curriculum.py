@@ -15,6 +15,7 @@ from agentgym_py.collection.branching import snapshots_at
 from agentgym_py.collection.processes import Workers
 from agentgym_py.env import EnvSpec
 from agentgym_py.errors import ConfigError, InfrastructureError, SnapshotError
+from agentgym_py.rewards.functions import build_reward
 from agentgym_trainers.grpo import GRPO
 from agentgym_trainers.reverse_curriculum import ExpertStarts, ReverseCurriculum, start_of_stage
 
@@ -148,7 +149,7 @@ def test_one_that_is_taken_up_again_knows_how_far_it_was(toy_envs: Any, tmp_path
 
 def test_with_one_stage_it_is_grpo(toy_envs: Any) -> None:
     """Byte-equal weights, for everything begins at the beginning; an expert who fails changes nothing either."""
-    digests, same = [], {"reward": "success", "group_size": 4, "tasks_per_iteration": 8, "learning_rate": 0.01}
+    digests, same = [], {"group_size": 4, "tasks_per_iteration": 8, "learning_rate": 0.01}
     for trainer in (GRPO(**same), ReverseCurriculum(**same, stages=1)):  # type: ignore[arg-type]  # of several types
         policy = toy_envs.word_policy()
         trainer.improve(policy, toy_envs.rollouts(policy, toy_envs.CHAIN, 96), seed=0, output_dir=Path("unused"))
@@ -228,6 +229,7 @@ def test_it_solves_a_chain_by_its_outcome_alone(toy_envs: Any, order: Any) -> No
     policy = toy_envs.word_policy()
     trainer = ReverseCurriculum(tasks_per_iteration=8, group_size=8, learning_rate=0.01, order=order)
     rollouts = toy_envs.rollouts(policy, spec, 25 * 64)
+    rollouts.scorer = build_reward("success")
     report = trainer.improve(policy, rollouts, seed=0, output_dir=Path("unused"))
     fresh = toy_envs.rollouts(policy, spec, 64, seed=9).groups(64, 1)
     assert sum(group[0].success for group in fresh) > 55 and report.history
@@ -236,6 +238,6 @@ def test_it_solves_a_chain_by_its_outcome_alone(toy_envs: Any, order: Any) -> No
 def test_wrong_settings_are_refused() -> None:
     """Each by its name."""
     wrong: dict[str, Any] = {"stages": 0, "order": "any", "success_threshold": 1.1, "expert": "fairy", "branches": 1}
-    for name, value in (wrong | {"group_size": 1, "reward": "praise"}).items():
+    for name, value in (wrong | {"group_size": 1}).items():
         with pytest.raises(ConfigError, match=name):
             ReverseCurriculum(**{name: value})

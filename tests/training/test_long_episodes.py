@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 from agentgym_py import registry
 from agentgym_py.agents import ExpertAgent, ModelAgent
 from agentgym_py.collection import Collector, Job, PlayConfig, jobs_for
-from agentgym_py.collection.rollouts import Rollouts, with_score
+from agentgym_py.collection.rollouts import Rollouts
 from agentgym_py.engine import HFEngine, SamplingParams
 from agentgym_py.env import EnvSpec
 from agentgym_py.errors import ConfigError
@@ -30,6 +30,7 @@ from agentgym_py.training.rl.actor_critic import ActorCritic
 from agentgym_py.training.rl.batch import collate, encode_record
 from agentgym_py.training.trainer import info_of
 from agentgym_py.trajectory import Trajectory
+from agentgym_py.trajectory.scores import with_score
 
 MAZE = EnvSpec("maze", {"max_steps": 8})
 LONGEST = 8
@@ -152,7 +153,7 @@ def test_every_trainer_takes_them(
             require_compatible_policy(EvolveConfig(), trainer, policy)
         return
     names = {field.name for field in fields(trainer)}
-    few = {"tasks_per_iteration": 2, "group_size": 2, "minibatch_size": 2, "reward": "return", "critic_warmup": 0}
+    few = {"tasks_per_iteration": 2, "group_size": 2, "minibatch_size": 2, "critic_warmup": 0}
     few |= {"mask_truncated_completions": False}  # replies of LONGEST tokens are all cut
     trainer = replace(trainer, **{name: value for name, value in few.items() if name in names})
     if isinstance(trainer, OnPolicyTrainer):

@@ -49,6 +49,7 @@ from agentgym_py.training.rl.loop import Checkpointable
 from agentgym_py.training.settings import OnPolicySettings
 from agentgym_py.training.trainer import TrainerInfo
 from agentgym_py.trajectory import Trajectory
+from agentgym_py.trajectory.scores import mean_parts
 
 if TYPE_CHECKING:
     from agentgym_py.collection.rollouts import Rollouts
@@ -148,8 +149,6 @@ class GRPOSettings(OnPolicySettings):
     """See clip_low."""
     kl_coef: float = 0.0
     """Weight of the KL to the policy at the start of training; 0 keeps no reference model."""
-    reward: Literal["return", "success"] = "return"
-    """What the trajectories of a group are compared by."""
     max_tokens: int = 1024
     """dr_grpo's constant, and the limit of overlong shaping: agent tokens of a trajectory."""
     overlong_buffer: int = 0
@@ -165,11 +164,6 @@ class GRPOSettings(OnPolicySettings):
             raise ConfigError(
                 f"overlong_buffer must be at most max_tokens {self.max_tokens}, got {self.overlong_buffer}"
             )
-
-    @property
-    def uses_reward(self) -> bool:
-        """Whether the policy learns from returns, and so from a reward model's scores."""
-        return self.reward == "return"
 
     @property
     def episodes_per_task(self) -> int:
@@ -237,6 +231,7 @@ def run_grpo(
             if not records:
                 learner.warn_once("signal", no_signal(settings, groups))
             stats = group_stats(settings, groups) | (starts.stats(groups) if starts else {})
+            stats |= mean_parts([t for group in groups for t in group]) if rollouts.scorer else {}
             loop.finish_iteration(records, settings.epochs, learner.logged | stats)
     return loop.report(any("loss" in row for row in loop.totals.history))
 
@@ -271,10 +266,9 @@ def play_groups(settings: GRPOSettings, rollouts: Rollouts, starts: Starts | Non
 
 
 def shaped_return(settings: GRPOSettings, trajectory: Trajectory) -> float:
-    """Return what a trajectory is compared by, with its overlong penalty."""
-    reward = trajectory.reward if settings.reward == "return" else float(trajectory.success)
+    """Return what a trajectory is compared by: its return with its overlong penalty."""
     tokens = sum(sum(record.mask) for step in trajectory.steps if step.trained for record in step.token_records)
-    return reward + overlong_penalty(tokens, settings.max_tokens, settings.overlong_buffer)
+    return trajectory.reward + overlong_penalty(tokens, settings.max_tokens, settings.overlong_buffer)
 
 
 def returns_differ(settings: GRPOSettings, group: Sequence[Trajectory]) -> bool:

@@ -9,7 +9,7 @@ one advantage for all tokens of a reply and one value before its first. A turn's
 each token pays kl_coef (log pi_old - log pi_ref), the reference being the policy at the start of training. With
 `kl_target`, kl_coef is multiplied by 1.5 above 1.5 times the target, and divided by 1.5 below the target / 1.5. A
 truncated episode bootstraps from the critic's value of its last observation. The bootstrap is 0 for an episode that
-terminated, that was given up because the context is full, or that a reward model scored, as a whole.
+terminated, that was given up because the context is full, or that a reward function or reward model scored as a whole.
 
 Deviations: all means are over agent tokens, so that over turns, where V-loss is at first tokens only, c_v counts less
 by the length of a reply (for the trunk: Adam makes the head's steps independent of scale); rewards and values are not
@@ -36,6 +36,7 @@ from agentgym_py.training.rl.loop import Checkpointable
 from agentgym_py.training.settings import OnPolicySettings
 from agentgym_py.training.trainer import TrainerInfo
 from agentgym_py.trajectory import Trajectory
+from agentgym_py.trajectory.scores import mean_parts
 
 if TYPE_CHECKING:
     from agentgym_py.collection.rollouts import Rollouts
@@ -220,6 +221,7 @@ def run_ppo(
             if divergence is not None:
                 stats |= {"kl_ref": divergence, "kl_penalty": totals.kl_coef * divergence}
             stats |= {**episode_stats(played, mask_cut), **(extra.logged if extra else {})}
+            stats |= mean_parts(played) if scored else {}
             loop.finish_iteration(records, settings.epochs, learner.logged | stats)
             if loop.finished > settings.critic_warmup + 1:  # the sampling policy had been trained
                 totals.kl_coef = adapt_kl_coef(totals.kl_coef, divergence or 0.0, settings.kl_target)

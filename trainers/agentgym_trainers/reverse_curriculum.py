@@ -23,7 +23,7 @@ import json
 import math
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, ClassVar, Literal
@@ -59,10 +59,8 @@ def start_of_stage(steps: int, stage: int, stages: int) -> int:
 class ReverseCurriculum(GRPOSettings):
     """GRPO whose groups begin within an expert's episodes."""
 
-    info: ClassVar = GRPO.info
+    info: ClassVar = replace(GRPO.info, evolve_defaults={**GRPO.info.evolve_defaults, "reward": "success"})
 
-    reward: Literal["return", "success"] = "success"
-    """What a group's trajectories are compared by."""
     stages: int = 5
     """Number of start states per task; 1 is plain GRPO."""
     order: Literal["frontier", "mixed", "in_turn"] = "frontier"

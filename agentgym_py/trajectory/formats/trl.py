@@ -21,7 +21,7 @@ def messages(trajectory: Trajectory) -> Row:
             f"trajectory {trajectory.id!r} has a reply that must not be trained on; 'messages' cannot express that, "
             "use 'prompt_completion'"
         )
-    return {"messages": _conversation(trajectory)}
+    return {"messages": conversation(trajectory)}
 
 
 def prompt_completion(trajectory: Trajectory) -> list[Row]:
@@ -29,7 +29,7 @@ def prompt_completion(trajectory: Trajectory) -> list[Row]:
 
     A single row per episode would train on the observations between its replies.
     """
-    turns = _conversation(trajectory)
+    turns = conversation(trajectory)
     return [
         {"prompt": turns[: 2 * i + 1], "completion": [turns[2 * i + 1]]}
         for i, step in enumerate(trajectory.steps)
@@ -46,7 +46,7 @@ def preference(pair: Preference, *, level: Literal["episode", "turn"] = "episode
     Raises:
         DataError: the two do not open with the same rules and observation, or one has no reply.
     """
-    chosen, rejected = _conversation(pair.chosen), _conversation(pair.rejected)
+    chosen, rejected = conversation(pair.chosen), conversation(pair.rejected)
     if len(chosen) < 2 or len(rejected) < 2 or chosen[0] != rejected[0]:
         raise DataError(f"pair {pair.id!r}: chosen and rejected do not open with the same rules and observation")
     if level == "episode":
@@ -76,8 +76,8 @@ def stepwise(trajectory: Trajectory, label: Callable[[Trajectory, Step], bool] |
     }
 
 
-def _conversation(trajectory: Trajectory) -> list[Message]:
-    """User and assistant turns, two per step."""
+def conversation(trajectory: Trajectory) -> list[Message]:
+    """Return the user and assistant turns, two per step."""
     turns: list[Message] = []
     for i, step in enumerate(trajectory.steps):
         text = opening_text(trajectory.rules, step.observation) if i == 0 else step.observation

@@ -1,0 +1,280 @@
+"""Reward functions: what a trainer learns from in place of the world's own reward.
+
+A reward function takes a trajectory. It returns a number for the whole episode, a list with one number per step, or
+such values by name, whose sum is the reward. One with a parameter `completions` is called as trl calls its reward
+functions: with the conversations of several episodes and columns about them; it returns one number per episode.
+
+`build_reward("agent + 0.1*my.py:score")` makes the scorer of a weighted sum. If a function fails, or returns something
+else, the episode counts as ended by an infrastructure error, and trainers leave it out.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from agentgym_py import registry
+from agentgym_py.checks import parameters_of, require_arguments
+from agentgym_py.collection.env_turn import finite
+from agentgym_py.errors import ConfigError, did_you_mean
+from agentgym_py.trajectory import Trajectory
+from agentgym_py.trajectory.formats.trl import conversation
+from agentgym_py.trajectory.scores import Score, Scorer, paid_at_end
+
+REWARD_MODEL = "reward_model"
+"""Name of the scores of the reward model that a run has."""
+Reward = float | Sequence[float]
+"""A number for the whole episode, paid after its last step, or a list with one number per step."""
+
+
+class RewardFunction(Protocol):
+    """A function, or an object of a class, of the group `agentgym.rewards`; settings are further keyword arguments."""
+
+    def __call__(self, trajectory: Trajectory, /) -> Reward | Mapping[str, Reward]:
+        """Return the reward of an episode, or its parts by name."""
+        ...
+
+
+class Term(NamedTuple):
+    """One term of a weighted sum."""
+
+    name: str
+    weight: float = 1.0
+
+
+def parse_reward(text: str) -> list[Term]:
+    """Parse a weighted sum of reward functions, such as `agent + 0.1*my.py:score`.
+
+    Raises:
+        ConfigError: a weight is not a number, or a name is missing or repeated.
+    """
+    terms = list[Term]()
+    for part in text.split("+"):
+        factor, star, name = (piece.strip() for piece in part.rpartition("*"))
+        try:
+            weight = float(factor) if star else 1.0
+        except ValueError:
+            weight = math.nan
+        if not math.isfinite(weight) or not name:
+            raise ConfigError(f"reward {text!r}: {part.strip()!r} is not NAME or WEIGHT*NAME")
+        if name in [term.name for term in terms]:
+            raise ConfigError(f"reward {text!r}: {name} is there twice; give it one weight")
+        terms.append(Term(name, weight))
+    return terms
+
+
+def format_reward(terms: Sequence[Term]) -> str:
+    """Return the text that `parse_reward` reads."""
+    return " + ".join(term.name if term.weight == 1 else f"{term.weight!r}*{term.name}" for term in terms)
+
+
+def absolute_reward(text: str) -> str:
+    """Return a weighted sum whose source files have absolute paths, so that it is valid in other folders too."""
+    return format_reward([term._replace(name=registry.absolute_source(term.name)) for term in parse_reward(text)])
+
+
+def short_reward(text: str | None) -> str:
+    """Return a weighted sum without the folders of its source files; empty for None."""
+    return format_reward([term._replace(name=_label(term.name)) for term in parse_reward(text)]) if text else ""
+
+
+def reward_sources(text: str | None, settings: Mapping[str, Any] | None = None) -> list[str]:
+    """Return the sources of Python that a weighted sum and its settings name."""
+    names = [term.name for term in parse_reward(text)] if text else []
+    names += [value for value in (settings or {}).values() if isinstance(value, str)]
+    return [name for name in names if registry.is_source(name)]
+
+
+def absolute_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of reward functions, in which source files have absolute paths."""
+    return {
+        key: registry.absolute_source(value) if isinstance(value, str) and registry.is_source(value) else value
+        for key, value in settings.items()
+    }
+
+
+def build_reward(
+    text: str | None, settings: Mapping[str, Any] | None = None, reward_model: Scorer | None = None
+) -> Scorer | None:
+    """Build the scorer of a weighted sum; None if it is the world's own reward.
+
+    Args:
+        text: As for `parse_reward`; by default `return`, or `reward_model` if there is one.
+        settings: Settings of the functions by name; a function gets those that it has.
+        reward_model: The scorer `reward_model`.
+
+    Raises:
+        ConfigError: the text or a setting is wrong, or only one of the name `reward_model` and the model is there.
+        UnknownNameError: there is no such reward function, or it does not load.
+    """
+    settings = settings or {}
+    terms = parse_reward(text or (REWARD_MODEL if reward_model else "return"))
+    names = [term.name for term in terms]
+    if reward_model and REWARD_MODEL not in names:
+        raise ConfigError(f"reward_model needs a reward with the name {REWARD_MODEL} (it is {text!r})")
+    if REWARD_MODEL in names and not reward_model:
+        raise ConfigError(f"reward {text!r} needs the folder of a reward model: set reward_model")
+    targets = {name: registry.load("agentgym.rewards", name) for name in names if name != REWARD_MODEL}
+    _require_known(settings, targets)
+    if terms == [Term("return")]:
+        return None
+    scorers = {name: _scorer(name, target, settings) for name, target in targets.items()}
+    if reward_model:
+        scorers[REWARD_MODEL] = reward_model
+    return WeightedSum([(_label(term.name), term.weight, scorers[term.name]) for term in terms])
+
+
+def function_scorer(function: Any, settings: Mapping[str, Any] | None = None) -> Scorer:
+    """Make the scorer of a reward function that a program has; errors as `build_reward`."""
+    name = getattr(function, "__name__", type(function).__name__)
+    target = function if inspect.isroutine(function) else function.__call__  # an object may have no hash
+    _require_known(settings or {}, {name: target})
+    return WeightedSum([(name, 1.0, _scorer(name, target, settings or {}))])
+
+
+class WeightedSum:
+    """A weighted sum of scorers; it warns once of each that fails."""
+
+    def __init__(self, terms: Sequence[tuple[str, float, Scorer]]) -> None:
+        self._terms = terms
+        self._warned = set[str]()
+
+    def __call__(self, trajectories: Sequence[Trajectory]) -> list[Score]:
+        """Score episodes; an episode that a term has no score for has an error."""
+        columns = [(name, weight, self._call(name, scorer, trajectories)) for name, weight, scorer in self._terms]
+        return [_add([(name, weight, scores[i]) for name, weight, scores in columns]) for i in range(len(trajectories))]
+
+    def _call(self, name: str, scorer: Scorer, trajectories: Sequence[Trajectory]) -> list[Score]:
+        pairs = zip(trajectories, scorer(trajectories), strict=True)
+        scores = [s if isinstance(s, Score) else Score({"": paid_at_end(s, len(t.steps))}) for t, s in pairs]
+        errors = [f"{t.id}: {s.error}" for t, s in zip(trajectories, scores, strict=True) if s.error]
+        if errors and name not in self._warned:
+            self._warned.add(name)
+            warnings.warn(
+                f"the reward {name} failed for {len(errors)} of {len(scores)} episodes, which are left out as "
+                f"infrastructure errors: {errors[0]}",
+                stacklevel=2,
+            )
+        return scores
+
+
+def _add(terms: Sequence[tuple[str, float, Score]]) -> Score:
+    """Add the scores of one episode."""
+    parts = dict[str, Sequence[float]]()
+    for name, weight, score in terms:
+        if score.error:
+            return Score(error=f"reward {name}: {score.error}")
+        for part, rewards in score.parts.items():
+            parts["/".join(filter(None, (name, part)))] = [weight * reward for reward in rewards]
+    return Score(parts)
+
+
+def _label(name: str) -> str:
+    """Return a function's name in logs: without folder, since `/` parts the names there."""
+    return Path(name).name if name.partition(":")[0].endswith(".py") else name
+
+
+# ---- one function ----------------------------------------------------------------------------------------------------
+
+
+def _settings_of(target: Callable[..., Any]) -> list[str]:
+    """Return the names of a reward function's settings."""
+    parameters = list(parameters_of(target).values())
+    if not inspect.isclass(target):  # its first parameter is the trajectory; trl's shape has required columns
+        parameters = [p for p in parameters[1:] if p.kind is p.KEYWORD_ONLY or p.default is not p.empty]
+    return [p.name for p in parameters if p.kind is not p.VAR_KEYWORD]
+
+
+def _require_known(settings: Mapping[str, Any], targets: Mapping[str, Callable[..., Any]]) -> None:
+    names = [name for target in targets.values() for name in _settings_of(target)]
+    for setting in settings:
+        if setting not in names:
+            raise ConfigError(
+                f"reward_kwargs: {' + '.join(targets)} takes no setting {setting!r}."
+                f"{did_you_mean(setting, names, 'It takes')}"
+            )
+
+
+def _scorer(name: str, target: Callable[..., Any], settings: Mapping[str, Any]) -> Scorer:
+    """Make the scorer of a reward function with those of the settings that it has."""
+    own = {key: value for key, value in settings.items() if key in _settings_of(target)}
+    try:
+        require_arguments(target, own)
+        function: Any = target(**own) if inspect.isclass(target) else partial(target, **own)
+    except ConfigError as error:
+        raise ConfigError(f"reward {name}: {error}") from error
+    if "completions" in inspect.signature(function).parameters:
+        return partial(_score_batch, function)
+    return lambda trajectories: [_score_one(function, trajectory) for trajectory in trajectories]
+
+
+def _score_one(function: RewardFunction, trajectory: Trajectory) -> Score:
+    """Call a reward function; whatever it raises is the episode's error."""
+    try:
+        value = function(trajectory)
+        parts = value if isinstance(value, Mapping) else {"": value}
+        if not parts:
+            raise ValueError("the reward has no part")
+        return Score({str(name): _per_step(reward, len(trajectory.steps)) for name, reward in parts.items()})
+    except Exception as error:  # a user's function may raise anything
+        return Score(error=registry.describe_error(error))
+
+
+def _per_step(reward: Any, steps: int) -> tuple[float, ...]:
+    if not isinstance(reward, list | tuple):
+        return paid_at_end(finite(reward, "the reward"), steps)
+    if len(reward) != steps:
+        raise ValueError(f"the reward has {len(reward)} numbers for {steps} steps")
+    return tuple(finite(number, "the reward of a step") for number in reward)
+
+
+# ---- trl's shape -----------------------------------------------------------------------------------------------------
+
+
+def _score_batch(function: Callable[..., Any], trajectories: Sequence[Trajectory]) -> list[Score]:
+    """Call a reward function of trl's shape; what it raises is the error of all episodes."""
+    try:
+        rewards = list(function(**_accepted(function, trl_columns(trajectories))))
+        if len(rewards) != len(trajectories):
+            raise ValueError(f"{len(rewards)} rewards for {len(trajectories)} completions")
+    except Exception as error:  # as above
+        return [Score(error=registry.describe_error(error))] * len(trajectories)
+    pairs = zip(trajectories, rewards, strict=True)
+    return [_score_one(lambda _, reward=reward: reward, trajectory) for trajectory, reward in pairs]
+
+
+def _accepted(function: Callable[..., Any], columns: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the columns that a function takes; all of them if it has `**columns`."""
+    parameters = inspect.signature(function).parameters
+    takes_all = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+    return columns if takes_all else {name: column for name, column in columns.items() if name in parameters}
+
+
+def trl_columns(trajectories: Sequence[Trajectory]) -> dict[str, list[Any]]:
+    """Return what trl gives to a reward function of conversations, and columns about the episodes.
+
+    `prompts` holds the rules with the first observation, `completions` all messages after them: the agent's replies
+    with the observations between. `completion_ids` are the ids of the replies, where a model wrote them.
+    """
+    turns = [conversation(trajectory) for trajectory in trajectories]
+    return {
+        "prompts": [messages[:1] for messages in turns],
+        "completions": [messages[1:] for messages in turns],
+        "completion_ids": [
+            [token for step in t.steps for token in (step.tokens.ids if step.tokens else ())] for t in trajectories
+        ],
+        "task_id": [t.task_id for t in trajectories],
+        "split": [t.split for t in trajectories],
+        "kind": [t.kind for t in trajectories],
+        "difficulty": [t.difficulty for t in trajectories],
+        "instruction": [t.instruction for t in trajectories],
+        "success": [t.success for t in trajectories],
+        "reward": [t.reward for t in trajectories],
+        "optimal_steps": [t.optimal_steps for t in trajectories],
+        "trajectories": list(trajectories),
+    }
