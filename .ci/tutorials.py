@@ -25,6 +25,10 @@ PAGES = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
 NOTEBOOKS = sorted((ROOT / "docs" / "tutorials").glob("*.ipynb"))
 FEW = "--expert_tasks 4 --explore_tasks 4 --valid_tasks 2 --test_tasks 2 --threads 1 --allow_empty"
 SMALL = {
+    "agentgym evolve --env shop --trainer grpo --reward examples/my_reward.py:score --reward_kwargs.step_price 0.05"
+    " --rounds 1 --out runs/reward":
+        f"{FEW} --expert_tasks 0 --attempts 2 --env_kwargs.max_steps 2 --max_new_tokens 8 --trainer.group_size 2"
+        " --trainer.tasks_per_iteration 2",
     "agentgym evolve --env examples/my_world.py --rounds 1 --out runs/guess": FEW,
     "agentgym collect --env shop --agent expert --expert fair --tasks 200 --out demos.jsonl": "--tasks 4",
     "agentgym eval --env shop --model runs/shortest/checkpoint --tasks 100": "--tasks 2 --threads 1",

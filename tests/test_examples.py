@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from agentgym_py.agents import RandomAgent
 from agentgym_py.agents.openai import OpenAIAgent
 from agentgym_py.collection import Collector, jobs_for
 from agentgym_py.env import EnvSpec
@@ -40,6 +42,17 @@ def test_own_chats_become_trajectories(tmp_path: Path) -> None:
     assert data[3].final_observation == "Thanks!"
     (pair,) = data.preferences()
     assert (pair.chosen.id, pair.rejected.id) == ("chat_2#2", "chat_2")
+
+
+def test_the_reward_of_the_example_prefers_short_successes() -> None:
+    """Its parts add up to a success less prices, which are settings."""
+    score = example("my_reward").score
+    episodes = Collector(RandomAgent()).collect_batch(jobs_for(EnvSpec("maze", {"max_steps": 4}), "train", range(1)))
+    (failure,) = episodes
+    success = replace(failure, success=True, steps=failure.steps[:2])
+    assert sum(score(success).values()) == pytest.approx(0.96) and sum(score(failure).values()) == pytest.approx(-0.08)
+    invalid = replace(failure, steps=(replace(failure.steps[0], valid=False),))
+    assert score(invalid, step_price=0.5, invalid_price=1.0) == {"success": 0.0, "steps": -0.5, "invalid": -1.0}
 
 
 @pytest.mark.parametrize(("model", "solved"), [("large", 10), ("small", 8)])
