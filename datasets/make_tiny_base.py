@@ -368,7 +368,8 @@ def main() -> None:
         raise SystemExit(f"{path} was written by {state['processes']} processes, not {_PROCESSES}")
     names = [stage.name for stage in stages]
     for stage in stages[names.index(state["stage"]) if state else 0 :]:
-        train(policy, stage, args.seed, path, state)
+        if stage.steps:
+            train(policy, stage, args.seed, path, state)
     if _RANK > 0:
         return
     policy.save(args.out)
