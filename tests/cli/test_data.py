@@ -187,7 +187,7 @@ def test_the_rest_of_an_interrupted_collection(agentgym: Run, monkeypatch: pytes
 
 
 def test_the_rest_of_a_collection_with_forks(agentgym: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is missing of it is played bit for bit: the states that others go on from are drawn by seed and task."""
+    """Missing episodes are played bit-identically, because seed and task draw the states from which others fork."""
     argv = ("collect", "--env", "maze", "--agent", "random", "--env_kwargs.max_steps", "5", "--tasks", "3",
             "--attempts", "2", "--forks", "2", "--fork_attempts", "3")  # fmt: skip
     status, out, err = agentgym(*argv, "--out", "whole.jsonl")
