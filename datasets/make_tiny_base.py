@@ -28,7 +28,7 @@ import torch.distributed as dist
 from tiny_documents import Documents
 from tiny_household import room_questions
 from tiny_shop import Turns, exercise
-from tiny_worlds import DIFFICULTIES, WORLDS, attempt, reset
+from tiny_worlds import DIFFICULTIES, WORLDS, Unlearned, attempt, reset
 
 from agentgym_py.engine import HFEngine, SamplingParams
 from agentgym_py.files import write_atomic
@@ -75,7 +75,7 @@ def encode_turns(turns: Turns, policy: Policy) -> tuple[list[int], list[int]]:
         context = policy.chat.turn(user) if number else policy.chat.opening(user)
         reply = policy.chat.reply(answer) if answer else []
         ids += context + reply
-        labels += [IGNORED] * len(context) + reply
+        labels += [IGNORED] * len(context) + ([IGNORED] * len(reply) if isinstance(answer, Unlearned) else reply)
     return ids, labels
 
 
@@ -324,11 +324,14 @@ A stand-in for the base LLM of the papers: `agentgym evolve` starts from it.
   given one; they state it at once and give the teacher's reasons (`HouseholdEnv.expert_thought`). One of four pursues
   the given goal and gives no reasons. In two of five attempts, and in half of the questions, things and receptacles
   have made-up names.
-- **Maze, TextCraft.** Three of four attempts give the teacher's reasons, and three of four of those pursue another goal
-  than the given one. The others follow the expert without reasons.
-- **Calculator, SQL, todo, tools, Wordle.** Attempts follow the fair expert, with detours; three of four give the
-  teacher's reasons. These are solutions of training tasks. Wordle's whole list of words is spelt, as it is known to
-  every player; hints are given only of words that training tasks hide.
+- **Maze, TextCraft.** Seven of eight attempts give the teacher's reasons, and half of those pursue another goal than
+  the given one. The others follow the expert without reasons.
+- **Calculator, SQL, todo, tools, Wordle.** Attempts follow the fair expert; seven of eight give the teacher's reasons.
+  These are solutions of training tasks.
+- **SQL, TextCraft, tools.** Half of the documents put several questions, goals or requests to one first observation.
+- **Detours** in attempts are random, and the loss does not cover them.
+- **Wordle's** whole list of words is spelt, as it is known to every player; hints are given only of words that training
+  tasks hide.
 - **Not in the data**: tasks of the valid or test split and, except in lines of results, products that a held-out task
   asks for.
 - **Licence**: the project's own, MIT. **Digest** of the weights: `{digest}`.

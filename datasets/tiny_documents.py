@@ -29,16 +29,16 @@ class Documents:
         return short_worlds(rng, self.worlds)
 
     def long(self, rng: Rng) -> Turns:
-        """Draw a document about as long as an episode: 11 % of the shop, 13 % of a household, 76 % of other worlds.
+        """Draw a document about as long as an episode: 8 % of the shop, 8 % of a household, 84 % of other worlds.
 
         Those of the other worlds are shorter, so that they have two of three tokens.
         """
         kind = rng.below(100)
-        if kind < 11:
+        if kind < 8:
             return self._shop(rng)
-        if kind < 20:
+        if kind < 13:
             return household_attempt(rng, self.homes)
-        if kind < 24:
+        if kind < 16:
             return room_questions(rng, self.homes)
         return world_attempt(rng, self.worlds)
 

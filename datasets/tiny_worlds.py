@@ -1,8 +1,9 @@
 """The part of seven worlds in the training text of `tiny`: attempts at training tasks, and short questions.
 
 Calculator, maze, SQL, TextCraft, todo, tools and Wordle. In an attempt an agent acts as the world's fair expert does,
-with random detours, with the expert's thoughts or without reasons. In the maze and in TextCraft three of four attempts
-with thoughts pursue another goal than the one that the text gives, so that they teach how to act for a stated goal.
+with random detours that are not learned from, with the expert's thoughts or without reasons. In the maze and in
+TextCraft half of the attempts with thoughts pursue another goal than the one that the text gives, so that they teach
+how to act for a stated goal. Where a first observation is long, half of the documents put several tasks to it.
 Training tasks have many wordings and made-up names of their own, so nothing is renamed here.
 """
 
@@ -10,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tiny_shop import ANNOUNCED, Turns
@@ -18,9 +19,15 @@ from tiny_shop import ANNOUNCED, Turns
 from agentgym_envs.calculator.env import CalculatorEnv
 from agentgym_envs.maze.env import MazeEnv
 from agentgym_envs.sql.env import SQLEnv
-from agentgym_envs.textcraft.env import TextCraftEnv
+from agentgym_envs.sql.questions import draw_question
+from agentgym_envs.textcraft.env import TextCraftEnv, derivation, steps_left
+from agentgym_envs.textcraft.recipes import shortest_plan
 from agentgym_envs.todo.env import TodoEnv
+from agentgym_envs.tools.catalogue import ORDER
+from agentgym_envs.tools.database import CONNECTIONS
 from agentgym_envs.tools.env import ToolsEnv
+from agentgym_envs.tools.session import Session
+from agentgym_envs.tools.task_templates import draft_on
 from agentgym_envs.wordle.env import WordleEnv
 from agentgym_envs.wordle.solver import known_letters, marks, words
 from agentgym_py.agents.expert import format_expert_reply
@@ -28,10 +35,10 @@ from agentgym_py.env import TextEnv
 from agentgym_py.env.actions import format_reply
 from agentgym_py.rng import Rng
 
-DIFFICULTIES = ("easy", "easy", "easy", "medium", "hard")
+DIFFICULTIES = (*8 * ("easy",), "medium", "hard")
 """Most attempts are at easy tasks, which a model of this size can learn."""
 MAX_STEPS = 30
-_RULES = 0.4
+_RULES = 0.25
 """Share of attempts that begin with the brief rules."""
 
 
@@ -44,14 +51,22 @@ class World:
 
 
 WORLDS: Mapping[str, World] = {
-    "calculator": World(CalculatorEnv, 3),
-    "maze": World(MazeEnv, 3),
+    "calculator": World(CalculatorEnv, 5),
+    "maze": World(MazeEnv, 2),
     "sql": World(SQLEnv, 4),
-    "textcraft": World(TextCraftEnv, 3),
-    "todo": World(TodoEnv, 3),
-    "tools": World(ToolsEnv, 3),
-    "wordle": World(WordleEnv, 3),
+    "textcraft": World(TextCraftEnv, 4),
+    "todo": World(TodoEnv, 5),
+    "tools": World(ToolsEnv, 4),
+    "wordle": World(WordleEnv, 6),
 }
+
+
+class Unlearned(str):
+    """A reply that is read but not learned from, because chance chose it."""
+
+    __slots__ = ()
+
+
 Envs = Mapping[tuple[str, str], TextEnv]
 """Environments by world and difficulty."""
 
@@ -71,10 +86,12 @@ def make_envs() -> dict[tuple[str, str], TextEnv]:
 def world_attempt(rng: Rng, envs: Envs) -> Turns:
     """Draw an attempt at a training task of any of the worlds."""
     name = rng.choice([name for name, world in WORLDS.items() for _ in range(world.weight)])
+    if name in _OTHER_DOCUMENTS and rng.below(2):
+        return _OTHER_DOCUMENTS[name](rng, envs)
     env = envs[name, rng.choice(DIFFICULTIES)]
     first = reset(rng, env)
-    thinks = rng.below(4) > 0
-    if thinks and rng.below(4):
+    thinks = rng.below(8) > 0
+    if thinks and rng.below(2):
         first = _with_another_goal(rng, env, first)
     return attempt(rng, env, first, thinks=thinks, rules=_RULES)
 
@@ -88,7 +105,7 @@ def attempt(rng: Rng, env: Any, first: str, *, thinks: bool, rules: float) -> Tu
     while len(turns) < MAX_STEPS and not env.stop_reason:
         action = _detour(rng, env, actions) if actions and rng.uniform() < detours else None
         if action:
-            reply = format_reply(action, rng.choice(ANNOUNCED).format(action))
+            reply: str = Unlearned(format_reply(action, rng.choice(ANNOUNCED).format(action)))
         else:
             action = env.fair_expert() or next(iter(env.expert()), None)
             if action is None:
@@ -131,6 +148,64 @@ def _with_another_goal(rng: Rng, env: TextEnv, first: str) -> str:
     assert task is not None
     other = re.sub(rf"\b{re.escape(goal)}\b", rng.choice(others), task.instruction, flags=re.IGNORECASE)
     return first.replace(task.instruction, other)
+
+
+# ---- several tasks on a page ----------------------------------------------------------------------------------------
+
+
+def questions_to_database(rng: Rng, envs: Envs) -> Turns:
+    """Draw a database, and several questions to it with the fair expert's answers."""
+    env: Any = envs["sql", "easy"]
+    tables = reset(rng, env).rpartition("\n")[2]
+    layout, rows = env.puzzle.layout, env.puzzle.rows
+    turns: Turns = []
+    for number in range(6):
+        question = draw_question(layout, rows, rng, "train", "easy")
+        thought = f"{'; '.join((*question.tables, *question.meaning))}."
+        shown = f"{question.words}\n{tables}" if number == 0 or rng.below(4) == 0 else question.words
+        turns.append((shown, format_expert_reply(env, f"answer[{question.sql}]", thought)))
+    return turns
+
+
+def requests_to_tools(rng: Rng, envs: Envs) -> Turns:
+    """Draw a database and tools, and several requests with the expert's calls and answers."""
+    env: Any = envs["tools", "easy"]
+    first = reset(rng, env)
+    database, puzzles = env.puzzle.database, []
+    while len(puzzles) < 5:
+        drawn = draft_on(database, CONNECTIONS, rng, "train", "easy")
+        puzzles.append((drawn.instruction, drawn.puzzle))
+    names = {name for _, puzzle in puzzles for name in puzzle.names}
+    names |= set(rng.sample(env.puzzle.tools, 4))
+    offered = tuple(sorted(names, key=ORDER.__getitem__))
+    turns: Turns = []
+    before = first.split("\n")[0]
+    for request, puzzle in puzzles:
+        session = Session(replace(puzzle, tools=offered), CONNECTIONS, request)
+        tools = "\n".join(tool.line for tool in session.tools.values())
+        observation = f"{before}\n{request}" if turns else f"{before}\n{request}\nTools:\n{tools}"
+        for call in puzzle.calls:
+            note = session.note(session.plan())
+            turns.append((observation, format_expert_reply(env, call.text, note[:1].upper() + note[1:])))
+            observation = session.do(session.tools[call.tool], call.arguments)
+        turns.append((observation, format_expert_reply(env, session.plan()[0], puzzle.answer_note)))
+        session.close()
+        before = "Done: that is right."
+    return turns
+
+
+def goals_of_recipes(rng: Rng, envs: Envs) -> Turns:
+    """Draw recipes, and several goals with the first reply of the expert to each."""
+    env: Any = envs["textcraft", "easy"]
+    page, puzzle = reset(rng, env).rpartition("Goal: ")[0], env.puzzle
+    turns: Turns = []
+    for item in rng.sample([*puzzle.book], min(5, len(puzzle.book))):
+        goal = env.current_task.instruction.replace(puzzle.target, item)
+        plan = shortest_plan(puzzle.book, item, {})
+        thought = f"{derivation(puzzle.book, item)} {steps_left(plan)}"
+        turns.append((f"{page}Goal: {goal}", format_expert_reply(env, plan[0], thought)))
+        page = ""
+    return turns
 
 
 # ---- short questions ------------------------------------------------------------------------------------------------
@@ -187,3 +262,12 @@ def short_worlds(rng: Rng, envs: Envs) -> Turns:
     name = rng.choice(("calculator", "sql", "sql", "wordle"))
     env = envs[name, "easy"]
     return attempt(rng, env, reset(rng, env), thinks=rng.below(4) > 0, rules=0.1)
+
+
+_OTHER_DOCUMENTS: Mapping[str, Callable[[Rng, Envs], Turns]] = {
+    "sql": questions_to_database,
+    "textcraft": goals_of_recipes,
+    "tools": requests_to_tools,
+    "wordle": lambda rng, envs: (word_questions if rng.below(2) else spelling)(rng, envs),
+}
+"""Half of the documents of these worlds: several tasks on a long first page, and questions about words."""

@@ -234,6 +234,67 @@ def test_answers_of_the_other_worlds_are_right() -> None:
             assert set((hints[2] or "").split()) <= set(answer) and not set((hints[3] or "").split()) & set(answer)
 
 
+def test_several_questions_share_a_database() -> None:
+    """Every statement names tables and columns of the page, and the questions differ."""
+    module = worlds()
+    envs = module.make_envs()
+    for number in range(20):
+        turns = module.questions_to_database(Rng("database", number), envs)
+        shown = set(re.findall(r"\w+", turns[0][0].rpartition("Tables: ")[2]))
+        assert len({question.split("\n")[0] for question, _ in turns}) > 3
+        for _, answer in turns:
+            statement = re.search(r"answer\[SELECT (?:COUNT\(\*\)|AVG\((\w+)\)|(\w+)) FROM (\w+)", answer)
+            assert statement, answer
+            assert set(filter(None, statement.groups())) <= shown
+
+
+def test_several_requests_share_a_list_of_tools() -> None:
+    """Every call is of a listed tool, and the answer to each request with a call stands in the observation before."""
+    module = worlds()
+    envs = module.make_envs()
+    for number in range(8):
+        turns = module.requests_to_tools(Rng("requests", number), envs)
+        listed = re.findall(r"^(\w+)\(", turns[0][0], re.MULTILINE)
+        actions = [parse_reply(answer) for _, answer in turns]
+        assert {reply.action for reply in actions} <= set(listed)
+        ends = [place for place, reply in enumerate(actions) if reply.action == "finish"]
+        assert len(ends) == 5 and ends[-1] == len(turns) - 1
+        for place in ends:
+            answer = re.search(r'"answer": "(.*)"}', str(actions[place].action_input))
+            assert answer and (answer[1] in turns[place][0] or place == 0 or actions[place - 1].action == "finish")
+
+
+def test_several_goals_share_their_recipes() -> None:
+    """The first reply to each goal gets a raw thing of the page, and its thought begins with the goal's recipe."""
+    module = worlds()
+    envs = module.make_envs()
+    for number in range(20):
+        turns = module.goals_of_recipes(Rng("goals", number), envs)
+        page = turns[0][0]
+        assert len(turns) > 3
+        for question, answer in turns:
+            item, makes, needs = re.match(r"Thought: (.+?) makes (\d+): (.+?)[;.]", answer).groups()  # type: ignore[union-attr]
+            needs = re.sub(r", \d+ times$", "", needs)
+            assert f"craft {makes} {item} using {needs}\n" in page
+            assert re.search(rf"\b{item}\b", question.rpartition("Goal: ")[2])
+            assert re.search(r"Action: get \d+ (.+)", answer)
+
+
+def test_detours_are_not_learned_from() -> None:
+    """The labels of a document leave out replies that chance chose, and no others."""
+    pytest.importorskip("torch")
+    from agentgym_py.policy import Policy
+
+    module, policy = maker(), Policy.load("tiny")
+    turns = [("page", "go"), ("page", sys.modules["tiny_worlds"].Unlearned("wander")), ("end", "")]
+    ids, labels = module.encode_turns(turns, policy)
+    learned = [token for token, label in zip(ids, labels, strict=True) if label != -100]
+    assert learned == policy.chat.reply("go")
+    attempts = [module.Documents().long(Rng("detours", number)) for number in range(60)]
+    replies = [reply for turns in attempts for _, reply in turns if reply]
+    assert 0.01 < sum(isinstance(reply, sys.modules["tiny_worlds"].Unlearned) for reply in replies) / len(replies) < 0.3
+
+
 def test_made_up_names_stand_for_the_old_ones_everywhere() -> None:
     """A document under other names is the same document."""
     module = household()

@@ -280,23 +280,31 @@ class TextCraftEnv(GeneratedEnv[Puzzle]):
 
     def expert_thought(self, action: str) -> str:
         """Return what is left of the plan, the first time with the recipes behind it."""
-        plan = self.expert()
+        plan, puzzle = self.expert(), self.puzzle
         if action not in plan:
             return ""
-        steps = [_short(step) for step in plan[plan.index(action) :]]
-        left = f"Left: {', '.join(steps)}."
-        return left if self._inventory else f"{'; '.join(self._derivation())}. {left}"
+        left = steps_left(plan[plan.index(action) :])
+        return left if self._inventory else f"{derivation(puzzle.book, puzzle.target)} {left}"
 
-    def _derivation(self) -> list[str]:
-        """What each crafted thing takes, from the goal down, as often as its recipe is used."""
-        plan = Counter(shortest_plan(self.puzzle.book, self.puzzle.target, {}))
-        order = reversed(closure(self.puzzle.book, self.puzzle.target))
-        uses = [(recipe, plan[recipe.command]) for item in order if (recipe := self.puzzle.book.get(item))]
-        return [
-            f"{times * recipe.count} {recipe.item}: "
-            + ", ".join(f"{times * count} {need}" for need, count in recipe.needs)
-            for recipe, times in uses
-        ]
+
+def steps_left(plan: list[str]) -> str:
+    """Say which steps of a plan are left."""
+    return f"Left: {', '.join(map(_short, plan))}."
+
+
+def derivation(book: Book, target: str) -> str:
+    """Say what each crafted thing takes, from the goal down, and how often its recipe is used if more than once.
+
+    The name comes first, so that what follows can be looked up by it.
+    """
+    plan = Counter(shortest_plan(book, target, {}))
+    uses = [(recipe, plan[recipe.command]) for item in reversed(closure(book, target)) if (recipe := book.get(item))]
+    return f"{'; '.join(_use(recipe, times) for recipe, times in uses)}."
+
+
+def _use(recipe: Recipe, times: int) -> str:
+    needs = ", ".join(f"{count} {need}" for need, count in recipe.needs)
+    return f"{recipe.item} makes {recipe.count}: {needs}" + f", {times} times" * (times > 1)
 
 
 def _short(command: str) -> str:

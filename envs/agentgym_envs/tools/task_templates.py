@@ -72,8 +72,13 @@ Template = Callable[[Planner], _Request]
 
 def draft(connections: ConnectionPool, rng: Rng, split: str, difficulty: str) -> Draft[Puzzle]:
     """Draw a request of a difficulty."""
+    database = database_of(split, rng.below(DATABASES[split]), difficulty == "retrieval")
+    return draft_on(database, connections, rng, split, difficulty)
+
+
+def draft_on(database: Database, connections: ConnectionPool, rng: Rng, split: str, difficulty: str) -> Draft[Puzzle]:
+    """Draw a request to this database."""
     wide = difficulty == "retrieval"
-    database = database_of(split, rng.below(DATABASES[split]), wide)
     templates = TEMPLATES[difficulty]
     make = templates[rng.below(len(templates))]
     while True:

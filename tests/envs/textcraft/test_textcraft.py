@@ -462,7 +462,8 @@ def test_thoughts_name_what_is_left() -> None:
     for number in range(30):
         env.reset(options={"task": number, "split": "valid"})
         first = env.expert_thought(env.expert()[0])
-        assert f"1 {env.puzzle.target}: " in first or f" {env.puzzle.target}: " in first
+        recipe = env.puzzle.book[env.puzzle.target]
+        assert first.startswith(f"{recipe.item} makes {recipe.count}: {recipe.needs[0][1]} {recipe.needs[0][0]}")
         while not env.stop_reason:
             plan = env.expert()
             thought = env.expert_thought(plan[0])
