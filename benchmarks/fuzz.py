@@ -34,9 +34,10 @@ from agentgym_py.evaluation.folder import SAME_EPISODES, differences, make_manif
 from agentgym_py.files import parse_yaml
 from agentgym_py.serving.protocol import Make, Reset, Restore, Step, decode
 from agentgym_py.trajectory import Trajectory, store
-from agentgym_py.trajectory.dataset import read_any, verify_any
-from agentgym_py.trajectory.formats import agenttraj
+from agentgym_py.trajectory.formats import agenttraj, atif
+from agentgym_py.trajectory.reading import read_any, verify_any
 
+ROOT = Path(__file__).parents[1]
 AWKWARD: tuple[Any, ...] = (
     None, True, -1, 0, 1 << 70, 0.5, 1e308, float("nan"), float("inf"), "", "x", "\ud800", "\x00", "9" * 5000, [],
     {}, [[]], {"a": {"b": []}}, ["x"] * 100, "../../x", "__class__", [[[[[[[[[[]]]]]]]]]],
@@ -145,7 +146,8 @@ def _query(text: str) -> None:
 def make_readers() -> dict[str, Reader]:
     """Return every reader by its name."""
     episode = _episode()
-    line, row = json.loads(store.to_line(episode)), agenttraj.to_row(episode)
+    line, row, document = json.loads(store.to_line(episode)), agenttraj.to_row(episode), atif.to_row(episode)
+    foreign = json.loads((ROOT / "tests" / "fixtures" / "atif" / "example.json").read_text(encoding="utf-8"))
     manifest = make_manifest(ExpertAgent(), [EnvSpec("maze")], "test", [0, 1], 1, "full", 0)
     manifest = json.loads(json.dumps(manifest | {"options": {"env": ["maze"]}}))
     requests = ((Make, {"env": "maze", "kwargs": {"split": "test"}}), (Step, {"n": 1, "action": "x"}),
@@ -156,6 +158,9 @@ def make_readers() -> dict[str, Reader]:
         "store file": Reader(raw | damaged(line), _in_file("a.jsonl", lambda path: list(read_any(path)))),
         "verify": Reader(raw | damaged(line) | damaged(row), _in_file("v.jsonl", verify_any)),
         "AgentTraj": Reader(raw | damaged(row) | damaged([row]), _in_file("a.json", lambda path: list(read_any(path)))),
+        "ATIF": Reader(
+            damaged(document) | damaged(foreign), _in_file("b.json", lambda path: list(read_any(path, "atif")))
+        ),
         "manifest": Reader(raw | damaged(manifest), _in_file("manifest.json", _manifest)),
         "YAML": Reader(texts | damaged(manifest).map(lambda data: data.decode("utf-8", "replace")), parse_yaml,
                        (ValueError,)),

@@ -11,11 +11,12 @@ from agentgym_py.cli.parser import JSON_HELP, Parser, UsageError, Values, sugges
 from agentgym_py.cli.runtime import new_file, print_json, read_trajectories
 from agentgym_py.errors import DataError
 from agentgym_py.trajectory import Trajectory, preferences, store
-from agentgym_py.trajectory.dataset import AgentTrajDataset, detect, verify_any
-from agentgym_py.trajectory.formats import agenttraj, openai, parquet, rows, trl
+from agentgym_py.trajectory.dataset import AgentTrajDataset
+from agentgym_py.trajectory.formats import agenttraj, atif, openai, parquet, rows, trl
+from agentgym_py.trajectory.reading import READERS, detect, verify_any
 
 FILES: dict[str, Callable[[Path, Iterable[Trajectory]], int]] = {
-    "store": store.write, "agenttraj": agenttraj.write, "parquet": parquet.write_parquet,
+    "store": store.write, "agenttraj": agenttraj.write, "atif": atif.write, "parquet": parquet.write_parquet,
 }  # fmt: skip
 ROWS: dict[str, Callable[[Iterator[Trajectory]], rows.Rows]] = {
     "trl": lambda trajectories: (trl.messages(t) for t in trajectories if t.steps),
@@ -27,7 +28,8 @@ ROWS: dict[str, Callable[[Iterator[Trajectory]], rows.Rows]] = {
 """Formats for other programs: rows of JSON, which `agentgym` does not read."""
 FORMATS = (*FILES, *ROWS)
 ENDINGS = {".jsonl": "store", ".json": "agenttraj", ".parquet": "parquet"}
-_SOURCE = "A store, AgentTraj or parquet; the format is recognized by content."
+_SOURCE = "File of trajectories in any format of docs/reference/formats.md."
+_FORMAT = f"Format of the file, by default recognized by content; one of {', '.join(READERS)}."
 _DAMAGED = 1
 _SHOWN = 10
 
@@ -36,6 +38,7 @@ def options(parser: Parser) -> None:
     """Add the options of `data`."""
     verify = parser.add_command("verify", "Verify a trajectory file; in a store every line and its digest.")
     verify.add_positional("file", _SOURCE)
+    verify.add("format", str, None, _FORMAT, metavar="NAME")
     verify.add("json", bool, False, JSON_HELP)
     salvage = parser.add_command("salvage", "Copy the intact lines of a damaged store to a new file.")
     salvage.add_positional("source", "A store (.jsonl), each line of which is one trajectory.")
@@ -45,21 +48,22 @@ def options(parser: Parser) -> None:
     convert.add_positional("target", "New file: a store (.jsonl), AgentTraj (.json) or parquet (.parquet).")
     about = f"Format, by default from the target's suffix; one of {', '.join(FORMATS)}."
     convert.add("to", str, None, about, metavar="FORMAT")
+    convert.add("format", str, None, _FORMAT.replace("the file", "the source"), metavar="NAME")
 
 
 def run(args: Values) -> int:
     """Verify, salvage or convert."""
     if args["what"] == "verify":
-        return _verify(args["file"], args["json"])
+        return _verify(args["file"], args["format"], args["json"])
     if args["what"] == "salvage":
         _salvage(args["source"], args["target"])
         return 0
-    _convert(args["source"], args["target"], args["to"])
+    _convert(args["source"], args["target"], args["to"], args["format"])
     return 0
 
 
-def _verify(path: str, as_json: bool) -> int:
-    report = verify_any(path)
+def _verify(path: str, format: str | None, as_json: bool) -> int:
+    report = verify_any(path, format)
     empty = not (report.episodes or report.bad or report.torn)
     if as_json:
         print_json(asdict(report) | {"path": path, "ok": report.ok and not empty})
@@ -75,7 +79,7 @@ def _verify(path: str, as_json: bool) -> int:
             print(f"  and {len(report.bad) - _SHOWN} more")
         if report.torn is not None:
             print(f"  line {report.torn}: torn by an interrupted write; readers drop it")
-        if report.episodes and report.bad and detect(path) == "store":
+        if report.episodes and report.bad and (format or detect(path)) == "store":
             print(f"to copy the intact ones: agentgym data salvage {path} NEW.jsonl")
     return _DAMAGED if empty or not report.ok else 0
 
@@ -89,17 +93,17 @@ def _salvage(source: str, target: str) -> None:
     print(f"{target}: {report.episodes} intact episodes of {source}; {damaged} damaged lines were left out")
 
 
-def _convert(source: str, target: str, to: str | None) -> None:
+def _convert(source: str, target: str, to: str | None, format: str | None) -> None:
     form = to or ENDINGS.get(Path(target).suffix, "")
     if form not in FORMATS:
         raise UsageError(_which_format(target, to))
     with new_file(target, "the target") as file:
-        _write(file, form, source, target)
+        _write(file, form, source, target, format)
 
 
-def _write(file: Path, form: str, source: str, target: str) -> None:
+def _write(file: Path, form: str, source: str, target: str, format: str | None) -> None:
     """Write the trajectories of a file in another format, and say how many."""
-    trajectories = read_trajectories(source)
+    trajectories = read_trajectories(source, format)
     if form in ROWS:
         data = list(trajectories) if form == "trl_preferences" else trajectories
         lines = iter(ROWS[form](iter(data)))

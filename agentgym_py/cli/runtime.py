@@ -183,11 +183,11 @@ def print_json(value: Any) -> None:
     print(UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text), file=results_stream())
 
 
-def read_trajectories(path: str) -> Iterator[Trajectory]:
-    """Read the trajectories of a file in any readable format; raise DataError if there are none."""
-    from agentgym_py.trajectory.dataset import read_any
+def read_trajectories(path: str, format: str | None = None) -> Iterator[Trajectory]:
+    """Read the trajectories of a file, in any readable format or the named one; raise DataError if there are none."""
+    from agentgym_py.trajectory.reading import read_any
 
-    trajectories = read_any(path)
+    trajectories = read_any(path, format)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         first = next(trajectories, None)

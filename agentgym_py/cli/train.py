@@ -68,6 +68,8 @@ class TrainOptions:
     weighted sum such as "agent + 0.1*my.py:score"; see docs/guides/rewards.md."""
     reward_kwargs: dict[str, Any] = field(default_factory=dict)
     """Settings of the reward functions by name, such as --reward_kwargs.alpha 0.01."""
+    format: str | None = None
+    """Format of the --data files, if their content does not tell; docs/reference/formats.md."""
     track: tracking.Service | None = None
     """Service that logs every training step offline: `tensorboard`, `trackio` or `wandb`; docs/guides/tracking.md."""
     json: Basic[bool] = False
@@ -82,7 +84,7 @@ def options(parser: Parser) -> None:
     add_config(parser)
     parser.add(
         "data", default=[], item=str, metavar="FILE", group="The training",
-        help="Trajectories (required): a store, AgentTraj or parquet; repeated, or with commas.",
+        help="Trajectories (required), in any format of docs/reference/formats.md; repeated, or with commas.",
     )  # fmt: skip
     parser.add_dataclass(TrainOptions)
     parser.add_dataclass(ModelOptions, skip={"ray"})
@@ -190,7 +192,7 @@ def _run(args: Values, chosen: TrainOptions, model: ModelOptions, trainer: Train
     out = distributed.on_rank_zero(_prepare_folder, chosen.out, states_folder(trainer))
     select = read_options(SelectConfig, args, "select.")
     scorer = build_reward(chosen.reward, chosen.reward_kwargs)
-    scored = apply_scores([t for file in files for t in read_trajectories(file)], scorer)
+    scored = apply_scores([t for file in files for t in read_trajectories(file, chosen.format)], scorer)
     selection = _select(select, AgentTrajDataset(scored))
     data = AgentTrajDataset(selection.kept)
     prepare_torch(model.model, model.threads)

@@ -15,13 +15,13 @@ from agentgym_py.env import StopReason, TextEnv
 from agentgym_py.env.tracebacks import describe_failure
 from agentgym_py.errors import AgentGymError
 from agentgym_py.trajectory import Trajectory
-from agentgym_py.trajectory.formats.agenttraj import AGENT
+from agentgym_py.trajectory.formats import agenttraj
 
 _FROM_AGENTTRAJ = (
     "AgentTraj does not hold what a replay needs (the world, its arguments and seed); "
     "replay the store that it was made from"
 )
-
+_WITHOUT_WORLD = "the episode comes from a file that names no world"
 
 _ERROR = "error"
 """What differs when the world raises an error on replay."""
@@ -93,8 +93,7 @@ def replay_all(trajectories: Iterable[Trajectory]) -> Iterator[ReplayResult]:
                 spec = trajectory.env_spec()
                 env = pool.take(spec)
             except (AgentGymError, OSError) as error:
-                is_agenttraj = trajectory.provenance.agent == AGENT
-                yield _result(trajectory, 0, skipped=_FROM_AGENTTRAJ if is_agenttraj else str(error))
+                yield _result(trajectory, 0, skipped=_why_skipped(trajectory, error))
                 continue
             result = replay(trajectory, env)
             if result.difference and result.difference.what == _ERROR:
@@ -102,6 +101,12 @@ def replay_all(trajectories: Iterable[Trajectory]) -> Iterator[ReplayResult]:
             else:
                 pool.give(spec, env)
             yield result
+
+
+def _why_skipped(trajectory: Trajectory, error: Exception) -> str:
+    if trajectory.provenance.agent == agenttraj.AGENT:
+        return _FROM_AGENTTRAJ
+    return str(error) if trajectory.provenance.env_id else _WITHOUT_WORLD
 
 
 def _result(

@@ -151,7 +151,7 @@ def _parse_tool_call(text: str) -> Reply:
         reply = replace(reply, action=quoted[1])
     if reply.action_input is not None:
         fenced = _FENCED.match(reply.action_input)
-        return replace(reply, action_input=fenced[1], arguments=_json_object(fenced[1])) if fenced else reply
+        return replace(reply, action_input=fenced[1], arguments=json_object(fenced[1])) if fenced else reply
     if reply.form == "bare" and (at_end := _call_at_end(text)):
         return at_end
     call = _ONE_LINE.fullmatch(reply.action)
@@ -160,7 +160,7 @@ def _parse_tool_call(text: str) -> Reply:
     start = _CALL_START.match(reply.action)
     if start or reply.action.startswith("{"):  # a call whose JSON is broken
         raw = reply.action[start.end() :] if start else reply.action
-        return replace(reply, action=start[1] if start else "", action_input=raw, arguments=_json_object(raw))
+        return replace(reply, action=start[1] if start else "", action_input=raw, arguments=json_object(raw))
     return reply
 
 
@@ -185,7 +185,7 @@ def _call_at_end(text: str) -> Reply | None:
 def _count_calls(text: str) -> int:
     """Number of calls in a reply that begins with one."""
     tags = len(_TAG.findall(text))
-    listed = None if tags else (_json_object(text) or {}).get("tool_calls")
+    listed = None if tags else (json_object(text) or {}).get("tool_calls")
     return max(1, tags, sum(isinstance(call, dict) for call in listed) if isinstance(listed, list) else 0)
 
 
@@ -227,7 +227,7 @@ def _bare(text: str) -> Reply:
     if label is None:
         return Reply(text.strip())
     raw = text[label.end() :].strip()
-    return Reply(_first_line(text[: label.start()]), "", raw, _json_object(raw))
+    return Reply(_first_line(text[: label.start()]), "", raw, json_object(raw))
 
 
 def _react(text: str) -> Reply | None:
@@ -242,7 +242,7 @@ def _react(text: str) -> Reply | None:
     if label is None:
         return Reply(_first_line(rest), thought, form="react")
     raw = rest[label.end() :].strip()
-    return Reply(_first_line(rest[: label.start()]), thought, raw, _json_object(raw), "react")
+    return Reply(_first_line(rest[: label.start()]), thought, raw, json_object(raw), "react")
 
 
 def _last_action(text: str) -> re.Match[str] | None:
@@ -262,9 +262,9 @@ def _tool_call(text: str) -> Reply | None:
     tag = _TAG.search(stripped)
     fenced = _FENCED.match(stripped)
     if tag:
-        call, thought = _json_object(stripped[tag.end() :], prefix=True), stripped[: tag.start()].strip()
+        call, thought = json_object(stripped[tag.end() :], prefix=True), stripped[: tag.start()].strip()
     elif fenced or stripped.startswith("{"):
-        call, thought = _json_object(fenced.group(1) if fenced else stripped), ""
+        call, thought = json_object(fenced.group(1) if fenced else stripped), ""
     else:
         return None
     return _reply_of_call(call, thought) if call is not None else None
@@ -283,7 +283,7 @@ def _reply_of_call(call: dict[str, Any], thought: str) -> Reply | None:
         return None
     arguments: Any = next((call[key] for key in ("arguments", "parameters", "input") if key in call), {})
     raw = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
-    parsed = _json_object(raw) if isinstance(arguments, str) else arguments
+    parsed = json_object(raw) if isinstance(arguments, str) else arguments
     arguments = parsed if isinstance(parsed, dict) else None
     return Reply(name.strip(), _text(call.get("thought"), thought), raw, arguments, "tool_call")
 
@@ -292,8 +292,8 @@ def _text(value: object, default: str) -> str:
     return value if isinstance(value, str) and value else default
 
 
-def _json_object(text: str, prefix: bool = False) -> dict[str, Any] | None:
-    """The JSON object that a text is; with `prefix`, the one that it begins with."""
+def json_object(text: str, prefix: bool = False) -> dict[str, Any] | None:
+    """Return the JSON object that a text is (with `prefix`, begins with); None if it is none, or is not strict JSON."""
     if _too_deep(text):
         return None
     try:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import math
-import warnings
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -12,10 +10,11 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Literal, overload
 
-from agentgym_py.errors import ConfigError, DataError
+from agentgym_py.errors import ConfigError
 from agentgym_py.rng import Rng
 from agentgym_py.trajectory import preferences, selectors, store
-from agentgym_py.trajectory.formats import agenttraj, parquet, rows, trl
+from agentgym_py.trajectory.formats import parquet, rows, trl
+from agentgym_py.trajectory.reading import read_any
 from agentgym_py.trajectory.types import Preference, Step, Trajectory
 
 Predicate = Callable[[Trajectory], bool]
@@ -29,13 +28,14 @@ class AgentTrajDataset(Sequence[Trajectory]):
         self._items = tuple(trajectories)
 
     @classmethod
-    def load(cls, *paths: str | Path) -> AgentTrajDataset:
-        """Load all episodes of files: stores, parquet or AgentTraj, detected by content.
+    def load(cls, *paths: str | Path, format: str | None = None) -> AgentTrajDataset:
+        """Load all episodes of files; without `format`, that of each is detected by its content.
 
         Raises:
-            DataError: no such file, or not one of these formats; names the file, the line and the key.
+            ConfigError: no such format.
+            DataError: no such file, or in no format that is read; names the file, the line and the key.
         """
-        return cls(trajectory for path in paths for trajectory in read_any(path))
+        return cls(trajectory for path in paths for trajectory in read_any(path, format))
 
     @overload
     def __getitem__(self, index: int) -> Trajectory: ...
@@ -201,62 +201,6 @@ class AgentTrajDataset(Sequence[Trajectory]):
         return [trl.stepwise(t, label) for t in self if t.steps and t.is_evidence]
 
 
-def read_any(path: str | Path) -> Iterator[Trajectory]:
-    """Stream the episodes of a file in any format that `AgentTrajDataset.load` reads.
-
-    Raises:
-        DataError: no such file, or in none of these forms.
-    """
-    form = detect(path)
-    if form == "parquet":
-        return parquet.read_parquet(path)
-    return agenttraj.read(path) if form == "agenttraj" else store.read(path)
-
-
-def verify_any(path: str | Path) -> store.VerifyReport:
-    """Check a file in any format that `AgentTrajDataset.load` reads.
-
-    In a store every line and digest is checked; other formats have no digests and are read up to the first bad row.
-
-    Raises:
-        DataError: no such file, or in none of these forms.
-    """
-    if detect(path) == "store":
-        return store.verify(path)
-    episodes, bad, torn = 0, dict[int, str](), None
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", UserWarning)
-        try:
-            for _ in read_any(path):
-                episodes += 1
-        except DataError as error:
-            bad[episodes + 1] = str(error.__cause__ or error)
-        except UserWarning:  # of a torn last line
-            torn = episodes + 1
-    return store.VerifyReport(Path(path), episodes, episodes, bad, torn)
-
-
-def detect(path: str | Path) -> Literal["store", "agenttraj", "parquet"]:
-    """Detect the format of a file by its first bytes; an empty file is an empty store.
-
-    Raises:
-        DataError: no such file, or in none of these forms.
-    """
-    target = store.require_file(path)
-    with target.open("rb") as file:
-        if file.read(4) == b"PAR1":
-            return "parquet"
-        file.seek(0)
-        lines = (line.removeprefix(b"\xef\xbb\xbf").strip() for line in file if line.strip())
-        first, second = next(lines, b""), next(lines, b"{")
-        if first.startswith(b"["):
-            file.seek(0)
-            return _detect_in_array(target, file.read(_HEAD))
-    if first and first[:1] != b"{" != second[:1]:
-        raise DataError(f"{target}: not a trajectory file: its lines are not JSON objects")
-    return _detect_in_line(target, first)
-
-
 def filter_file(source: str | Path, target: str | Path, predicate: Predicate) -> tuple[int, int]:
     """Copy the episodes for which `predicate` holds into a store, one at a time; return (copied, read).
 
@@ -273,57 +217,6 @@ def filter_file(source: str | Path, target: str | Path, predicate: Predicate) ->
 
     write = parquet.write_parquet if Path(target).suffix == ".parquet" else store.write
     return write(target, matching()), read
-
-
-_HEAD = 1 << 20
-"""Bytes of an array that are searched for its first row."""
-_FOREIGN_ROWS = (
-    ({"messages", "tools"}, "OpenAI's chats with tool calls"),
-    ({"messages"}, "rows of chat messages, as TRL takes them"),
-    ({"prompt", "chosen", "rejected"}, "preference pairs, as TRL takes them"),
-    ({"prompt", "completions", "labels"}, "stepwise labels, as TRL takes them"),
-    ({"prompt", "completion"}, "prompts and completions, as TRL takes them"),
-)
-"""Keys and names of rows that `agentgym data convert` writes for other programs."""
-
-
-def _detect_in_array(path: Path, head: bytes) -> Literal["agenttraj"]:
-    """An array of AgentTraj; rows may be incomplete, because the reader reports what is wrong with them."""
-    text = head.decode(errors="replace").removeprefix("\ufeff").lstrip()[1:].lstrip()
-    try:
-        row, _ = json.JSONDecoder().raw_decode(text)
-    except (ValueError, RecursionError):
-        return "agenttraj"
-    if isinstance(row, dict) and "item_id" not in row and "conversations" not in row:
-        raise _unknown_format(path, row)
-    return "agenttraj"
-
-
-def _detect_in_line(path: Path, line: bytes) -> Literal["store", "agenttraj"]:
-    try:
-        keys = json.loads(line or b'{"provenance": 0}')
-    except (ValueError, RecursionError):  # torn or broken: the reader reports it
-        keys = {key for key in ("item_id", "provenance") if f'"{key}"'.encode() in line} or {"provenance"}
-    if isinstance(keys, dict | set):
-        if "provenance" in keys or "digest" in keys:
-            return "store"
-        if "item_id" in keys:
-            return "agenttraj"
-    raise _unknown_format(path, keys)
-
-
-def _unknown_format(path: Path, row: object) -> DataError:
-    """The error that says what the file looks like."""
-    keys = set(row) if isinstance(row, dict) else set()
-    if {"id", "chosen"} <= keys:
-        return DataError(
-            f"{path}: holds preference pairs; read them with agentgym_py.trajectory.formats.agenttraj.read_pairs"
-        )
-    for row_keys, name in _FOREIGN_ROWS:
-        if row_keys <= keys:
-            return DataError(f"{path}: not a trajectory file: looks like {name}, which cannot be read back")
-    hint = f", its first row has the keys {', '.join(sorted(map(str, keys))[:6])}" if keys else ""
-    return DataError(f"{path}: not a trajectory file: neither a store of agentgym-py nor AgentTraj nor parquet{hint}")
 
 
 def _draw(n: int, weights_N: Sequence[float], open_N: Sequence[int], rng: Rng) -> Iterator[int]:

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import MISSING, fields, is_dataclass
 from enum import StrEnum
 from functools import cache
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from agentgym_py.env import StopReason
 from agentgym_py.errors import DataError
@@ -22,6 +22,7 @@ _OLD_STOP_KEYS = {
 }  # fmt: skip
 """Keys of lines up to commit 58a3e36, in order of precedence; `truncated` was also true of episodes given up."""
 Reader = Callable[[Any, str], Any]
+T = TypeVar("T")
 
 
 def to_json(trajectory: Trajectory) -> dict[str, Any]:
@@ -30,7 +31,7 @@ def to_json(trajectory: Trajectory) -> dict[str, Any]:
     Raises:
         DataError: a value that JSON cannot hold (a path, an infinite reward); the message names its key.
     """
-    value: dict[str, Any] = _to_plain(trajectory, "")
+    value: dict[str, Any] = plain_values(trajectory)
     return value
 
 
@@ -40,8 +41,22 @@ def from_json(data: Mapping[str, Any]) -> Trajectory:
     Raises:
         DataError: an unknown key, a missing key without a default, or a value of the wrong type; names the key.
     """
-    value: Trajectory = _record_reader(Trajectory)(_with_stop_reason(data), "")
+    return read_record(Trajectory, _with_stop_reason(data))
+
+
+def read_record(kind: type[T], data: Mapping[str, Any]) -> T:
+    """Build a dataclass from JSON values, at any depth; its annotations say what is read.
+
+    Raises:
+        DataError: an unknown key, a missing key without a default, or a value of the wrong type; names the key.
+    """
+    value: T = _record_reader(cast("type", kind))(data, "")
     return value
+
+
+def plain_values(record: Any) -> Any:
+    """Convert a dataclass to JSON values; DataError for a value that JSON cannot hold, which names its key."""
+    return _to_plain(record, "")
 
 
 def _with_stop_reason(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -141,8 +156,7 @@ def _reader(hint: Any) -> Reader:
     """A function that checks and rebuilds a value of an annotated type."""
     origin, arguments = get_origin(hint), get_args(hint)
     if origin in (types.UnionType, Union):
-        inner = _reader(arguments[0])
-        return lambda value, where: None if value is None else inner(value, where)
+        return _union_reader(arguments)
     if origin is tuple:
         return _number_reader(arguments[0]) if arguments[0] in (int, float) else _tuple_reader(_reader(arguments[0]))
     if isinstance(hint, type) and is_dataclass(hint):
@@ -154,6 +168,18 @@ def _reader(hint: Any) -> Reader:
     if origin is not None and issubclass(origin, Mapping):
         return _mapping_reader(arguments[1])
     return _exact_reader(hint)
+
+
+def _union_reader(members: Sequence[Any]) -> Reader:
+    """Read None and text if they are members, and anything else as the last other member."""
+    inner = _reader([member for member in members if member is not types.NoneType][-1])
+
+    def read_union(value: Any, where: str) -> Any:
+        if (value is None and types.NoneType in members) or (isinstance(value, str) and str in members):
+            return value
+        return inner(value, where)
+
+    return read_union
 
 
 def _tuple_reader(reader: Reader) -> Reader:

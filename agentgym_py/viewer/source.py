@@ -9,7 +9,7 @@ from pathlib import Path
 
 from agentgym_py.errors import ConfigError, DataError, RunError
 from agentgym_py.files import inside
-from agentgym_py.trajectory.dataset import detect
+from agentgym_py.trajectory.reading import detect
 
 
 @dataclass(frozen=True, slots=True)

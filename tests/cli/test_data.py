@@ -221,6 +221,20 @@ def test_the_whole_lines_of_a_damaged_file_are_salvaged(agentgym: Run) -> None:
     assert not Path("e.jsonl").exists()
 
 
+def test_atif_is_written_verified_and_replayed(agentgym: Run) -> None:
+    """It holds whole trajectories; a name that is no format, and a wrong one, are one line."""
+    source = collect(agentgym)
+    assert agentgym("data", "convert", source, "b.json", "--to", "atif")[1] == "b.json: 4 trajectories, atif\n"
+    assert agentgym("data", "verify", "b.json", "--format", "atif")[0] == 0
+    assert "4 identical" in agentgym("replay", "b.json")[1]
+    assert agentgym("data", "convert", "b.json", "c.jsonl")[0] == 0
+    assert list(store.read("c.jsonl")) == list(store.read(source))
+    status, _, err = agentgym("data", "verify", "b.json", "--format", "atiff")
+    assert status == 2 and "--format atiff: no such format. Did you mean 'atif'?" in err and err.count("\n") == 1
+    status, out, _ = agentgym("data", "verify", source, "--format", "atif")
+    assert status == 1 and "schema_version: None cannot be read" in out
+
+
 @pytest.mark.parametrize("target", ["b.json", "b.jsonl", "b.parquet"])
 def test_convert_goes_there_and_back(agentgym: Run, target: str) -> None:
     """By ending: AgentTraj, our store, parquet; replies survive each of them."""

@@ -160,6 +160,22 @@ def test_loss_is_honoured() -> None:
     assert [step.trained for step in result.steps] == [True, False, False, True] and result.rules == ""
 
 
+@pytest.mark.parametrize(
+    ("reply", "action", "action_input"),
+    [
+        ("Thought:\nI look.\n\nAction:\nclick[a]", "click[a]", None),
+        ('Thought:\nI look.\n\nAction:\nget_weather with Action Input: {"city": 1}', "get_weather", '{"city": 1}'),
+        ("Thought: I look.\n\nAction: deal with Action Input: x", "deal", "x"),
+        ("Thought: I look.\nAction: go with", "go with", None),
+    ],
+)
+def test_the_forms_of_their_replies(reply: str, action: str, action_input: str | None) -> None:
+    """Labels on lines of their own, and calls of their tools, whose name is followed by "with"."""
+    row = row_of("weather_1", "rules", [("o", reply, True)])
+    [step] = agenttraj.from_row(row).steps
+    assert (step.reply, step.thought, step.action, step.action_input) == (reply, "I look.", action, action_input)
+
+
 def test_another_answer_to_the_rules_is_no_step() -> None:
     """ALFWorld's "OK. I'll follow ..." has `loss` false and is dropped like "Ok."."""
     expected_text = json.loads(json.dumps(ROW["conversations"]))

@@ -12,8 +12,9 @@ import pytest
 from agentgym_py.errors import ConfigError, DataError
 from agentgym_py.evaluation.describe import describe
 from agentgym_py.trajectory import Trajectory, store
-from agentgym_py.trajectory.dataset import AgentTrajDataset, detect, filter_file, read_any
+from agentgym_py.trajectory.dataset import AgentTrajDataset, filter_file
 from agentgym_py.trajectory.formats import agenttraj, parquet
+from agentgym_py.trajectory.reading import detect, read_any
 
 Make = Callable[..., Trajectory]
 

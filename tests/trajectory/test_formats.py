@@ -162,7 +162,7 @@ def test_openai_weights_and_tools(episode: Make) -> None:
 @settings(deadline=None)
 def test_openai_arguments_are_always_an_object(action: str, action_input: str | None) -> None:
     """Whatever an agent wrote, the name is one that the service takes and the arguments are JSON text of an object."""
-    name, arguments = openai._function(Step("", "", "", action, action_input, 0.0, True))
+    name, arguments = openai.function_call(Step("", "", "", action, action_input, 0.0, True))
     assert openai._TOOL_NAME.fullmatch(name)
     assert isinstance(json.loads(arguments), dict)
     assert name == "act" or action == name

@@ -8,6 +8,7 @@ fills the gaps as follows:
   `reward` is at least 1, or if it has a reply but no reward; without `reward`, success is 1.0 and failure 0.0.
 - The first reply answers the rules and is not a step if its `loss` is false or its text is "Ok."; it is never trained
   on. A later reply is trained on if its `loss` is true or missing (`Step.trained`).
+- Labels may stand on lines of their own, and tools are called by `Action: <name> with Action Input: <JSON>`.
 - `conversations` null or empty, as in AgentEval, is a task without steps or success.
 - `provenance.env_id` is `AgentGym/<env>`, an environment of the original that is not installed here, because such an
   episode cannot be replayed. `kind` is the env's name, for ALFWorld the type of its task.
@@ -17,21 +18,17 @@ fills the gaps as follows:
 
 from __future__ import annotations
 
-import json
 import re
-import warnings
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import count
 from pathlib import Path
-from typing import Any, TextIO, TypeVar
+from typing import Any
 
 from agentgym_py.env import StopReason
 from agentgym_py.env.actions import parse_reply
 from agentgym_py.errors import DataError
-from agentgym_py.trajectory.formats.rows import write_rows
-from agentgym_py.trajectory.store import require_file
+from agentgym_py.trajectory.formats.foreign import outcome, unique_ids
+from agentgym_py.trajectory.formats.rows import parse_rows, read_rows, write_rows
 from agentgym_py.trajectory.types import Preference, Provenance, Step, Trajectory
 
 _ALFWORLD = re.compile(r"(?P<kind>(?:look_at_obj|pick_)[^-]*)(?:-.*)?_trial_T[0-9_]+\Z")
@@ -40,7 +37,6 @@ _PROMPT_TURNS = 3
 AGENT = "agenttraj"
 """`provenance.agent` of episodes read from this format, which does not name the agent."""
 Row = Mapping[str, Any]
-T = TypeVar("T")
 
 
 # ------------------------------------------------------------------------------------------------------------ episodes
@@ -55,14 +51,7 @@ def read(path: str | Path, *, warn: bool = True) -> Iterator[Trajectory]:
     Raises:
         DataError: no such file, or a row is not in this format; names the row and the key.
     """
-    count_of: Counter[str] = Counter()
-
-    def parse(row: Row) -> Trajectory:
-        item = _item_id(row, "item_id")
-        count_of[item] += 1
-        return from_row(row, id=item if count_of[item] == 1 else f"{item}#{count_of[item]}")
-
-    return _parsed(require_file(path), warn, parse)
+    return unique_ids(parse_rows(path, read_rows(path, warn=warn), from_row))
 
 
 def write(path: str | Path, trajectories: Iterable[Trajectory], *, rollout: bool | None = None) -> int:
@@ -83,8 +72,8 @@ def to_row(trajectory: Trajectory, *, rollout: bool | None = None) -> dict[str, 
     last = trajectory.provenance.agent == AGENT and trajectory.final_observation
     if rollout or (rollout is None and last):
         turns.append(_human_turn(trajectory.final_observation))
-    outcome = trajectory.success, trajectory.reward
-    if rollout or (rollout is None and outcome != _outcome({}, bool(trajectory.steps))):
+    result = trajectory.success, trajectory.reward
+    if rollout or (rollout is None and result != outcome({}, bool(trajectory.steps))):
         row |= {"reward": trajectory.reward, "success": trajectory.success}
     return row
 
@@ -97,7 +86,7 @@ def from_row(row: Row, *, id: str | None = None) -> Trajectory:
     """
     item = _item_id(row, "item_id")
     rules, steps, final = _conversation(_turns(row, "conversations"))
-    success, reward = _outcome(row, bool(steps))
+    success, reward = outcome(row, bool(steps))
     env, kind = _env_and_kind(item)
     return Trajectory(
         id=item if id is None else id,
@@ -179,24 +168,14 @@ def _is_acknowledgement(turn: dict[str, Any]) -> bool:
 def _step(observation: str, turn: dict[str, Any]) -> Step:
     text = turn["value"]
     reply = parse_reply(text)
+    action = reply.action if reply.action_input is None else reply.action.removesuffix(" with")
     trained = turn.get("loss", True) is True
-    return Step(observation, text, reply.thought, reply.action, reply.action_input, 0.0, True, trained=trained)
+    return Step(observation, text, reply.thought, action, reply.action_input, 0.0, True, trained=trained)
 
 
 def _with_reward(steps: Sequence[Step], reward: float) -> tuple[Step, ...]:
     """Put the episode's reward on the last step, because the format has no rewards per step."""
     return (*steps[:-1], replace(steps[-1], reward=reward)) if steps else ()
-
-
-def _outcome(row: Row, has_reply: bool) -> tuple[bool, float]:
-    success, reward = row.get("success"), row.get("reward")
-    if reward is not None and (isinstance(reward, bool) or not isinstance(reward, int | float) or reward - reward != 0):
-        raise DataError(f"reward: expected a finite number, found {reward!r}")
-    if success not in (None, True, False):
-        raise DataError(f"success: expected true or false, found {success!r}")
-    if success is None:
-        success = has_reply if reward is None else reward >= 1
-    return bool(success), float(success) if reward is None else float(reward)
 
 
 # --------------------------------------------------------------------------------------------------------------- pairs
@@ -210,7 +189,7 @@ def read_pairs(path: str | Path) -> Iterator[Preference]:
     Raises:
         DataError: no such file, or a row is not in this format; names the row and the key.
     """
-    return _parsed(require_file(path), True, pair_from_row)
+    return parse_rows(path, read_rows(path), pair_from_row)
 
 
 def write_pairs(path: str | Path, pairs: Iterable[Preference]) -> int:
@@ -264,67 +243,3 @@ def _pair_id(name: str) -> str | int:
         return int(name)
     indexed = _INDEXED.match(name)
     return int(indexed["index"]) if indexed else name
-
-
-# --------------------------------------------------------------------------------------------------------------- files
-
-
-def _parsed(path: Path, warn: bool, parse: Callable[[Row], T]) -> Iterator[T]:
-    for where, row in _rows(path, warn):
-        try:
-            value = parse(row)
-        except DataError as error:
-            raise DataError(f"{path}:{where}: {error}") from error
-        yield value
-
-
-def _rows(path: Path, warn: bool) -> Iterator[tuple[str, Row]]:
-    """The rows, each with its place for error messages."""
-    with path.open(encoding="utf-8-sig") as file:
-        try:
-            array = _first_character(file) == "["
-            rows = _array_rows(file) if array else _line_rows(file, path, warn)
-            for where, row in rows:
-                if not isinstance(row, dict):
-                    raise DataError(f"{path}:{where}: expected an object, found {type(row).__name__}")
-                yield where, row
-        except UnicodeDecodeError as error:
-            raise DataError(f"{path}: no UTF-8: {error}") from error
-
-
-def _first_character(file: TextIO) -> str:
-    """The first character that is not a space; the file is rewound."""
-    while (character := file.read(1)).isspace():
-        pass
-    file.seek(0)
-    return character
-
-
-def _array_rows(file: TextIO) -> Iterator[tuple[str, Any]]:
-    value = _parse_json(file.read(), file.name)
-    return ((f"row {number}", row) for number, row in enumerate(value, 1))
-
-
-def _line_rows(file: TextIO, path: Path, warn: bool) -> Iterator[tuple[str, Any]]:
-    for number in count(1):
-        line = file.readline()
-        if not line:
-            return
-        if not line.strip():
-            continue
-        try:
-            row = _parse_json(line, f"{path}:{number}")
-        except DataError as error:
-            if line.endswith("\n"):
-                raise
-            if warn:
-                warnings.warn(f"{path}:{number}: torn last line dropped ({error})", stacklevel=4)
-            return
-        yield str(number), row
-
-
-def _parse_json(text: str, where: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"{where}: no JSON: {error}") from error

@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from agentgym_py.env.actions import json_object
 from agentgym_py.trajectory.formats.rows import Message, Row
 from agentgym_py.trajectory.types import Step, Trajectory, opening_text
 
@@ -35,7 +36,7 @@ def openai_chat(trajectory: Trajectory, *, tools: Sequence[dict[str, Any]] | Non
 
 def tool_call(number: int, step: Step) -> Message:
     """Return the message of a step as a tool call with id `call_{number}`; see `openai_chat`."""
-    name, arguments = _function(step)
+    name, arguments = function_call(step)
     call = {"id": f"call_{number}", "type": "function", "function": {"name": name, "arguments": arguments}}
     return {"role": "assistant", "content": step.thought or None, "tool_calls": [call]}
 
@@ -45,20 +46,17 @@ def tool_answer(number: int, observation: str) -> Message:
     return {"role": "tool", "tool_call_id": f"call_{number}", "content": observation}
 
 
-def _function(step: Step) -> tuple[str, str]:
-    """Name and arguments (a JSON object as text) of a step's call."""
+def function_call(step: Step) -> tuple[str, str]:
+    """Return name and arguments (a JSON object as text) of a step's call."""
     if step.action_input is None or not _TOOL_NAME.fullmatch(step.action):
         text = step.action if step.action_input is None else f"{step.action}\nAction Input: {step.action_input}"
         return "act", json.dumps({"action": text}, ensure_ascii=False)
-    try:
-        is_object = isinstance(json.loads(step.action_input), dict)
-    except (ValueError, RecursionError):
-        is_object = False
+    is_object = json_object(step.action_input) is not None
     return step.action, step.action_input if is_object else json.dumps({"input": step.action_input}, ensure_ascii=False)
 
 
 def _permissive_tools(trajectory: Trajectory) -> list[dict[str, Any]]:
-    names = sorted({_function(step)[0] for step in trajectory.steps})
+    names = sorted({function_call(step)[0] for step in trajectory.steps})
     return [{"type": "function", "function": {"name": name, "parameters": _permissive(name)}} for name in names]
 
 

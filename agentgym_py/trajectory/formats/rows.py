@@ -1,4 +1,4 @@
-"""Rows for other programs: plain dicts, as `datasets.Dataset.from_list` takes them.
+"""Rows of files of other programs: written as plain dicts, and read from JSON within limits.
 
 A conversation opens with the rules and the first observation as one user turn and ends with the agent's last reply. A
 reply with `Step.trained` false is never the target of a row.
@@ -7,15 +7,26 @@ reply with `Step.trained` false is never the target of a row.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO, TypeVar
 
+from agentgym_py.errors import DataError
 from agentgym_py.files import replacing
+from agentgym_py.trajectory.store import require_file
 
 Message = dict[str, Any]
 Row = dict[str, Any]
 Rows = Iterable[Mapping[str, Any]]
+Place = str
+"""Place of a row in its file, for error messages: the number of its line, or `row 3`."""
+T = TypeVar("T")
+MOST_LINE = 64 << 20
+"""Longest line, in characters."""
+MOST_DOCUMENT = 1 << 30
+"""Longest array or single object, in characters; it is loaded into memory."""
 
 
 def write_rows(path: str | Path, rows: Rows) -> int:
@@ -29,3 +40,97 @@ def write_rows(path: str | Path, rows: Rows) -> int:
             written += 1
         file.write(end if written else "" if lines else "[\n]\n")
     return written
+
+
+def read_rows(path: str | Path, *, warn: bool = True) -> Iterator[tuple[Place, Row]]:
+    """Stream the objects of JSON lines, an array or a file that is one object, each with its place.
+
+    Lines are read one at a time; a torn last line is dropped, with a warning unless `warn` is false. An array or an
+    object of several lines is loaded into memory.
+
+    Raises:
+        DataError: no such file, not JSON, not UTF-8, too long, or a row is not an object.
+    """
+    return _read_rows(require_file(path), warn)
+
+
+def parse_rows(path: str | Path, rows: Iterable[tuple[Place, Row]], parse: Callable[[Row], T]) -> Iterator[T]:
+    """Parse rows; an error gets the file and the place of its row."""
+    for place, row in rows:
+        try:
+            value = parse(row)
+        except DataError as error:
+            raise DataError(f"{path}:{place}: {error}") from error
+        yield value
+
+
+def _read_rows(path: Path, warn: bool) -> Iterator[tuple[Place, Row]]:
+    with path.open(encoding="utf-8-sig") as file:
+        try:
+            for place, row in _values(file, path, warn):
+                if not isinstance(row, dict):
+                    raise DataError(f"{path}:{place}: expected an object, found {type(row).__name__}")
+                yield place, row
+        except UnicodeDecodeError as error:
+            raise DataError(f"{path}: no UTF-8: {error}") from error
+
+
+def _values(file: TextIO, path: Path, warn: bool) -> Iterator[tuple[Place, Any]]:
+    first = _first_character(file)
+    if first == "[":
+        values = parse_json(_read_document(file, path), str(path))
+        return ((f"row {number}", value) for number, value in enumerate(values, 1))
+    if first == "{" and _is_document(file):
+        return iter([("row 1", parse_json(_read_document(file, path), str(path)))])
+    return _line_values(file, path, warn)
+
+
+def _first_character(file: TextIO) -> str:
+    """The first character that is not a space; the file is rewound."""
+    while (character := file.read(1)).isspace():
+        pass
+    file.seek(0)
+    return character
+
+
+def _is_document(file: TextIO) -> bool:
+    """Whether a file that begins with `{` is one object of several lines; the file is rewound."""
+    while not (line := file.readline(MOST_LINE)).strip():
+        pass
+    file.seek(0)
+    return line.rstrip() == "{" or (line.endswith("\n") and line.rstrip()[-1:] in ",[{:")
+
+
+def _read_document(file: TextIO, path: Path) -> str:
+    text = file.read(MOST_DOCUMENT + 1)
+    if len(text) > MOST_DOCUMENT:
+        raise DataError(f"{path}: an array or object of more than {MOST_DOCUMENT >> 20} MiB; write JSON lines")
+    return text
+
+
+def _line_values(file: TextIO, path: Path, warn: bool) -> Iterator[tuple[Place, Any]]:
+    for number in count(1):
+        line = file.readline(MOST_LINE + 1)
+        if not line:
+            return
+        if len(line) > MOST_LINE:
+            raise DataError(f"{path}:{number}: a line of more than {MOST_LINE >> 20} MiB")
+        if not line.strip():
+            continue
+        try:
+            row = parse_json(line, f"{path}:{number}")
+        except DataError as error:
+            if line.endswith("\n"):
+                raise
+            if warn:
+                warnings.warn(f"{path}:{number}: torn last line dropped ({error})", stacklevel=4)
+            return
+        yield str(number), row
+
+
+def parse_json(text: str | bytes, where: str) -> Any:
+    """Parse JSON; DataError, which begins with `where`, if it is not, or nested too deeply."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{where}: no JSON: {error}") from error

@@ -1,0 +1,144 @@
+"""What readers of foreign formats share: turns become steps, tool calls become text, outcomes are inferred.
+
+A conversation is the rules, then texts of the world or the user, and replies. Files hold successful demonstrations
+unless they say otherwise: see `outcome`. Such an episode has no world, so it cannot be replayed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from agentgym_py.env import StopReason
+from agentgym_py.env.actions import format_reply, json_object, parse_reply
+from agentgym_py.errors import DataError
+from agentgym_py.trajectory.json_values import quote
+from agentgym_py.trajectory.types import Provenance, Step, Trajectory, Usage
+
+ACT = "act"
+"""Name of the tool whose argument `action` is a whole action, in files that this project writes."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call of a tool in a message."""
+
+    name: str
+    arguments: str
+    """JSON text of an object."""
+
+
+@dataclass(slots=True)
+class Conversation:
+    """Turns of a conversation, in order, which become the steps of an episode."""
+
+    rules: list[str] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
+    observation: list[str] = field(default_factory=list)
+    """Texts since the last reply."""
+
+    def add_rules(self, text: str) -> None:
+        """Add the text of the system: to the rules, or to the observation if the conversation has begun."""
+        (self.observation if self.steps or self.observation else self.rules).append(text)
+
+    def add_observation(self, text: str) -> None:
+        """Add the text of a user, a tool or the world."""
+        self.observation.append(text)
+
+    def add_reply(self, text: str, *, trained: bool = True, usage: Usage | None = None) -> None:
+        """Add a reply; one that directly follows another is part of it."""
+        if self.steps and not self.observation:
+            last = self.steps[-1]
+            self.steps[-1] = _step(last.observation, f"{last.reply}\n{text}", last.trained and trained, usage)
+        else:
+            self.steps.append(_step("\n\n".join(self.observation), text, trained, usage))
+            self.observation = []
+
+    def episode(self, id: str, row: Mapping[str, Any], agent: str, kind: str) -> Trajectory:
+        """Return the episode; `row` holds its outcome. Conversations with the same opening are of one task."""
+        rules = "\n\n".join(self.rules)
+        success, reward = outcome(row, bool(self.steps))
+        steps = (*self.steps[:-1], replace(self.steps[-1], reward=reward)) if self.steps else ()
+        return Trajectory(
+            id=id,
+            provenance=Provenance("", 0, {}, self._task(rules, kind), 0, agent),
+            split="",
+            kind=kind,
+            difficulty="",
+            instruction="",
+            rules=rules,
+            steps=steps,
+            final_observation="\n\n".join(self.observation),
+            reward=reward,
+            success=success,
+            stop_reason=StopReason.TERMINATED if success else None,
+        )
+
+    def _task(self, rules: str, kind: str) -> str:
+        """Name the task by a digest of everything before the first reply that is trained on."""
+        opening = [rules]
+        for step in self.steps:
+            opening.append(step.observation)
+            if step.trained:
+                break
+            opening.append(step.reply)
+        if not self.steps:
+            opening += self.observation
+        digest = hashlib.sha256(json.dumps(opening).encode()).hexdigest()[:16]
+        return f"{kind}/{digest}"
+
+
+def _step(observation: str, text: str, trained: bool, usage: Usage | None) -> Step:
+    reply = parse_reply(text)
+    return Step(
+        observation, text, reply.thought, reply.action, reply.action_input, 0.0, True, trained=trained, usage=usage
+    )
+
+
+def reply_text(content: str, reasoning: str = "", calls: Sequence[ToolCall] = ()) -> str:
+    """Return the text of a reply: reasoning in `<think>`, the content, and each call in `<tool_call>`.
+
+    A single call of `act` becomes the ReAct text of its action, with the content as thought.
+    """
+    think = f"<think>\n{reasoning}\n</think>\n\n" if reasoning else ""
+    if len(calls) == 1 and calls[0].name == ACT and (action := _action_of(calls[0].arguments)) is not None:
+        return think + format_reply(action, content)
+    tagged = (
+        f'<tool_call>\n{{"name": {json.dumps(call.name, ensure_ascii=False)}, "arguments": {call.arguments}}}\n'
+        "</tool_call>"
+        for call in calls
+    )
+    return think + "\n".join(filter(None, (content, *tagged)))
+
+
+def _action_of(arguments: str) -> str | None:
+    value = json_object(arguments) or {}
+    action = value.get("action") if len(value) == 1 else None
+    return action if isinstance(action, str) else None
+
+
+def outcome(row: Mapping[str, Any], has_reply: bool) -> tuple[bool, float]:
+    """Return success and reward of a row.
+
+    Without `success`, an episode succeeded if its `reward` is at least 1, or if it has a reply but no reward; without
+    `reward`, success is 1.0 and failure 0.0.
+    """
+    success, reward = row.get("success"), row.get("reward")
+    if reward is not None and (isinstance(reward, bool) or not isinstance(reward, int | float) or reward - reward != 0):
+        raise DataError(f"reward: expected a finite number, found {quote(reward)}")
+    if success not in (None, True, False):
+        raise DataError(f"success: expected true or false, found {quote(success)}")
+    if success is None:
+        success = has_reply if reward is None else reward >= 1
+    return bool(success), float(success) if reward is None else float(reward)
+
+
+def unique_ids(trajectories: Iterable[Trajectory]) -> Iterator[Trajectory]:
+    """Give a second episode of one id the id `<id>#2`."""
+    counts: dict[str, int] = {}
+    for trajectory in trajectories:
+        counts[trajectory.id] = number = counts.get(trajectory.id, 0) + 1
+        yield trajectory if number == 1 else replace(trajectory, id=f"{trajectory.id}#{number}")

@@ -1,0 +1,137 @@
+"""Read a trajectory file in any format: the format is recognized by content, or named."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from agentgym_py.errors import ConfigError, DataError, did_you_mean, setting
+from agentgym_py.trajectory import store
+from agentgym_py.trajectory.formats import agenttraj, atif, parquet
+from agentgym_py.trajectory.types import Trajectory
+
+READERS: Mapping[str, Callable[[str | Path], Iterator[Trajectory]]] = {
+    "store": store.read, "agenttraj": agenttraj.read, "parquet": parquet.read_parquet, "atif": atif.read,
+}  # fmt: skip
+"""Reader of each format."""
+_HEAD = 1 << 20
+"""Bytes of an array, or of an object of several lines, that are searched for its keys."""
+_FOREIGN_ROWS = (
+    ({"messages", "tools"}, "OpenAI's chats with tool calls"),
+    ({"messages"}, "rows of chat messages, as TRL takes them"),
+    ({"prompt", "chosen", "rejected"}, "preference pairs, as TRL takes them"),
+    ({"prompt", "completions", "labels"}, "stepwise labels, as TRL takes them"),
+    ({"prompt", "completion"}, "prompts and completions, as TRL takes them"),
+)
+"""Keys and names of rows that `agentgym data convert` writes for other programs."""
+
+
+def read_any(path: str | Path, format: str | None = None) -> Iterator[Trajectory]:
+    """Stream the episodes of a file; without `format`, a name in `READERS`, it is recognized by content.
+
+    Raises:
+        ConfigError: no such format.
+        DataError: no such file, or not in this format, or in none.
+    """
+    return READERS[_require_format(path, format)](path)
+
+
+def verify_any(path: str | Path, format: str | None = None) -> store.VerifyReport:
+    """Check a file in any format that `read_any` reads.
+
+    In a store every line and digest is checked; other formats have no digests and are read up to the first bad row.
+
+    Raises:
+        ConfigError: no such format.
+        DataError: no such file, or in none of these forms.
+    """
+    name = _require_format(path, format)
+    if name == "store":
+        return store.verify(path)
+    episodes, bad, torn = 0, dict[int, str](), None
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        try:
+            for _ in READERS[name](path):
+                episodes += 1
+        except DataError as error:
+            bad[episodes + 1] = str(error.__cause__ or error)
+        except UserWarning:  # of a torn last line
+            torn = episodes + 1
+    return store.VerifyReport(Path(path), episodes, episodes, bad, torn)
+
+
+def _require_format(path: str | Path, name: str | None) -> str:
+    if name is None:
+        return detect(path)
+    if name not in READERS:
+        raise ConfigError(f"{setting('format', name)}: no such format.{did_you_mean(name, READERS, 'There are')}")
+    return name
+
+
+def detect(path: str | Path) -> str:
+    """Detect the format of a file by its first bytes; an empty file is an empty store.
+
+    Raises:
+        DataError: no such file, or in none of these forms.
+    """
+    target = store.require_file(path)
+    with target.open("rb") as file:
+        head = file.read(_HEAD)
+    if head.startswith(b"PAR1"):
+        return "parquet"
+    text = head.decode(errors="replace").removeprefix("\ufeff").lstrip()
+    first, second = ([line for line in text.splitlines() if line.strip()] + ["{", "{"])[:2]
+    if first[:1] not in "[{" and second[:1] != "{":
+        raise DataError(f"{target}: not a trajectory file: its lines are not JSON objects")
+    is_array = text.startswith("[")
+    row = _first_row(text[is_array:].lstrip())
+    if row is None:  # torn, broken or long: the reader reports what is wrong
+        row = {key: None for key in _KEYS if f'"{key}"' in text}
+        return _format_of(row, is_array) or ("agenttraj" if is_array else "store")
+    if (name := _format_of(row, is_array)) is None:
+        raise _unknown_format(target, row)
+    return name
+
+
+def _first_row(text: str) -> Any:
+    """The JSON value that a text begins with; None if there is none."""
+    try:
+        return json.JSONDecoder().raw_decode(text)[0]
+    except (ValueError, RecursionError):
+        return None
+
+
+def _format_of(row: Any, is_array: bool) -> str | None:
+    """The format of a row; some keys are enough, because the reader reports what is wrong with the others."""
+    keys = set(row) if isinstance(row, dict) else set()
+    if "schema_version" in keys:
+        return "atif"
+    if not is_array and keys & {"provenance", "digest"}:
+        return "store"
+    if "item_id" in keys or (is_array and ("conversations" in keys or not isinstance(row, dict))):
+        return "agenttraj"
+    return None
+
+
+_KEYS = ("schema_version", "provenance", "item_id")
+"""Keys that tell the format of a row that is no JSON."""
+
+
+def _unknown_format(path: Path, row: object) -> DataError:
+    """The error that says what the file looks like."""
+    keys = set(row) if isinstance(row, dict) else set()
+    if {"id", "chosen"} <= keys:
+        return DataError(
+            f"{path}: holds preference pairs; read them with agentgym_py.trajectory.formats.agenttraj.read_pairs"
+        )
+    for row_keys, name in _FOREIGN_ROWS:
+        if row_keys <= keys:
+            return DataError(f"{path}: not a trajectory file: looks like {name}, which cannot be read back")
+    hint = f", its first row has the keys {', '.join(sorted(map(str, keys))[:6])}" if keys else ""
+    return DataError(
+        f"{path}: not a trajectory file: neither a store of agentgym-py nor AgentTraj nor ATIF nor parquet{hint}"
+    )
