@@ -13,7 +13,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from contextlib import ExitStack, chdir
+from collections.abc import Iterator
+from contextlib import ExitStack, chdir, contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -83,11 +84,12 @@ def run(words: list[str], keyboard: str = "") -> None:
     print(f"{time.monotonic() - started:6.1f} s  {shlex.join(words)[:110]}", flush=True)
 
 
-def serve(words: list[str]) -> None:
-    """Run a server until it prints its address, then press Ctrl-C.
+@contextmanager
+def server(words: list[str]) -> Iterator[subprocess.Popen[str]]:
+    """Start a server, and wait until it prints its address; it ends with the block at the latest.
 
     Raises:
-        SystemExit: it ended before, or did not end after Ctrl-C.
+        SystemExit: it ended without printing an address.
     """
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         assert process.stdout
@@ -97,12 +99,24 @@ def serve(words: list[str]) -> None:
                 lines.append(line)
                 if "http://127.0.0.1" in line:
                     break
-            process.send_signal(signal.SIGINT)
-            process.wait(60)
+            else:
+                raise SystemExit(f"{shlex.join(words)}: ended\n{''.join(lines)}")
+            yield process
         finally:
             process.kill()
-    if "http://127.0.0.1" not in "".join(lines) or process.returncode not in (0, 130):
-        raise SystemExit(f"{shlex.join(words)}: exit status {process.returncode}\n{''.join(lines)}")
+
+
+def serve(words: list[str]) -> None:
+    """Run a server until it prints its address, then press Ctrl-C.
+
+    Raises:
+        SystemExit: it did not end after Ctrl-C as it should.
+    """
+    with server(words) as process:
+        process.send_signal(signal.SIGINT)
+        rest, _ = process.communicate(timeout=60)
+    if process.returncode not in (0, 130):
+        raise SystemExit(f"{shlex.join(words)}: exit status {process.returncode}\n{rest}")
     print(f"          {shlex.join(words)}, until Ctrl-C", flush=True)
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 import shlex
-import subprocess
 import sys
 import tempfile
 import textwrap
@@ -18,7 +17,7 @@ from contextlib import ExitStack, chdir, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from readme import LIMIT, run
+from readme import LIMIT, run, server
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
@@ -82,26 +81,11 @@ def stands_in(block: str, source: str) -> bool:
 
 @contextmanager
 def serving(words: list[str]) -> Iterator[None]:
-    """Run a server until the end of a page.
-
-    Raises:
-        SystemExit: it ended without printing an address.
-    """
-    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
-        assert process.stdout
-        lines = []
-        try:
-            for line in process.stdout:
-                lines.append(line)
-                if "http://127.0.0.1" in line:
-                    break
-            else:
-                raise SystemExit(f"{shlex.join(words)}: ended\n{''.join(lines)}")
-            yield
-            process.terminate()
-            process.wait(60)
-        finally:
-            process.kill()
+    """Run a server until the end of a page."""
+    with server(words) as process:
+        yield
+        process.terminate()
+        process.wait(60)
 
 
 def run_page(page: Path) -> None:
