@@ -4,10 +4,10 @@
 
 Training starts with drills (repeated random tokens) until the model copies from its context. Next are short documents
 of `tiny_documents.py`, whose many questions teach it to read, then documents about as long as episodes. Longer drills
-are mixed in. The loss covers only the answers. Training takes several hours on two cores and ends with an exam on
-unseen questions; the card beside the weights has the results. It keeps its state in `--state`, and the same command
-resumes it. With `--base` another base is trained further. Under `torchrun --nproc_per_node 2` two processes share each
-batch.
+are mixed in, and tables of random names to look up. The loss covers only the answers. Training takes several hours on
+two cores and ends with an exam on unseen questions; the card beside the weights has the results. It keeps its state in
+`--state`, and the same command resumes it. With `--base` another base is trained further. Under `torchrun
+--nproc_per_node 2` two processes share each batch.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ _RANK, _PROCESSES = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_
 _VOCAB = 1536
 _SHORT, _LONG = (6400, 640), (5376, 1344)
 """Tokens of a batch, and maximum tokens of a row."""
-_DRILLS = 0.1
-"""The share of drills among the batches after the first stage."""
+_LOOKUPS, _REPEATS = 0.08, 0.02
+"""Shares of two kinds of drills among the batches after the first drill."""
 _COPY_LOSS, _MAX_DRILLS = 0.4, 3000
 """The loss of drills at which a model copies, and the maximum number of batches until then."""
 _SAVE_STEPS = 200
@@ -88,6 +88,44 @@ def repeats(generator: torch.Generator, vocab: int, rows: int, width: int, short
     return ids, ids.masked_fill(place <= length, IGNORED)
 
 
+def lookups(rng: Rng, vocab: int, rows: int, width: int) -> Batch:
+    """Draw rows of tables of names and values; after each, every name with its value, which alone has labels."""
+    ids, labels = (torch.zeros((rows, width), dtype=torch.long) for _ in range(2))
+    for row in range(rows):
+        place = 0
+        while place < width:
+            table, learned = _table(rng, vocab)
+            end = min(width, place + len(table))
+            ids[row, place:end] = torch.tensor(table[: end - place])
+            labels[row, place:end] = torch.tensor(learned[: end - place])
+            place = end
+    return ids, labels
+
+
+def _table(rng: Rng, vocab: int) -> tuple[list[int], list[int]]:
+    """Draw a table and its questions, as ids and labels.
+
+    Names are one to three of sixteen tokens, so that many share a beginning, as made-up names do. In half of the tables
+    a value is one of four tokens and stands before the name, as a count does; in the others it is a name and follows.
+    """
+    mark, end, *tokens = rng.sample(range(4, vocab), 22)
+    letters, counts = tokens[:16], tokens[16:]
+    before = rng.below(2) == 0
+
+    def name() -> tuple[int, ...]:
+        return tuple(rng.choice(letters) for _ in range(1 + rng.below(3)))
+
+    table = {name(): (rng.choice(counts),) if before else name() for _ in range(4 + rng.below(17))}
+    ids: list[int] = []
+    for key, value in table.items():
+        ids += [*value, *key, end] if before else [*key, mark, *value, end]
+    labels = [IGNORED] * len(ids)
+    for key in rng.sample([*table], len(table)):
+        ids += [*key, mark, *table[key], end]
+        labels += [*[IGNORED] * (len(key) + 1), *table[key], end]
+    return ids, labels
+
+
 def drill(policy: Policy, seed: int) -> float:
     """Train on rows of 64 that repeat a random segment of 8 to 32 tokens until the model copies; return the loss.
 
@@ -104,15 +142,18 @@ def drill(policy: Policy, seed: int) -> float:
 
 
 def stage_batch(stage: Stage, step: int, policy: Policy, seed: int) -> list[Batch]:
-    """Draw this process's share of a batch; one in ten batches is a drill.
+    """Draw this process's share of a batch; one in ten batches is a drill, of repeats or of lookups.
 
     The share depends on the batch's number and the number of processes alone. Its last document is cut to fit.
     """
     share = stage.tokens // _PROCESSES
-    if Rng(seed, stage.name, step).uniform() < _DRILLS:
+    kind = Rng(seed, stage.name, step).uniform()
+    vocab, rows = len(policy.tokenizer), share // stage.width
+    if kind < _LOOKUPS:
+        return [lookups(Rng(seed, stage.name, "lookups", step, _RANK), vocab, rows, stage.width)]
+    if kind < _LOOKUPS + _REPEATS:
         generator = torch.Generator().manual_seed(seed_of(seed, stage.name, step, _RANK) >> 1)
-        rows = share // stage.width
-        return [repeats(generator, len(policy.tokenizer), rows, stage.width, 12, stage.width // 2)]
+        return [repeats(generator, vocab, rows, stage.width, 12, stage.width // 2)]
     rng = Rng(seed, stage.name, step, _RANK)
     documents = []
     while share > 0:
@@ -311,9 +352,9 @@ A stand-in for the base LLM of the papers: `agentgym evolve` starts from it.
 {commands}
 
 - **Data**: only text that this project generates, from training tasks (`datasets/tiny_documents.py`): repeated random
-  tokens; random walks through the shop, and questions with answers about made-up requests and pages; attempts in the
-  household, and questions about tasks and pages; attempts in seven other worlds, and questions about recipes, sums and
-  words. The loss covers only the assistant's turns.
+  tokens and tables of random names; random walks through the shop, and questions with answers about made-up requests
+  and pages; attempts in the household, and questions about tasks and pages; attempts in seven other worlds, and
+  questions about recipes, sums and words. The loss covers only the assistant's turns.
 - **Shop.** In walks and on made-up pages the customer first thinks which requested options a product's page has (in the
   form of Agent_v0's teacher, `ShopEnv.expert_thought`) and then clicks at random. There are three hints. Half of the
   searches in walks, and all in exercises, are for the request with all or some of its options; in four of five medium

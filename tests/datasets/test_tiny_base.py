@@ -325,6 +325,32 @@ def test_drills_repeat() -> None:
         assert all(row[i] == row[i - period] for i in range(period, 64))
 
 
+def test_lookups_ask_for_what_their_tables_say() -> None:
+    """The value that is learned after a name stands beside that name in the table; nothing else has labels."""
+    pytest.importorskip("torch")
+    module, in_front = maker(), Counter[bool]()
+    for number in range(30):
+        ids, labels = module._table(Rng("table", number), 200)
+        end = ids[-1]
+        parts = [part.split() for part in f"{' '.join(map(str, ids))} ".replace(f" {end} ", " | ").split(" | ")[:-1]]
+        entries, asked = parts[: len(parts) // 2], parts[len(parts) // 2 :]
+        first = next(place for place, label in enumerate(labels) if label != -100)
+        mark = str(ids[first - 1])
+        in_front[mark not in entries[0]] += 1
+        for question in asked:
+            name, value = question[: question.index(mark)], question[question.index(mark) + 1 :]
+            assert [*value, *name] in entries or question in entries
+        assert [label for label in labels if label != -100] == [
+            int(token) for question in asked for token in (*question[question.index(mark) + 1 :], end)
+        ]
+    assert min(in_front.values()) > 5
+    ids, labels = module.lookups(Rng(5), 200, 3, 300)
+    assert ids.shape == labels.shape == (3, 300)
+    assert all(
+        label in (-100, token) for token, label in zip(ids.flatten().tolist(), labels.flatten().tolist(), strict=True)
+    )
+
+
 def test_a_stopped_training_resumes_bit_identically(tmp_path: Path) -> None:
     """Steps 0 to 3 in one go leave the weights of steps 0 and 1, a stop, and steps 2 and 3."""
     torch = pytest.importorskip("torch")

@@ -192,7 +192,7 @@ class Question:
     tables: tuple[str, ...]
     """What the question calls a table, and its name: `players = squad`."""
     meaning: tuple[str, ...]
-    """Words of the question and their columns, with the notation if it differs: `keeper: role 'KEE'`."""
+    """What the question is about and its columns, with the notation if it differs: `role keeper: role 'KEE'`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +204,7 @@ class _Condition:
     words: str
     sql: str
     about: str
-    """The word of the question that stands for the column."""
+    """What the column holds, with the value that the question names."""
     meaning: str
     """The column, and the notation of a value if it differs."""
     note: str = ""
@@ -261,7 +261,8 @@ class _QuestionBuilder:
         value = next(word for word, text in names.stored.items() if text == stored)
         phrase = expand(self.rng, choice.which).format(value, noun=choice.noun)
         meaning = names.choice if value == stored else f"{names.choice} '{stored}'"
-        return _Condition(level, "choice", phrase, f"{self.column(level, names.choice)} = '{stored}'", value, meaning)
+        about, sql = f"{choice.noun} {value}", f"{self.column(level, names.choice)} = '{stored}'"
+        return _Condition(level, "choice", phrase, sql, about, meaning)
 
     def _label(self, level: int) -> _Condition:
         names = self.layout.names[level]
@@ -421,7 +422,7 @@ def _lookup(builder: _QuestionBuilder) -> Question:
 
 def _extreme(builder: _QuestionBuilder) -> Question:
     rest = f"{builder.source()}{builder.where()} ORDER BY {builder.amount} DESC LIMIT"
-    asked = f"the most: {builder.names.amount}"
+    asked = f"most {builder.entity.amount.noun}: {builder.names.amount}"
     return builder.question(f"SELECT {builder.label} {rest} 1", f"SELECT {builder.amount} {rest} 2", asked)
 
 

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -288,8 +289,9 @@ class TextCraftEnv(GeneratedEnv[Puzzle]):
 
 
 def steps_left(plan: list[str]) -> str:
-    """Say which steps of a plan are left."""
-    return f"Left: {', '.join(map(_short, plan))}."
+    """Say which steps of a plan are left; a recipe that is used several times in a row is named once."""
+    steps = ((step, len(list(same))) for step, same in groupby(map(_short, plan)))
+    return f"Left: {', '.join(step + f' {times} times' * (times > 1) for step, times in steps)}."
 
 
 def derivation(book: Book, target: str) -> str:

@@ -11,7 +11,7 @@ from agentgym_envs.tools.catalogue import CORE, ORDER, all_tools, themed_name
 from agentgym_envs.tools.database import DATABASES, ConnectionPool, Database, clock, database_of
 from agentgym_envs.tools.plans import Call, Key, Planner, Redraw, divisions, possible
 from agentgym_envs.tools.themes import THEMES
-from agentgym_envs.tools.tool import ToolError, rows_of
+from agentgym_envs.tools.tool import ToolError, rows_of, to_json
 from agentgym_envs.tools.wording import Ask, Change, wordings
 from agentgym_py.env.generated import Draft
 from agentgym_py.rng import Rng
@@ -133,7 +133,7 @@ def _request(planner: Planner, kind: str, text: str, answer: Any, field: str, no
     answer_text = str(answer)
     if not answer_text.isdigit() and answer_text.casefold() in text.casefold():
         raise Redraw
-    return _Request(kind, text[0].upper() + text[1:], answer, note or f"The answer is {field}: {answer}.")
+    return _Request(kind, text[0].upper() + text[1:], answer, note or f'The answer is "{field}": {to_json(answer)}.')
 
 
 @cache
