@@ -194,6 +194,17 @@ def requests_to_tools(rng: Rng, envs: Envs) -> Turns:
     return turns
 
 
+def requests_to_lists(rng: Rng, envs: Envs) -> Turns:
+    """Draw several requests to lists of tasks, each with the fair expert's first reply, which tells what is asked."""
+    env, turns = envs["todo", "easy"], list[tuple[str, str]]()
+    for _ in range(6):
+        first = reset(rng, env)
+        action = env.fair_expert()
+        assert action is not None
+        turns.append((first, format_expert_reply(env, action, env.expert_thought(action))))
+    return turns
+
+
 def goals_of_recipes(rng: Rng, envs: Envs) -> Turns:
     """Draw recipes, and several goals with the first reply of the expert to each."""
     env: Any = envs["textcraft", "easy"]
@@ -267,7 +278,8 @@ def short_worlds(rng: Rng, envs: Envs) -> Turns:
 _OTHER_DOCUMENTS: Mapping[str, Callable[[Rng, Envs], Turns]] = {
     "sql": questions_to_database,
     "textcraft": goals_of_recipes,
+    "todo": requests_to_lists,
     "tools": requests_to_tools,
     "wordle": lambda rng, envs: (word_questions if rng.below(2) else spelling)(rng, envs),
 }
-"""Half of the documents of these worlds: several tasks on a long first page, and questions about words."""
+"""Half of the documents of these worlds: several tasks, most on one long first page, and questions about words."""

@@ -264,6 +264,20 @@ def test_several_requests_share_a_list_of_tools() -> None:
             assert answer and (answer[1] in turns[place][0] or place == 0 or actions[place - 1].action == "finish")
 
 
+def test_several_requests_follow_each_other() -> None:
+    """Each request to a list of tasks has a reply of its own, which repeats what the request names."""
+    module = worlds()
+    envs = module.make_envs()
+    repeated = 0
+    for number in range(10):
+        turns = module.requests_to_lists(Rng("lists", number), envs)
+        assert len({request for request, _ in turns}) == 6
+        for request, answer in turns:
+            named = set(re.findall(r"\w{4,}", request.rpartition("\n")[2].casefold()))
+            repeated += bool(named & set(re.findall(r"\w{4,}", answer.casefold())))
+    assert repeated > 45
+
+
 def test_several_goals_share_their_recipes() -> None:
     """The first reply to each goal gets a raw thing of the page, and its thought begins with the goal's recipe."""
     module = worlds()
