@@ -10,15 +10,16 @@ import json
 import logging
 import os
 import threading
+import time
 import weakref
 import zlib
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import cache
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 from agentgym_py import trust
@@ -64,14 +65,86 @@ class NotFoundError(EndpointError):
     """Nothing exists at this address (status 404)."""
 
 
-class HttpClient:
-    """Sends requests to one server, at most `concurrency` at once.
+class Timed(NamedTuple, Generic[T]):
+    """The result of a request."""
+
+    result: T
+    latency: float
+    """Seconds from the last request to its answer, without waits and earlier attempts."""
+
+
+class RetryingClient:
+    """Repeats requests to one server until they are answered, with at most `concurrency` at once.
+
+    Before a retry it waits as long as the server asks, or 1, 2, 4, … seconds less up to half at random. Five unanswered
+    requests in a row raise EndpointError. The first retry before the first answer is logged.
+
+    Args:
+        where: Name of the server in errors.
+        concurrency: Largest number of simultaneous requests.
+        timeout: Seconds for one answer.
+        retries: Largest number of retries of a request.
+
+    Raises:
+        ConfigError: a value is out of range.
+    """
+
+    def __init__(self, where: str, *, concurrency: int, timeout: float, retries: int) -> None:
+        require_limits(concurrency, timeout, retries)
+        self.where = where
+        self.answered = False
+        """Whether any request was answered yet."""
+        self._gate, self._timeout, self._retries = asyncio.Semaphore(concurrency), timeout, retries
+        self._failures = 0
+        self._logged = False
+        """Whether a retry was logged."""
+
+    async def until_answered(self, send: Callable[[], Awaitable[T | Busy]], seed: int = 0) -> Timed[T]:
+        """Return the result of `send`, which is called again while the server is busy, and how long its last call took.
+
+        Raises:
+            EndpointError: the server refuses, or is broken.
+            PromptTooLongError: the prompt is longer than the context.
+            RequestFailedError: this request got no answer.
+        """
+        try:
+            async with self._gate:
+                result = await self._retry(send, seed)
+        except RequestFailedError as error:
+            self._failures += 1
+            outcome = "refused a request" if isinstance(error, RequestRefusedError) else "gave no answer"
+            message = f"{self.where} {outcome}: {error}"
+            raise (EndpointError if self._failures >= _MAX_FAILURES else RequestFailedError)(message) from None
+        self.answered, self._failures = True, 0
+        return result
+
+    async def _retry(self, send: Callable[[], Awaitable[T | Busy]], seed: int) -> Timed[T]:
+        attempts = 0
+        while True:
+            start = time.monotonic()
+            result = await send()
+            if not isinstance(result, Busy):
+                return Timed(result, time.monotonic() - start)
+            attempts += 1
+            if result.wait is not None and result.wait > _LONGEST_WAIT:
+                raise RequestFailedError(f"{result.why}; it asks to wait {result.wait:.0f} s")
+            if attempts > self._retries:
+                raise RequestFailedError(f"{result.why} (attempts: {attempts})")
+            if not (self.answered or self._logged):
+                self._logged = True
+                log.warning("%s gave no answer: %s; retrying up to %d times", self.where, result.why, self._retries)
+            jitter = Rng("wait", seed, attempts).uniform()
+            doubled = _FIRST_WAIT * 2 ** min(attempts - 1, 6)
+            await asyncio.sleep(result.wait * (1 + jitter / 10) if result.wait else doubled * (1 - jitter / 2))
+
+
+class HttpClient(RetryingClient):
+    """Sends HTTP requests to one server.
 
     A request is retried if the server is busy (408, 409, 429, 5xx), does not answer in time, cannot be reached or gives
-    an unusable answer. The wait is what `Retry-After` says, or 1, 2, 4, … seconds less up to half at random. Five
-    unanswered requests in a row raise EndpointError; a wrong key or address raises it at once, as does a refused
-    connection to a server that has not answered yet. The first retry before the first answer is logged. A server that
-    refuses `max_tokens` and names `max_completion_tokens` gets that one, in this request and all later ones.
+    an unusable answer. A wrong key or address raises EndpointError at once, as does a refused connection to a server
+    that has not answered yet. A server that refuses `max_tokens` and names `max_completion_tokens` gets that one, in
+    this request and all later ones.
 
     Args:
         where: Name of the server in errors.
@@ -87,18 +160,11 @@ class HttpClient:
     def __init__(self, where: str, *, concurrency: int, timeout: float, retries: int, advice: str) -> None:
         if find_spec("httpx2") is None:
             raise ConfigError(f"endpoints need httpx2, of the extra `api`: {install_advice('api')}")
-        require_limits(concurrency, timeout, retries)
-        self.where = where
-        self.answered = False
-        """Whether any request was answered yet."""
+        super().__init__(where, concurrency=concurrency, timeout=timeout, retries=retries)
         self.breaks = 0
         """Number of failed connections so far."""
-        self._gate, self._timeout, self._retries = asyncio.Semaphore(concurrency), timeout, retries
         self._advice = advice
         self._client: httpx2.AsyncClient | None = None
-        self._failures = 0
-        self._logged = False
-        """Whether a retry was logged."""
         self._renames_limit = False
         """Whether the server demands `max_completion_tokens`."""
 
@@ -107,41 +173,17 @@ class HttpClient:
     ) -> T:
         """Return what `read` makes of the answer, with retries; if `read` returns None, the answer is unusable.
 
-        Raises:
-            EndpointError: the server refuses, or is broken.
-            PromptTooLongError: the prompt is longer than the context.
-            RequestFailedError: this request got no answer.
+        Raises: as `until_answered`.
         """
-        try:
-            async with self._gate:
-                result = await self._retry(url, body, read, what, seed)
-        except RequestFailedError as error:
-            self._failures += 1
-            outcome = "refused a request" if isinstance(error, RequestRefusedError) else "gave no answer"
-            message = f"{self.where} {outcome}: {error}"
-            raise (EndpointError if self._failures >= _MAX_FAILURES else RequestFailedError)(message) from None
-        self.answered, self._failures = True, 0
-        return result
+        return (await self.ask_timed(url, body, read, what, seed)).result
 
-    async def _retry(
-        self, url: str, body: Mapping[str, Any], read: Callable[[Any], T | None], what: str, seed: int
-    ) -> T:
-        attempts = 0
-        while isinstance(result := await self._send(url, body, read, what), _Busy):
-            attempts += 1
-            if result.wait is not None and result.wait > _LONGEST_WAIT:
-                raise RequestFailedError(f"{result.why}; it asks to wait {result.wait:.0f} s")
-            if attempts > self._retries:
-                raise RequestFailedError(f"{result.why} (attempts: {attempts})")
-            if not (self.answered or self._logged):
-                self._logged = True
-                log.warning("%s gave no answer: %s; retrying up to %d times", self.where, result.why, self._retries)
-            jitter = Rng("wait", seed, attempts).uniform()
-            doubled = _FIRST_WAIT * 2 ** min(attempts - 1, 6)
-            await asyncio.sleep(result.wait * (1 + jitter / 10) if result.wait else doubled * (1 - jitter / 2))
-        return result
+    async def ask_timed(
+        self, url: str, body: Mapping[str, Any], read: Callable[[Any], T | None], what: str, seed: int = 0
+    ) -> Timed[T]:
+        """Do as `ask`, and return the latency, too."""
+        return await self.until_answered(lambda: self._send(url, body, read, what), seed)
 
-    async def _send(self, url: str, body: Mapping[str, Any], read: Callable[[Any], T | None], what: str) -> T | _Busy:
+    async def _send(self, url: str, body: Mapping[str, Any], read: Callable[[Any], T | None], what: str) -> T | Busy:
         """Post a request; again with `max_completion_tokens` if the server demands it."""
         sent = _with_new_limit(body) if self._renames_limit else body
         try:
@@ -152,7 +194,7 @@ class HttpClient:
         self._renames_limit = True
         return await self._post(url, json.dumps(_with_new_limit(body)), read, what)
 
-    async def _post(self, url: str, body: str, read: Callable[[Any], T | None], what: str) -> T | _Busy:
+    async def _post(self, url: str, body: str, read: Callable[[Any], T | None], what: str) -> T | Busy:
         import httpx2
 
         trust.require_online(url)
@@ -165,23 +207,23 @@ class HttpClient:
                 finally:
                     await response.aclose()
         except TimeoutError:
-            return _Busy(f"no answer within {self._timeout:g} s")
+            return Busy(f"no answer within {self._timeout:g} s")
         except httpx2.RequestError as error:
             self.breaks += 1
-            why = _without_key(f"{type(error).__name__}: {error}".rstrip(": "))
+            why = without_keys(f"{type(error).__name__}: {error}".rstrip(": "))
             if isinstance(error, httpx2.ConnectError) and not self.answered:
                 raise EndpointError(
                     f"{self.where} gave no answer: {why}. Start the server or correct the address"
                 ) from None
-            return _Busy(why)
+            return Busy(why)
         except zlib.error as error:
-            return _Busy(f"the answer cannot be unpacked: {error}")
+            return Busy(f"the answer cannot be unpacked: {error}")
         data = read_json(content)
-        message = _without_key(_error_message(data, content.decode("utf-8", "replace")))
+        message = without_keys(_error_message(data, content.decode("utf-8", "replace")))
         if busy := self._check_status(response, data, message):
             return busy
         result = read(data)
-        return _Busy(f"the answer is no {what}: {message}") if result is None else result
+        return Busy(f"the answer is no {what}: {message}") if result is None else result
 
     def _connect(self, url: str) -> httpx2.AsyncClient:
         import httpx2
@@ -200,7 +242,7 @@ class HttpClient:
             weakref.finalize(self, _close, self._client).atexit = False
         return self._client
 
-    def _check_status(self, response: httpx2.Response, data: object, message: str) -> _Busy | None:
+    def _check_status(self, response: httpx2.Response, data: object, message: str) -> Busy | None:
         """Return why the request must be retried, or None if it succeeded.
 
         Raises:
@@ -218,7 +260,7 @@ class HttpClient:
             raise EndpointError(f"{self.where} refuses: {why}")
         if status in (408, 409, 429) or status >= 500:
             self.breaks += status in _GATEWAY_ERRORS
-            return _Busy(why, _retry_after(response.headers))
+            return Busy(why, retry_after(response.headers))
         if status >= 300:
             raise PromptTooLongError if _is_prompt_too_long(_code(data), message) else RequestRefusedError(why)
         return None
@@ -263,7 +305,7 @@ def _close(client: httpx2.AsyncClient) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Busy:
+class Busy:
     """The request must be sent again."""
 
     why: str
@@ -340,9 +382,12 @@ def read_json(content: bytes) -> object:
         return None
 
 
-def _without_key(text: str) -> str:
-    key = os.environ.get(KEY, "").strip()
-    return text.replace(key, "…") if len(key) > 7 else text  # shorter ones are placeholders: `x`, `none`, `EMPTY`
+def without_keys(text: str) -> str:
+    """Return a text without the keys in environment variables such as `OPENAI_API_KEY`."""
+    keys = [value.strip() for name, value in os.environ.items() if name.endswith("_API_KEY")]
+    for key in keys:
+        text = text.replace(key, "…") if len(key) > 7 else text  # shorter ones are placeholders: `x`, `none`, `EMPTY`
+    return text
 
 
 def _error_message(data: object, text: str) -> str:
@@ -364,7 +409,7 @@ def _is_prompt_too_long(code: str, message: str) -> bool:
     return "context" in text and any(word in text for word in ("length", "size", "window", "exceed"))
 
 
-def _retry_after(headers: Mapping[str, str]) -> float | None:
+def retry_after(headers: Mapping[str, str]) -> float | None:
     """Return the seconds of `Retry-After`, which is a number or a date; None without it."""
     value = headers.get("retry-after", "")
     try:

@@ -101,7 +101,8 @@ class AgentOptions(EngineOptions):
 
     agent: Basic[str | None] = None
     """`expert`, `random`, `model` (the --model), `person` (you, in the terminal), `openai` (the --model of an
-    OpenAI-compatible endpoint), another installed agent, or a source (FILE.py, FILE.py:Class, module:Class)."""
+    OpenAI-compatible endpoint), `litellm` (the --model of another provider), another installed agent, or a source
+    (FILE.py, FILE.py:Class, module:Class)."""
     expert: Basic[Literal["exact", "fair"] | None] = None
     """Kind of --agent expert: `exact` (the default) knows everything; `fair` knows only what the episode has shown."""
     base_url: Basic[str | None] = None

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 _SMALL = 10_000_000
 """Number of weights below which a second thread does not help, because calls cost more than arithmetic."""
-_RECORDED = ("numpy", "gymnasium", "torch", "transformers", "trl", "peft", "accelerate", "datasets")
+_RECORDED = ("numpy", "gymnasium", "torch", "transformers", "trl", "peft", "accelerate", "datasets", "litellm")
 _HEAVY = ("torch", "transformers", "peft", "accelerate")
 
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from agentgym_py.agents.openai import Completion, completion
+from agentgym_py.agents.chat import Completion, completion
 from agentgym_py.checks import require_arguments
 from agentgym_py.errors import ConfigError, EndpointError
 from agentgym_py.files import append_line, write_atomic

@@ -48,11 +48,13 @@ class Usage:
     """None if not reported, as below."""
     completion_tokens: int | None
     cost: float | None = None
-    """By the user's prices; None without them."""
+    """By the user's prices, or those that litellm knows; None without prices."""
     model: str = ""
     """The endpoint's name of the model that answered."""
     cut: bool = field(default=False, metadata=OMIT_DEFAULT)
     """Whether the reply reached the maximum length before its end."""
+    latency: float | None = field(default=None, compare=False, metadata=OMIT_DEFAULT)
+    """Seconds from the request to the reply; no part of comparisons, because it is never the same twice."""
 
 
 @dataclass(frozen=True, slots=True)

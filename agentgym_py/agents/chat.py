@@ -1,0 +1,241 @@
+"""A model behind an API of chat completions as an agent: ReAct text or tool calls; what its clients share.
+
+The model's text goes to the world and is never executed.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agentgym_py.agents.base import AgentReply, Episode
+from agentgym_py.agents.expert import format_expert_reply
+from agentgym_py.env import TextEnv, function_tool, text_parameter
+from agentgym_py.env.actions import format_reply
+from agentgym_py.errors import ConfigError, EndpointError, setting
+from agentgym_py.http_client import (
+    PromptTooLongError,
+    RequestFailedError,
+    RetryingClient,
+    Timed,
+    gather_all,
+    read_json,
+    run_in_loop,
+)
+from agentgym_py.rng import seed_of
+from agentgym_py.trajectory.formats.openai import tool_answer, tool_call
+from agentgym_py.trajectory.types import Usage, opening_text
+
+_ACT = function_tool("act", "Do one action.", {"action": text_parameter("The action, as the rules have it.")})
+
+
+class ChatAgent(ABC):
+    """A model that completes chats; it replies to many episodes concurrently.
+
+    A request is retried by the rules of its client. If all retries fail, the episode ends with an infrastructure
+    failure, which is no evidence. An endpoint that never answered, or failed five requests in a row, raises an
+    EndpointError; a wrong key or address does so at once. An episode whose prompt is longer than the model's context is
+    given up.
+
+    Args:
+        model: The API's name for the model.
+        base_url: The address, which may still be wrong; None for the API's own.
+        tools: Offer the world's tools (or one called `act` if it has none) and use the first tool call of a reply;
+            without a call, or if false, use its text.
+        temperature: Sampling temperature; None sends none, for models that refuse it.
+        max_new_tokens: Longest reply, as `max_tokens`.
+        prompt_price: Price of a million prompt tokens, in any currency.
+        completion_price: Price of a million completion tokens.
+        seeds: Send a seed, for endpoints that support it.
+        extra: More fields of every request, such as `{"top_p": 0.9}`; null removes one.
+
+    Raises:
+        ConfigError: an invalid value.
+    """
+
+    policy_digest: str | None = None
+    is_async = True
+
+    client: RetryingClient
+    """Sends the requests."""
+
+    def __init__(
+        self,
+        model: str,
+        base_url: str | None,
+        *,
+        tools: bool,
+        temperature: float | None,
+        max_new_tokens: int,
+        prompt_price: float | None,
+        completion_price: float | None,
+        seeds: bool,
+        extra: dict[str, Any] | None,
+    ) -> None:
+        if not model:
+            raise ConfigError(f"{setting('model')} is missing: name one of the endpoint's models")
+        if max_new_tokens < 1:
+            raise ConfigError(f"max_new_tokens must be at least 1, got {max_new_tokens}")
+        if (prompt_price is None) != (completion_price is None) or min(prompt_price or 0, completion_price or 0) < 0:
+            raise ConfigError("prompt_price and completion_price must be set together and not be negative")
+        self.name = model
+        self.sampling: dict[str, Any] = {
+            "base_url": base_url, "tools": tools, "temperature": temperature,
+            "max_new_tokens": max_new_tokens, "seeds": seeds, "extra": extra or {},
+        }  # fmt: skip
+        self._fixed = {"model": model, "temperature": temperature, "max_tokens": max_new_tokens, **(extra or {})}
+        self._tools, self._seeds = tools, seeds
+        self._prices = (prompt_price, completion_price or 0) if prompt_price is not None else None
+        self.usages: list[Usage] = []
+        """What each reply has cost, also in episodes that did not end."""
+        self._waiting = 0
+        """Number of pending replies; if the last one fails and none ever came, the endpoint is down."""
+
+    @abstractmethod
+    async def complete(self, body: dict[str, Any], seed: int) -> Timed[Completion]:
+        """Send a request until it is answered; `seed` is that of the waits."""
+
+    def act(self, episodes: Sequence[Episode]) -> list[AgentReply | None]:
+        """Reply to each episode, with `concurrency` requests at a time.
+
+        Raises:
+            EndpointError: the endpoint refuses the request or is down.
+        """
+        return run_in_loop(gather_all([self.areply(episode) for episode in episodes]))
+
+    async def areply(self, episode: Episode) -> AgentReply | None:
+        """Reply to one episode."""
+        tools = _tools_of(episode.env) if self._tools else None
+        body = {**self._fixed, "messages": messages(episode, tools)} | ({"tools": tools} if tools else {})
+        seed = seed_of(episode.seed, len(episode.steps))
+        if self._seeds:
+            body["seed"] = seed >> 33  # 31 bits, which every server takes
+        fields = {key: value for key, value in body.items() if value is not None}
+        self._waiting += 1
+        try:
+            answer, latency = await self.complete(fields, seed)
+        except PromptTooLongError:
+            return None
+        except RequestFailedError as lost:
+            if self._waiting == 1 and not self.client.answered:
+                raise EndpointError(str(lost)) from None
+            return AgentReply("", error=str(lost))
+        finally:
+            self._waiting -= 1
+        self.usages.append(usage := self._usage(answer, latency))
+        return AgentReply(_text(answer.message, episode.env, tools), usage=usage)
+
+    def _usage(self, answer: Completion, latency: float) -> Usage:
+        sent, received = (_count(answer.usage.get(key)) for key in ("prompt_tokens", "completion_tokens"))
+        cost = answer.cost
+        if self._prices and sent is not None and received is not None:
+            cost = (sent * self._prices[0] + received * self._prices[1]) / 1e6
+        return Usage(sent, received, cost, answer.model, answer.cut, latency=round(latency, 3))
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """The parts of a chat completion that are used."""
+
+    message: Mapping[str, Any]
+    usage: Mapping[str, Any]
+    model: str
+    cut: bool
+    """Whether it was cut at `max_tokens`."""
+    cost: float | None = None
+    """Its cost, if the client knows the prices."""
+
+    @property
+    def text(self) -> str:
+        """The model's text."""
+        return _content(self.message.get("content"))
+
+
+# ---- what is sent ---------------------------------------------------------------------------------------------------
+
+
+def messages(episode: Episode, tools: Sequence[Mapping[str, Any]] | None = None) -> list[dict[str, Any]]:
+    """Return the episode so far as a conversation, to which the model replies.
+
+    With `tools`, a step that called one (every step, if `act` is offered) becomes a tool call and its answer; others
+    keep their text.
+    """
+    names = {tool["function"]["name"] for tool in tools or ()}
+    turns: list[dict[str, Any]] = []
+    answers = [*(step.observation for step in episode.steps[1:]), episode.observation]
+    first = episode.steps[0].observation if episode.steps else episode.observation
+    turns.append({"role": "user", "content": opening_text(episode.rules, first)})
+    for number, (step, after) in enumerate(zip(episode.steps, answers, strict=False)):
+        if tools == [_ACT] or (step.action_input is not None and step.action in names):
+            turns += [tool_call(number, step), tool_answer(number, after)]
+        else:
+            turns += [{"role": "assistant", "content": step.reply}, {"role": "user", "content": after}]
+    return turns
+
+
+def _tools_of(env: TextEnv) -> list[dict[str, Any]]:
+    """The world's tools; `act` if it has none or does not parse calls, like one that reproduces a strict original."""
+    parses_calls = env.read(format_reply("name", "", "{}")).arguments == {}
+    return env.tools() or [_ACT] if parses_calls else [_ACT]
+
+
+# ---- what comes back, which may be anything --------------------------------------------------------------------------
+
+
+def _text(message: Mapping[str, Any], env: TextEnv, tools: Sequence[Mapping[str, Any]] | None) -> str:
+    """The text for the world: the message as it is, or its tool call, in ReAct form if the world parses that alike."""
+    content = _content(message.get("content"))
+    call = _first_call(message.get("tool_calls")) if tools else None
+    if call is None:
+        return content
+    name, arguments = call
+    if tools == [_ACT]:
+        values = read_json(arguments.encode("utf-8", "surrogatepass"))
+        action = values.get("action") if isinstance(values, dict) and name == "act" else None
+        return format_expert_reply(env, action, content.strip()) if isinstance(action, str) else arguments
+    text = format_reply(name, content.strip(), arguments)
+    reply = env.parse(text)
+    if (reply.action, reply.thought, reply.action_input) == (name, content.strip(), arguments):
+        return text
+    function = {"name": name, "arguments": arguments}
+    return json.dumps({"content": content, "tool_calls": [{"function": function}]}, ensure_ascii=False)
+
+
+def _content(content: object) -> str:
+    """The text of a message; some servers send it in parts."""
+    if isinstance(content, list):
+        return "".join(str(part.get("text") or "") for part in content if isinstance(part, dict))
+    return content if isinstance(content, str) else ""
+
+
+def _first_call(calls: object) -> tuple[str, str] | None:
+    """Name and arguments of the first call, unchecked; the world reports what is wrong with them."""
+    call = calls[0] if isinstance(calls, list) and calls else None
+    function = call.get("function") if isinstance(call, dict) else None
+    if not isinstance(function, dict) or not isinstance(function.get("name"), str):
+        return None
+    arguments = function.get("arguments") or "{}"
+    return function["name"].strip(), (arguments if isinstance(arguments, str) else json.dumps(arguments)).strip()
+
+
+def completion(data: object, cost: float | None = None) -> Completion | None:
+    """Read a chat completion from a server's JSON; None if it is not one."""
+    try:
+        choice = data["choices"][0]  # type: ignore[index]  # it may be anything
+        message = choice["message"]
+    except (KeyError, IndexError, TypeError):
+        return None
+    if not isinstance(data, dict) or not isinstance(message, dict):
+        return None
+    usage, model = data.get("usage"), data.get("model")
+    return Completion(
+        message, usage if isinstance(usage, dict) else {}, model if isinstance(model, str) else "",
+        isinstance(choice, dict) and choice.get("finish_reason") == "length", cost,
+    )  # fmt: skip
+
+
+def _count(value: object) -> int | None:
+    return value if type(value) is int and value >= 0 else None

@@ -1,0 +1,138 @@
+"""A model of any provider that litellm knows as an agent: `anthropic/…`, `gemini/…`, `bedrock/…` and others.
+
+Keys come from the provider's environment variables, such as `ANTHROPIC_API_KEY`; litellm reads them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from importlib.util import find_spec
+from typing import Any
+
+from agentgym_py import trust
+from agentgym_py.agents.chat import ChatAgent, Completion, completion
+from agentgym_py.errors import ConfigError, EndpointError
+from agentgym_py.http_client import (
+    Busy,
+    PromptTooLongError,
+    RequestRefusedError,
+    RetryingClient,
+    Timed,
+    checked_address,
+    retry_after,
+    without_keys,
+)
+from agentgym_py.registry import install_advice
+
+_CONNECTION_FIELDS = ("api_base", "base_url", "api_key", "extra_headers", "custom_llm_provider")
+"""Arguments of litellm that decide who gets a key."""
+
+
+class LiteLLMAgent(ChatAgent):
+    """A model of any provider through litellm, which translates requests and tool calls and knows prices.
+
+    Args:
+        model: litellm's name, `PROVIDER/MODEL`, such as `anthropic/claude-sonnet-4-5`.
+        base_url: Another address than the provider's.
+        tools: Offer the world's tools, as `OpenAIAgent` does.
+        temperature: Sampling temperature; None sends none, for models that refuse it.
+        max_new_tokens: Longest reply, as `max_tokens`.
+        concurrency: Number of concurrent requests.
+        timeout: Seconds for one response.
+        retries: How often a request is retried.
+        prompt_price: Price of a million prompt tokens, in place of litellm's.
+        completion_price: Price of a million completion tokens.
+        seeds: Send a seed, for providers that support it.
+        extra: More arguments of `litellm.acompletion`, such as `{"drop_params": true}`; null removes one.
+
+    Raises:
+        ConfigError: an invalid value, or litellm is not installed.
+    """
+
+    def __init__(
+        self,
+        model: str = "",
+        base_url: str | None = None,
+        *,
+        tools: bool = False,
+        temperature: float | None = None,
+        max_new_tokens: int = 1024,
+        concurrency: int = 16,
+        timeout: float = 120.0,
+        retries: int = 5,
+        prompt_price: float | None = None,
+        completion_price: float | None = None,
+        seeds: bool = False,
+        extra: dict[str, Any] | None = None,
+    ) -> None:
+        super().__init__(
+            model, base_url, tools=tools, temperature=temperature, max_new_tokens=max_new_tokens,
+            prompt_price=prompt_price, completion_price=completion_price, seeds=seeds, extra=extra,
+        )  # fmt: skip
+        if find_spec("litellm") is None:
+            raise ConfigError(f"the agent litellm needs litellm, of the extra `litellm`: {install_advice('litellm')}")
+        if "://" in model:
+            raise ConfigError(f"model must be PROVIDER/MODEL, got {model!r}; an address is base_url")
+        if wrong := next((name for name in _CONNECTION_FIELDS if name in (extra or {})), None):
+            raise ConfigError(f"extra must not hold {wrong!r}: use base_url and the provider's environment variables")
+        if base_url is not None:
+            self.sampling["base_url"] = self._fixed["base_url"] = checked_address(base_url)
+        self.client = RetryingClient(f"the model {model!r}", concurrency=concurrency, timeout=timeout, retries=retries)
+        self._timeout = timeout
+
+    async def complete(self, body: dict[str, Any], seed: int) -> Timed[Completion]:
+        """Ask litellm, with retries."""
+        trust.require_online(self.name)
+        return await self.client.until_answered(lambda: self._send(body), seed)
+
+    async def _send(self, body: dict[str, Any]) -> Completion | Busy:
+        """Send a request once.
+
+        Raises:
+            EndpointError: key or model are wrong.
+            PromptTooLongError, RequestRefusedError: this request is wrong.
+        """
+        litellm = _import()
+        try:
+            async with asyncio.timeout(self._timeout):
+                response = await litellm.acompletion(**body, timeout=self._timeout, num_retries=0, max_retries=0)
+            answer = completion(response.model_dump(), _cost(litellm, response))
+        except TimeoutError:
+            return Busy(f"no answer within {self._timeout:g} s")
+        except Exception as error:  # of litellm or of a provider's client
+            return self._check_error(error)
+        return answer or Busy("the answer is no chat completion")
+
+    def _check_error(self, error: Exception) -> Busy:
+        """Return why the request must be retried.
+
+        Raises: as `_send`.
+        """
+        status = getattr(error, "status_code", None)
+        why = without_keys(" ".join(str(error).split()))[:300]
+        lacks_key = "missing" in why.lower() and ("api key" in why.lower() or "credentials" in why.lower())
+        if status in (401, 403, 404) or lacks_key:
+            raise EndpointError(f"{self.client.where} refuses: {why}") from None
+        if type(error).__name__ == "ContextWindowExceededError":
+            raise PromptTooLongError from None
+        if status in (408, 409, 429) or (isinstance(status, int) and status >= 500):
+            return Busy(why, retry_after(getattr(getattr(error, "response", None), "headers", None) or {}))
+        raise RequestRefusedError(why) from None
+
+
+def _import() -> Any:
+    """Import litellm without the table of prices from the network, which is in the package, too."""
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    import litellm
+
+    litellm.suppress_debug_info = True
+    return litellm
+
+
+def _cost(litellm: Any, response: Any) -> float | None:
+    """Return what a response cost in dollars; None if the model's price is unknown."""
+    try:
+        return float(litellm.completion_cost(completion_response=response))
+    except Exception:  # litellm raises many kinds for a model without a price
+        return None
