@@ -211,12 +211,13 @@ def compare(**results: Result | str | os.PathLike[str]) -> Comparison:
     Raises:
         ConfigError: There are fewer than two, or they evaluate different tasks.
     """
-    from agentgym_py.evaluation.compare import Entrant
+    from agentgym_py.evaluation.compare import Entrant, Resources
     from agentgym_py.evaluation.compare import compare as compare_entrants
 
     def entrant(name: str, result: Result | str | os.PathLike[str]) -> Entrant:
         if isinstance(result, Result):
-            return Entrant.from_trajectories(name, result.manifest, result.trajectories)
+            resources = Resources.of(result.evaluation.as_dict())
+            return Entrant.from_trajectories(name, result.manifest, result.trajectories, resources)
         if not isinstance(result, str | os.PathLike):
             raise ConfigError(f"{name} must be a Result or a folder of agentgym eval --out, not {result!r:.60}")
         return Entrant.load(Path(result))

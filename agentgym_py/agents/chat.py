@@ -26,6 +26,8 @@ from agentgym_py.http_client import (
     run_in_loop,
 )
 from agentgym_py.rng import seed_of
+from agentgym_py.trajectory import Step, Trajectory
+from agentgym_py.trajectory.few_shot import few_shot_messages
 from agentgym_py.trajectory.formats.openai import tool_answer, tool_call
 from agentgym_py.trajectory.types import Usage, opening_text
 
@@ -51,6 +53,8 @@ class ChatAgent(ABC):
         completion_price: Price of a million completion tokens.
         seeds: Send a seed, for endpoints that support it.
         extra: More fields of every request, such as `{"top_p": 0.9}`; null removes one.
+        system_prompt: System message of each conversation.
+        few_shot: Episodes that stand as examples before the first user turn.
 
     Raises:
         ConfigError: an invalid value.
@@ -74,6 +78,8 @@ class ChatAgent(ABC):
         completion_price: float | None,
         seeds: bool,
         extra: dict[str, Any] | None,
+        system_prompt: str | None,
+        few_shot: Sequence[Trajectory],
     ) -> None:
         if not model:
             raise ConfigError(f"{setting('model')} is missing: name one of the endpoint's models")
@@ -86,6 +92,10 @@ class ChatAgent(ABC):
             "base_url": base_url, "tools": tools, "temperature": temperature,
             "max_new_tokens": max_new_tokens, "seeds": seeds, "extra": extra or {},
         }  # fmt: skip
+        self.sampling |= {"system_prompt": system_prompt} if system_prompt else {}
+        self.sampling |= {"few_shot": few_shot_messages(few_shot)} if few_shot else {}
+        self._system = [{"role": "system", "content": system_prompt}] if system_prompt else []
+        self._few_shot = few_shot
         self._fixed = {"model": model, "temperature": temperature, "max_tokens": max_new_tokens, **(extra or {})}
         self._tools, self._seeds = tools, seeds
         self._prices = (prompt_price, completion_price or 0) if prompt_price is not None else None
@@ -109,7 +119,7 @@ class ChatAgent(ABC):
     async def areply(self, episode: Episode) -> AgentReply | None:
         """Reply to one episode."""
         tools = _tools_of(episode.env) if self._tools else None
-        body = {**self._fixed, "messages": messages(episode, tools)} | ({"tools": tools} if tools else {})
+        body = {**self._fixed, "messages": self._messages(episode, tools)} | ({"tools": tools} if tools else {})
         seed = seed_of(episode.seed, len(episode.steps))
         if self._seeds:
             body["seed"] = seed >> 33  # 31 bits, which every server takes
@@ -127,6 +137,12 @@ class ChatAgent(ABC):
             self._waiting -= 1
         self.usages.append(usage := self._usage(answer, latency))
         return AgentReply(_text(answer.message, episode.env, tools), usage=usage)
+
+    def _messages(self, episode: Episode, tools: Sequence[Mapping[str, Any]] | None) -> list[dict[str, Any]]:
+        turns = list(self._system)
+        for example in self._few_shot:
+            turns += example_messages(example, tools, len(turns))
+        return turns + messages(episode, tools, len(turns))
 
     def _usage(self, answer: Completion, latency: float) -> Usage:
         sent, received = (_count(answer.usage.get(key)) for key in ("prompt_tokens", "completion_tokens"))
@@ -157,18 +173,34 @@ class Completion:
 # ---- what is sent ---------------------------------------------------------------------------------------------------
 
 
-def messages(episode: Episode, tools: Sequence[Mapping[str, Any]] | None = None) -> list[dict[str, Any]]:
+def messages(
+    episode: Episode, tools: Sequence[Mapping[str, Any]] | None = None, first_call: int = 0
+) -> list[dict[str, Any]]:
     """Return the episode so far as a conversation, to which the model replies.
 
     With `tools`, a step that called one (every step, if `act` is offered) becomes a tool call and its answer; others
-    keep their text.
+    keep their text. Calls are numbered from `first_call`.
     """
+    observations = [*(step.observation for step in episode.steps), episode.observation]
+    return _conversation(episode.rules, episode.steps, observations, tools, first_call)
+
+
+def example_messages(
+    example: Trajectory, tools: Sequence[Mapping[str, Any]] | None = None, first_call: int = 0
+) -> list[dict[str, Any]]:
+    """Return a whole episode as a conversation, up to its last reply or the answer to its last tool call."""
+    observations = [*(step.observation for step in example.steps), example.final_observation]
+    turns = _conversation(example.rules, example.steps, observations, tools, first_call)
+    return turns if turns[-1]["role"] == "tool" else turns[:-1]
+
+
+def _conversation(
+    rules: str, steps: Sequence[Step], observations: Sequence[str], tools: Sequence[Mapping[str, Any]] | None,
+    first_call: int,
+) -> list[dict[str, Any]]:  # fmt: skip
     names = {tool["function"]["name"] for tool in tools or ()}
-    turns: list[dict[str, Any]] = []
-    answers = [*(step.observation for step in episode.steps[1:]), episode.observation]
-    first = episode.steps[0].observation if episode.steps else episode.observation
-    turns.append({"role": "user", "content": opening_text(episode.rules, first)})
-    for number, (step, after) in enumerate(zip(episode.steps, answers, strict=False)):
+    turns: list[dict[str, Any]] = [{"role": "user", "content": opening_text(rules, observations[0])}]
+    for number, (step, after) in enumerate(zip(steps, observations[1:], strict=True), first_call):
         if tools == [_ACT] or (step.action_input is not None and step.action in names):
             turns += [tool_call(number, step), tool_answer(number, after)]
         else:

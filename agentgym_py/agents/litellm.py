@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Any
 
@@ -24,6 +25,7 @@ from agentgym_py.http_client import (
     without_keys,
 )
 from agentgym_py.registry import install_advice
+from agentgym_py.trajectory import Trajectory
 
 _CONNECTION_FIELDS = ("api_base", "base_url", "api_key", "extra_headers", "custom_llm_provider")
 """Arguments of litellm that decide who gets a key."""
@@ -45,6 +47,8 @@ class LiteLLMAgent(ChatAgent):
         completion_price: Price of a million completion tokens.
         seeds: Send a seed, for providers that support it.
         extra: More arguments of `litellm.acompletion`, such as `{"drop_params": true}`; null removes one.
+        system_prompt: System message of each conversation.
+        few_shot: Episodes that stand as examples before the first user turn.
 
     Raises:
         ConfigError: an invalid value, or litellm is not installed.
@@ -65,10 +69,13 @@ class LiteLLMAgent(ChatAgent):
         completion_price: float | None = None,
         seeds: bool = False,
         extra: dict[str, Any] | None = None,
+        system_prompt: str | None = None,
+        few_shot: Sequence[Trajectory] = (),
     ) -> None:
         super().__init__(
             model, base_url, tools=tools, temperature=temperature, max_new_tokens=max_new_tokens,
             prompt_price=prompt_price, completion_price=completion_price, seeds=seeds, extra=extra,
+            system_prompt=system_prompt, few_shot=few_shot,
         )  # fmt: skip
         if find_spec("litellm") is None:
             raise ConfigError(f"the agent litellm needs litellm, of the extra `litellm`: {install_advice('litellm')}")

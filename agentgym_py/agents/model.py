@@ -54,7 +54,7 @@ class ModelAgent:
         require_room(policy, params.max_new_tokens)
         self.name = name or policy.name
         self.params = params
-        self.sampling: dict[str, Any] = params.as_dict()
+        self.sampling: dict[str, Any] = params.as_dict() | policy.chat.prompting
         self._policy, self._engine = policy, engine
         self.is_async = isinstance(engine, RemoteEngine)
         """Whether a server generates the replies."""

@@ -5,10 +5,12 @@ The key comes from the environment variable `OPENAI_API_KEY` and goes only into 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from agentgym_py.agents.chat import ChatAgent, Completion, completion
 from agentgym_py.http_client import DEFAULT_ADDRESS, HttpClient, Timed, checked_address, require_key
+from agentgym_py.trajectory import Trajectory
 
 
 class OpenAIAgent(ChatAgent):
@@ -34,6 +36,8 @@ class OpenAIAgent(ChatAgent):
         completion_price: Price of a million completion tokens.
         seeds: Send a seed, for endpoints that support it.
         extra: More fields of every request, such as `{"top_p": 0.9}`; null removes one.
+        system_prompt: System message of each conversation.
+        few_shot: Episodes that stand as examples before the first user turn.
 
     Raises:
         ConfigError: an invalid value; a password in the address; no key for OpenAI; httpx2 is not installed.
@@ -54,10 +58,13 @@ class OpenAIAgent(ChatAgent):
         completion_price: float | None = None,
         seeds: bool = False,
         extra: dict[str, Any] | None = None,
+        system_prompt: str | None = None,
+        few_shot: Sequence[Trajectory] = (),
     ) -> None:
         super().__init__(
             model, base_url, tools=tools, temperature=temperature, max_new_tokens=max_new_tokens,
             prompt_price=prompt_price, completion_price=completion_price, seeds=seeds, extra=extra,
+            system_prompt=system_prompt, few_shot=few_shot,
         )  # fmt: skip
         self.sampling["base_url"] = address = checked_address(base_url)
         self.client: HttpClient = HttpClient(

@@ -24,6 +24,7 @@ from agentgym_py.env import Prompt
 from agentgym_py.env.base import require_seed
 from agentgym_py.errors import ConfigError, EndpointError, UnknownNameError, did_you_mean, setting
 from agentgym_py.registry import is_source
+from agentgym_py.trajectory.few_shot import read_few_shot
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -56,6 +57,11 @@ class ModelOptions:
     """Whether a model with `enable_thinking` in its chat template thinks before it acts; checkpoints keep it."""
     chat_template_kwargs: dict[str, Any] = field(default_factory=dict)
     """Variables of the model's chat template, as --chat_template_kwargs.NAME VALUE; checkpoints keep them."""
+    system_prompt: str | None = None
+    """System message of a model or an endpoint; checkpoints keep it."""
+    few_shot: str | None = None
+    """File of episodes that stand as examples before each conversation of a model or an endpoint; checkpoints keep
+    them."""
     attn_implementation: str | None = None
     """Attention of the model in training, by transformers' name: `sdpa` (its default), `eager`, `flash_attention_2`."""
     exact: bool = False
@@ -91,8 +97,17 @@ class ModelOptions:
             folder or self.model, seed=seed, dtype=self.dtype, device=self.device, chat_format=self.chat_format,
             quantize=self.quantize, context=self.context, max_context=self.max_context, thinking=self.thinking,
             chat_template_kwargs=self.chat_template_kwargs,
-            attn_implementation=self.attn_implementation,
+            attn_implementation=self.attn_implementation, **self.prompting(),
         )  # fmt: skip
+
+    def prompting(self) -> dict[str, Any]:
+        """Return the arguments of a model or an agent that stand before each conversation.
+
+        Raises:
+            ConfigError, DataError: the examples cannot be read.
+        """
+        system = {"system_prompt": self.system_prompt} if self.system_prompt is not None else {}
+        return system | ({"few_shot": read_few_shot(self.few_shot)} if self.few_shot else {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +128,8 @@ class AgentOptions(EngineOptions):
     """Arguments of the agent, as --agent_kwargs.NAME VALUE."""
     prompt: Prompt = "brief"
     """Which rules text opens an episode."""
+    prompt_template: str | None = None
+    """Text in place of the rules, in which {rules} is the --prompt text; the first observation follows."""
     max_new_tokens: Basic[int | None] = None
     """Longest reply in tokens; by default 64 for a model, 1024 for an endpoint."""
     slots: int = 128
@@ -141,7 +158,10 @@ class AgentOptions(EngineOptions):
     def play_config(self, executor: Executor | None) -> PlayConfig:
         """Return how episodes are played."""
         threads = self.step_threads
-        return PlayConfig(self.slots, self.prompt, self.seed, executor, self.step_timeout, step_threads=threads)
+        return PlayConfig(
+            self.slots, self.prompt, self.seed, executor, self.step_timeout, step_threads=threads,
+            prompt_template=self.prompt_template,
+        )  # fmt: skip
 
     def make_agents(self, model: ModelOptions, temperatures: Sequence[float]) -> tuple[list[Agent], Executor]:
         """Return the executor and the agent, once per temperature; the agents of a model share one engine."""
@@ -149,6 +169,7 @@ class AgentOptions(EngineOptions):
             return self._models(model, temperatures)
         options = {"model": model.model or None, "base_url": self.base_url, "max_new_tokens": self.max_new_tokens}
         arguments = {key: value for key, value in options.items() if value is not None and self.accepts(key)}
+        arguments |= model.prompting()
         arguments |= {"fair": self.expert == "fair"} if self.expert else {}
         arguments |= {key: parse_scalar(value) for key, value in as_plain(self.agent_kwargs).items()}
         executor: Executor = RayWorkers(model.ray) if model.ray else Workers(1)
@@ -210,6 +231,8 @@ def read_agent(args: Values, default: str | None) -> tuple[AgentOptions, ModelOp
         raise UsageError("--engine server needs a --model: --model NAME --engine server --base_url ADDRESS")
     if agent.agent == "model":
         model.require_room(agent.sampling_params(0).max_new_tokens)
+    if (model.system_prompt or model.few_shot) and not agent.accepts("system_prompt"):
+        raise UsageError("--system_prompt and --few_shot need a model or an endpoint, such as --agent openai")
     agent.require_no_step_timeout(agent.step_timeout)
     if agent.base_url and not uses_endpoint and agent.engine != "server":
         raise UsageError("--base_url needs an endpoint: --agent openai --base_url ADDRESS --model NAME")

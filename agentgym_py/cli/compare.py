@@ -19,7 +19,7 @@ def options(parser: Parser) -> None:
         help="Folders of `agentgym eval --out`. To compare training algorithms, join the folders of one algorithm, one "
         "per training seed, with commas: ppo/1,ppo/2 dpo/1,dpo/2.",
     )  # fmt: skip
-    parser.add("latex", bool, False, "Print LaTeX instead of Markdown.")
+    parser.add("latex", bool, False, "Print LaTeX (booktabs) instead of Markdown.")
     parser.add("json", bool, False, JSON_HELP)
 
 

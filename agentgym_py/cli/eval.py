@@ -362,6 +362,8 @@ def _means(summary: Evaluation) -> Iterator[str]:
         yield f"{summary.tokens:.1f} tokens sampled per episode"
     if note := cut_note(summary.cut):
         yield note
+    if summary.spent and summary.spent.latency is not None:
+        yield f"{summary.spent.latency:.2f} s per reply"
 
 
 def _expert_rows(experts: ExpertsComparison) -> list[tuple[str, str, str]]:

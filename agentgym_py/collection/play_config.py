@@ -73,6 +73,9 @@ class PlayConfig:
     its trajectories are those of 0 threads. A batch of a streaming agent, such as a model on an `HFEngine`, holds the
     episodes that are ready: there timing decides how sums round."""
 
+    prompt_template: str | None = None
+    """Text in place of the rules, in which `{rules}` is the text of `prompt`; the first observation follows."""
+
     def __post_init__(self) -> None:
         require_prompt(self.prompt)
         require_field_types(self)

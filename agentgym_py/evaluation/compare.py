@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import Any
 
 from agentgym_py.agents.base import agent_title
 from agentgym_py.errors import ConfigError
-from agentgym_py.evaluation.folder import SAME_QUESTION, EvalFolder, differences
+from agentgym_py.evaluation.folder import RESULT, SAME_QUESTION, EvalFolder, differences
 from agentgym_py.evaluation.stats import (
     MIN_SEEDS,
     Estimate,
@@ -31,6 +31,26 @@ TaskKey = tuple[str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
+class Resources:
+    """What an evaluation's agent used; each None if it was not recorded."""
+
+    tokens: float | None = None
+    """Mean number of sampled (or completion) tokens per episode."""
+    prompt_tokens: int | None = None
+    """Prompt tokens that an endpoint counted in the whole evaluation."""
+    cost: float | None = None
+    """Cost of the whole evaluation."""
+    latency: float | None = None
+    """Mean seconds from a request to an endpoint to its reply."""
+
+    @classmethod
+    def of(cls, summary: Mapping[str, Any]) -> Resources:
+        """Return those of an evaluation's summary."""
+        spent = summary.get("spent") or {}
+        return cls(summary.get("tokens"), *(spent.get(name) for name in ("prompt_tokens", "cost", "latency")))
+
+
+@dataclass(frozen=True, slots=True)
 class Entrant:
     """A finished evaluation in a comparison."""
 
@@ -39,21 +59,29 @@ class Entrant:
     manifest: Mapping[str, Any]
     outcomes: Mapping[TaskKey, Sequence[bool]]
     """Success of each attempt at each task, without attempts that an infrastructure failure ended."""
+    resources: Resources = Resources()
 
     @classmethod
     def load(cls, path: str | Path) -> Entrant:
         """Load an evaluation's folder; raises RunError if it holds no finished evaluation."""
         folder = EvalFolder.finished(path)
-        return cls.from_trajectories(str(path), folder.manifest(), store.read(folder.trajectories))
+        resources = Resources.of(folder.read_json(RESULT))
+        return cls.from_trajectories(str(path), folder.manifest(), store.read(folder.trajectories), resources)
 
     @classmethod
-    def from_trajectories(cls, name: str, manifest: Mapping[str, Any], trajectories: Iterable[Trajectory]) -> Entrant:
+    def from_trajectories(
+        cls,
+        name: str,
+        manifest: Mapping[str, Any],
+        trajectories: Iterable[Trajectory],
+        resources: Resources = Resources(),
+    ) -> Entrant:
         """Make an entrant of the episodes of an evaluation."""
         outcomes: defaultdict[TaskKey, list[bool]] = defaultdict(list)
         for trajectory in trajectories:
             if trajectory.is_evidence:
                 outcomes[trajectory.provenance.task_key].append(trajectory.success)
-        return cls(name, manifest, outcomes)
+        return cls(name, manifest, outcomes, resources)
 
     @property
     def agent(self) -> str:
@@ -97,7 +125,7 @@ class Comparison:
     def as_dict(self) -> dict[str, Any]:
         """Return the comparison as JSON values."""
         agents = [{"name": e.name, "agent": e.manifest["agent"], "attempts": e.manifest["attempts"],
-                   "success": asdict(e.success)} for e in self.entrants]  # fmt: skip
+                   "success": asdict(e.success), "resources": asdict(e.resources)} for e in self.entrants]  # fmt: skip
         return {"agents": agents, "pairs": [asdict(pair) for pair in self.pairs], "tasks": self.tasks,
                 "left_out": self.left_out, **_question(self.entrants[0])}  # fmt: skip
 
@@ -238,7 +266,11 @@ Table = tuple[Sequence[str], Sequence[Sequence[str]]]
 def tables(comparison: Comparison | AlgorithmComparison) -> tuple[str, list[Table], list[str]]:
     """Return a title, tables of a header and rows, and notes on how to read them."""
     if isinstance(comparison, Comparison):
-        return _title(comparison.entrants[0]), [_agents(comparison), _pairs(comparison)], _notes(comparison)
+        return (
+            _title(comparison.entrants[0]),
+            [_agents(comparison), _pairs(comparison), *_resources(comparison)],
+            _notes(comparison),
+        )
     title = _title(comparison.algorithms[0].runs[0])
     means = [
         (algorithm.name, str(mean.n), format_mean(mean))
@@ -266,6 +298,25 @@ def _title(entrant: Entrant) -> str:
 def _agents(comparison: Comparison) -> Table:
     rows = [(e.name, e.agent, str(e.manifest["attempts"]), format_interval(e.success)) for e in comparison.entrants]
     return ("evaluation", "agent", "attempts per task", "success [95 %]"), rows
+
+
+def _resources(comparison: Comparison) -> Iterator[Table]:
+    """Yield the table of what the agents used, with the columns in which an agent has a value; none without one."""
+    used = [entrant.resources for entrant in comparison.entrants]
+    columns = {
+        "tokens per episode": [_number(r.tokens, ",.1f") for r in used],
+        "prompt tokens": [_number(r.prompt_tokens, ",") for r in used],
+        "cost": [_number(r.cost, ".4g") for r in used],
+        "seconds per reply": [_number(r.latency, ".2f") for r in used],
+    }
+    columns = {name: cells for name, cells in columns.items() if set(cells) != {"–"}}
+    if columns:
+        names = [entrant.name for entrant in comparison.entrants]
+        yield ("evaluation", *columns), list(zip(names, *columns.values(), strict=True))
+
+
+def _number(value: float | None, form: str) -> str:
+    return "–" if value is None else format(value, form)
 
 
 def _pairs(comparison: Comparison) -> Table:
@@ -325,13 +376,13 @@ _TEX = {
 
 
 def latex(comparison: Comparison | AlgorithmComparison) -> str:
-    """Return `tabular`s that need no package, with title and notes as comments."""
+    """Return `tabular`s with the rules of booktabs; title and notes are comments."""
     title, all_tables, notes = tables(comparison)
-    parts = [f"% {title}"]
+    parts = [f"% {title}\n% \\usepackage{{booktabs}}"]
     for header, rows in all_tables:
         lines = [" & ".join("".join(_TEX.get(char, char) for char in cell) for cell in row) + r" \\"
                  for row in (header, *rows)]  # fmt: skip
-        lines.insert(1, r"\hline")
+        lines = [r"\toprule", lines[0], r"\midrule", *lines[1:], r"\bottomrule"]
         columns = "l" + "r" * (len(header) - 1)
         parts.append("\n".join([rf"\begin{{tabular}}{{{columns}}}", *lines, r"\end{tabular}"]))
     return "\n\n".join([*parts, "\n".join(f"% {note}" for note in notes)])

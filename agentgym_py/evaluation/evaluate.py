@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from statistics import fmean
 from typing import Any
 
@@ -36,6 +36,8 @@ class ApiUsage:
     """By the user's prices; None without them."""
     models: tuple[str, ...]
     """Names of the models that answered, as the endpoints report them."""
+    latency: float | None = field(default=None, compare=False)
+    """Mean seconds from a request to its reply, of the replies of this process; None without any."""
 
     def __str__(self) -> str:
         text = (
@@ -190,10 +192,11 @@ def sum_usages(usages: Sequence[Usage]) -> ApiUsage | None:
     pairs = [(u.prompt_tokens, u.completion_tokens) for u in usages]
     counted = [(prompt, completion) for prompt, completion in pairs if prompt is not None and completion is not None]
     costs = [u.cost for u in usages if u.cost is not None]
+    latencies = [u.latency for u in usages if u.latency is not None]
     return ApiUsage(
         replies=len(usages), prompt_tokens=sum(prompt for prompt, _ in counted), uncounted=len(usages) - len(counted),
         completion_tokens=sum(completion for _, completion in counted), cost=math.fsum(costs) if costs else None,
-        models=tuple(sorted({u.model for u in usages if u.model})),
+        models=tuple(sorted({u.model for u in usages if u.model})), latency=fmean(latencies) if latencies else None,
     )  # fmt: skip
 
 

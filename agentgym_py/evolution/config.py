@@ -37,6 +37,8 @@ class EvolveConfig:
     """Rounds after Agent_v0."""
     prompt: Prompt = "brief"
     """The rules text that opens an episode."""
+    prompt_template: str | None = None
+    """Text in place of the rules, in which {rules} is the --prompt text; the first observation follows."""
     expert_tasks: Basic[int] = 12
     """Training tasks of each world that the --expert demonstrates to make Agent_v0: 12 give 25 % success in the shop,
     90 give 75 % and leave the rounds less to learn. 0: the model itself is Agent_v0."""
@@ -115,7 +117,10 @@ class EvolveConfig:
 
     def play_config(self, seed: int, executor: Executor | None = None) -> PlayConfig:
         """Return the settings of collecting episodes with a seed."""
-        return PlayConfig(self.slots, self.prompt, seed, executor, self.step_timeout, step_threads=self.step_threads)
+        return PlayConfig(
+            self.slots, self.prompt, seed, executor, self.step_timeout, step_threads=self.step_threads,
+            prompt_template=self.prompt_template,
+        )  # fmt: skip
 
 
 def require_compatible(config: EvolveConfig, trainer: Trainer | OnPolicyTrainer, envs: int = 1) -> None:

@@ -18,7 +18,7 @@ from threading import Thread
 from typing import Any, Literal
 
 from agentgym_py.errors import TemplateError
-from agentgym_py.policy.chat_template import Thinking, thinking_of, with_settings
+from agentgym_py.policy.chat_template import Thinking, prompting_of, thinking_of, with_settings
 from agentgym_py.policy.vocabulary import count_ids
 
 Fallback = Literal["chatml", "plain"]
@@ -90,6 +90,8 @@ class ChatFormat:
         thinking: The template's `enable_thinking`. With `on` or `off` a template may strip earlier thoughts when it
             renders a whole conversation; here they stay, as they were sampled.
         template_kwargs: Values of further variables of the template.
+        system_prompt: System message of each conversation.
+        few_shot: Messages of examples, before the first user turn.
     """
 
     end_of_turn: int
@@ -105,6 +107,8 @@ class ChatFormat:
         fallback: Fallback | None = None,
         thinking: Thinking = "auto",
         template_kwargs: Mapping[str, Any] | None = None,
+        system_prompt: str | None = None,
+        few_shot: Sequence[Mapping[str, Any]] = (),
     ) -> None:
         if fallback is not None and fallback not in _FALLBACKS:
             raise TemplateError(f"no fallback chat format {fallback!r}: there are {', '.join(_FALLBACKS)}")
@@ -122,12 +126,19 @@ class ChatFormat:
         self._eats_left = {id_ for id_, token in added.items() if token.lstrip}
         self._eats_right = {id_ for id_, token in added.items() if token.rstrip}
         self._opening_after_system: list[_Piece] | None = None
+        self._prompting = system_prompt, few_shot
         try:
             self._read_template(thinking, template_kwargs or {})
         except TemplateError as error:
             if fallback is None or thinking != "auto":
                 raise TemplateError(f"{error} ({self._advice(thinking)})") from error
             self._use_fallback(fallback)
+
+    @property
+    def prompting(self) -> dict[str, Any]:
+        """The `system_prompt` and `few_shot` messages before each conversation, if there are any."""
+        template = self.tokenizer.chat_template
+        return prompting_of(template) if isinstance(template, str) else {}
 
     # ---- the ids of a conversation -------------------------------------------------------------------------------
 
@@ -178,7 +189,9 @@ class ChatFormat:
         if not template:
             raise TemplateError("the tokenizer has no chat template")
         if isinstance(template, str):
-            template = self.tokenizer.chat_template = with_settings(template, thinking, template_kwargs)
+            template = self.tokenizer.chat_template = with_settings(
+                template, thinking, template_kwargs, *self._prompting
+            )
         self._keeps_thoughts = isinstance(template, str) and thinking_of(template) != "auto"
         renders = self._render_growing("")
         self._render_growing(_THOUGHT)

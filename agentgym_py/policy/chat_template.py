@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import Any, Literal, get_args
 
@@ -15,6 +15,8 @@ Thinking = Literal["auto", "on", "off"]
 TODAY = date(2024, 7, 26)
 """The date in every template that writes today's, because prompts must not change at midnight; Llama's default."""
 _NOW = re.compile(r"""strftime_now\(\s*(["'])(.*?)\1\s*\)""")
+_MESSAGES = "messages"
+"""Name of the setting that holds the messages before a conversation."""
 _SETTINGS = re.compile(r"\A\{#- agentgym settings (\{.*?\}) -#\}\n(?:\{%- set .*? -%\}\n)*")
 
 
@@ -24,8 +26,17 @@ def require_thinking(thinking: str) -> None:
         raise ConfigError(f"thinking must be one of {', '.join(get_args(Thinking))}, got {thinking!r}")
 
 
-def with_settings(template: str, thinking: Thinking, kwargs: Mapping[str, Any]) -> str:
+def with_settings(
+    template: str,
+    thinking: Thinking,
+    kwargs: Mapping[str, Any],
+    system_prompt: str | None = None,
+    few_shot: Sequence[Mapping[str, Any]] = (),
+) -> str:
     """Return a template with these settings in place of those of an earlier call; none of them keep the earlier ones.
+
+    `system_prompt` and the messages `few_shot` stand before each conversation; a system message of its own replaces the
+    first.
 
     Raises:
         TemplateError: the template has no `enable_thinking`, or a value is not JSON.
@@ -38,22 +49,42 @@ def with_settings(template: str, thinking: Thinking, kwargs: Mapping[str, Any]) 
         if "enable_thinking" not in template:
             raise TemplateError(f"thinking {thinking} needs a chat template with `enable_thinking`, and it has none")
         values["enable_thinking"] = thinking == "on"
+    prompting = dict(values.pop(_MESSAGES, {}))
+    prompting |= {"system_prompt": system_prompt} if system_prompt is not None else {}
+    prompting |= {"few_shot": list(few_shot)} if few_shot else {}
     template = _NOW.sub(lambda call: json.dumps(TODAY.strftime(call[2])), template)
-    if not values:
+    if not values and not prompting:
         return template
-    if wrong := [name for name in values if not name.isidentifier()]:
+    if wrong := [name for name in values if not name.isidentifier() or name == _MESSAGES]:
         raise TemplateError(f"chat_template_kwargs are names of the template's variables, got {wrong[0]!r}")
     try:
         lines = [f"{{%- set {name} = {_literal(value)} -%}}\n" for name, value in values.items()]
+        lines += [_leading_messages(**prompting)] if prompting else []
+        values |= {_MESSAGES: prompting} if prompting else {}
         stored = json.dumps(values).replace("#}", "#\\u007d")  # must not end the comment
         return f"{{#- agentgym settings {stored} -#}}\n{''.join(lines)}{template}"
     except TypeError as error:
         raise TemplateError(f"chat_template_kwargs must be JSON: {error}") from error
 
 
+def _leading_messages(system_prompt: str = "", few_shot: Sequence[Mapping[str, Any]] = ()) -> str:
+    """Return the line of a template that puts messages before the conversation."""
+    system = [{"role": "system", "content": system_prompt}] if system_prompt else []
+    own = f"messages[:1] + {_literal(few_shot)} + messages[1:]"
+    leading = f"{_literal([*system, *few_shot])} + messages"
+    return f"{{%- set messages = {own} if messages[0]['role'] == 'system' else {leading} -%}}\n"
+
+
+def prompting_of(template: str) -> dict[str, Any]:
+    """Return the `system_prompt` and `few_shot` that `with_settings` has written into a template."""
+    found = _SETTINGS.match(template)
+    prompting = json.loads(found[1]).get(_MESSAGES, {}) if found else {}
+    return {name: value for name, value in prompting.items() if value}
+
+
 def _literal(value: Any) -> str:
     """Write a value as Jinja does; a text of JSON is one of Jinja's, too."""
-    return "none" if value is None else json.dumps(value)
+    return "none" if value is None else json.dumps(value, ensure_ascii=False)
 
 
 def thinking_of(template: str) -> Thinking:

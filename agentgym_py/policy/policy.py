@@ -40,6 +40,8 @@ from agentgym_py.policy.quiet import ignore_checkpointing_warnings, without_prog
 from agentgym_py.policy.rope import fix_rope
 from agentgym_py.policy.saving import AdapterBase, save_adapters, save_checkpoint
 from agentgym_py.policy.vocabulary import limit_vocabulary, train_padding_row, vocab_size_of
+from agentgym_py.trajectory import Trajectory
+from agentgym_py.trajectory.few_shot import few_shot_messages
 
 _DEFAULT_LENGTH = 4096
 Overflow = Literal["error", "drop_oldest", "summarise"]
@@ -61,6 +63,8 @@ class Policy:
         max_context: int | None = None,
         thinking: Thinking = "auto",
         chat_template_kwargs: Mapping[str, Any] | None = None,
+        system_prompt: str | None = None,
+        few_shot: Sequence[Trajectory] = (),
     ) -> None:
         limit_vocabulary(model, tokenizer, name)
         train_padding_row(model)
@@ -73,7 +77,10 @@ class Policy:
         """Largest number of tokens to use of the model's context; None uses all."""
         _require_context(max_context, _context_length(model.config))
         fix_rope(model, self.max_length)
-        self.chat = ChatFormat(tokenizer, fallback=chat_format, thinking=thinking, template_kwargs=chat_template_kwargs)
+        self.chat = ChatFormat(
+            tokenizer, fallback=chat_format, thinking=thinking, template_kwargs=chat_template_kwargs,
+            system_prompt=system_prompt, few_shot=few_shot_messages(few_shot),
+        )  # fmt: skip
         self._stored: tuple[str, list[int]] | None = None
         self._masters: Mapping[str, Any] = {}
         self._digests: dict[str, tuple[Any, str]] = {}
@@ -95,6 +102,8 @@ class Policy:
         base: str | None = None,
         max_context: int | None = None,
         attn_implementation: str | None = None,
+        system_prompt: str | None = None,
+        few_shot: Sequence[Trajectory] = (),
     ) -> Policy:
         """Load `tiny`, `tiny-random` (from `seed`), `smollm2`, a folder, or a model of the hub.
 
@@ -105,7 +114,8 @@ class Policy:
         can then be trained, and `dtype` is the format that the layers compute in. `context` says what happens to an
         episode that outgrows the context: see `Overflow`. `max_context` limits the context to this number of tokens,
         because the memory of playing and training grows with it. `thinking` and `chat_template_kwargs` are settings of
-        the chat template (see `ChatFormat`), which `save` keeps.
+        the chat template (see `ChatFormat`), which `save` keeps. So are `system_prompt` and `few_shot`, episodes that
+        stand as examples before each conversation.
         `attn_implementation` is transformers' attention for training, such as `sdpa` or `flash_attention_2`; the engine
         has its own.
         """
@@ -135,7 +145,8 @@ class Policy:
             tokenizer = _own_tokenizer(Path(name)) or tokenizer
         policy = cls(
             model, tokenizer, name, chat_format=chat_format, context=context, max_context=max_context,
-            thinking=thinking, chat_template_kwargs=chat_template_kwargs,
+            thinking=thinking, chat_template_kwargs=chat_template_kwargs, system_prompt=system_prompt,
+            few_shot=few_shot,
         )  # fmt: skip
         if plain != "tiny-random":
             policy._stored = (str(Path(plain).resolve()) if Path(plain).is_dir() else plain, sums)

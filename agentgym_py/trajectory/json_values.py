@@ -83,7 +83,7 @@ def _to_plain(value: Any, where: str) -> Any:
     if isinstance(value, Mapping):
         return {_require_string(name, where): _to_plain(v, f"{where}.{name}") for name, v in value.items()}
     if is_dataclass(value):
-        items = [(f, getattr(value, f.name)) for f in fields(value)]
+        items = [(f, getattr(value, f.name)) for f in fields(value) if not f.metadata.get("not_stored")]
         stored = [(f.name, item) for f, item in items if not (f.metadata.get("omit_default") and item == f.default)]
         return {name: _to_plain(item, _join(where, name)) for name, item in stored}
     raise DataError(f"{where}: JSON cannot hold a {type(value).__name__}: {value!r}")

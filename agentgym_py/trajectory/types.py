@@ -13,6 +13,8 @@ from agentgym_py.env.registration import stored_env_class
 from agentgym_py.errors import ConfigError
 from agentgym_py.files import canonical_json
 
+NOT_STORED = {"not_stored": True}
+"""Metadata of a field that no store holds."""
 OMIT_DEFAULT = {"omit_default": True}
 """Metadata of a field that a store holds only if its value is not the default; older stores lack it."""
 
@@ -53,8 +55,8 @@ class Usage:
     """The endpoint's name of the model that answered."""
     cut: bool = field(default=False, metadata=OMIT_DEFAULT)
     """Whether the reply reached the maximum length before its end."""
-    latency: float | None = field(default=None, compare=False, metadata=OMIT_DEFAULT)
-    """Seconds from the request to the reply; no part of comparisons, because it is never the same twice."""
+    latency: float | None = field(default=None, compare=False, metadata=NOT_STORED)
+    """Seconds from the request to the reply. It is in no file of episodes, because it is never the same twice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +116,8 @@ class Provenance:
     package_version: str = ""
     env_seed: int = 0
     """Seed of the world's generator at the reset; equal for all attempts at a task, so that they start alike."""
+    prompt_template: str | None = field(default=None, metadata=OMIT_DEFAULT)
+    """Text in place of these rules, in which `{rules}` stands for them."""
 
     @property
     def task_key(self) -> tuple[str, str, str]:
@@ -221,6 +225,11 @@ class Preference:
     id: str
     chosen: Trajectory
     rejected: Trajectory
+
+
+def with_template(template: str | None, rules: str) -> str:
+    """Return a prompt template with the rules in it; the rules themselves without one."""
+    return rules if template is None else template.replace("{rules}", rules)
 
 
 def opening_text(rules: str, observation: str) -> str:

@@ -163,6 +163,31 @@ def test_an_endpoint_that_writes_the_experts_texts_is_the_expert(server: Server,
     assert trajectory.provenance.agent == "served" and trajectory.provenance.sampling["base_url"] == server.url
 
 
+def test_system_prompt_and_examples_come_first(server: Server) -> None:
+    """Each example up to its last reply, before the conversation; the episode records them."""
+    example = experts("maze")
+    (trajectory,) = play(server, steps=1, system_prompt="Be brief.", few_shot=[example, example])
+    turns = server.bodies[0]["messages"]
+    length = 2 * len(example.steps)
+    assert [turn["role"] for turn in turns] == ["system", *["user", "assistant"] * length, "user"]
+    assert turns[0]["content"] == "Be brief." and turns[1 : 1 + length] == turns[1 + length : -1]
+    assert [turn["content"] for turn in turns[2 : 1 + length : 2]] == [step.reply for step in example.steps]
+    sampling = trajectory.provenance.sampling
+    assert sampling["system_prompt"] == "Be brief." and sampling["few_shot"] == turns[1:-1]
+    play(server)
+    assert server.bodies[-1]["messages"][0]["role"] == "user"
+
+
+def test_examples_call_tools_as_the_episode_does(server: Server) -> None:
+    """Each call has an answer and an id of its own, which some providers demand."""
+    example = experts("tools")
+    play(server, env=EnvSpec("tools"), steps=2, tools=True, few_shot=[example, example])
+    turns = server.bodies[-1]["messages"]
+    calls = [turn["tool_calls"][0]["id"] for turn in turns if turn.get("tool_calls")]
+    answers = [turn["tool_call_id"] for turn in turns if turn["role"] == "tool"]
+    assert calls == answers and len(set(calls)) == len(calls) >= 4
+
+
 @pytest.mark.parametrize("name", ["tools", "todo"])
 def test_tool_calls_do_what_the_experts_texts_do(server: Server, name: str) -> None:
     """The schemas are sent, the first call of a reply counts, and it continues as OpenAI's conversations do."""
@@ -567,6 +592,17 @@ def test_tokens_and_cost_are_counted(server: Server) -> None:
     assert evaluation.spent == ApiUsage(2, 4000, 60, 0, 0.0086, ("served-1",)) and evaluation.tokens == 60
     assert str(evaluation.spent) == "2 replies, 4,000 prompt and 60 completion tokens, cost 0.0086"
     assert store.from_line(store.to_line(trajectory)) == trajectory
+
+
+def test_latency_is_that_of_the_answered_request(server: Server) -> None:
+    """Without earlier attempts and waits; no file of episodes holds it, so that equal episodes are equal files."""
+    server.script = [refusal(500), 0.3, completion()]
+    (trajectory,) = play(server, steps=1, timeout=30)
+    (step,) = trajectory.steps
+    assert step.usage is not None and step.usage.latency is not None and step.usage.latency > 0
+    spent = summarise([trajectory]).spent
+    assert spent is not None and spent.latency == step.usage.latency
+    assert b"latency" not in store.to_line(trajectory)
 
 
 @pytest.mark.parametrize("usage", [None, (None, 3), ("9", 3), (-1, 3), (2.5, 3), (True, 3)])

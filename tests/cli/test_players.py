@@ -211,6 +211,27 @@ def test_an_endpoint_plays_at_several_temperatures(agentgym: Run, server: Any) -
     assert all(body["max_tokens"] == 9 and body["tools"] for body in server.asked)
 
 
+def test_an_endpoint_gets_system_prompt_examples_and_template(agentgym: Run, server: Any) -> None:
+    """The manifest and the episodes hold them; agents without a chat refuse them."""
+    maze = (*MAZE, "--env_kwargs.max_steps", "1")
+    assert agentgym("collect", *MAZE, "--agent", "expert", "--tasks", "1", "--out", "examples.jsonl")[0] == 0
+    prompting = ("--system_prompt", "Be brief.", "--few_shot", "examples.jsonl")
+    endpoint = ("--agent", "openai", "--base_url", address(server), "--model", "served")
+    argv = (*prompting, "--prompt_template", "Now: {rules}", "--out", "e")
+    status, _, err = agentgym("eval", *maze, "--tasks", "1", *endpoint, *argv)
+    assert status == 0, err
+    turns = server.asked[0]["messages"]
+    assert turns[0] == {"role": "system", "content": "Be brief."} and turns[-1]["content"].startswith("Now: ")
+    manifest = json.loads(Path("e/manifest.json").read_text())
+    assert manifest["agent"]["sampling"]["few_shot"] == turns[1:-1] and len(turns) > 3
+    assert manifest["options"]["prompt_template"] == "Now: {rules}"
+    status, _, err = agentgym("eval", *maze, "--agent", "expert", *prompting, "--tasks", "1")
+    assert status == 2 and "--system_prompt and --few_shot need a model or an endpoint" in err
+    Path("empty.jsonl").write_text("")
+    status, _, err = agentgym("eval", *maze, *endpoint, "--few_shot", "empty.jsonl", "--tasks", "1")
+    assert status == 2 and "empty.jsonl holds no episode with a step" in err
+
+
 @pytest.mark.parametrize("command", ["eval", "collect"])
 def test_a_missing_key_is_said_before_any_network(agentgym: Run, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
     """Of OpenAI's address, which is the default; a server of one's own may need none."""

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from agentgym_py.agents import ExpertAgent
-from agentgym_py.collection import Collector, Job
+from agentgym_py.collection import Collector, Job, PlayConfig
 from agentgym_py.collection.replay import replay, replay_all
 from agentgym_py.env import EnvSpec, StopReason
-from agentgym_py.trajectory import Trajectory
+from agentgym_py.trajectory import Trajectory, store
 
 
 @pytest.fixture
@@ -123,3 +123,14 @@ def test_a_seed_that_cannot_be_is_a_difference(trajectory: Trajectory) -> None:
     edited = replace(trajectory, provenance=replace(trajectory.provenance, env_seed=-1))
     result = replay(edited)
     assert result.difference is not None and "-1" in result.difference.replayed
+
+
+def test_a_prompt_template_stands_for_the_rules() -> None:
+    """The episode records it, so that its replay holds; without one the record is as before."""
+    play = PlayConfig(prompt_template="Shop well {x}.\n{rules}")
+    trajectory = Collector(ExpertAgent(), play).collect(Job(EnvSpec("shop"), 0))
+    plain = Collector(ExpertAgent()).collect(Job(EnvSpec("shop"), 0))
+    assert trajectory.rules == f"Shop well {{x}}.\n{plain.rules}" and replay(trajectory).holds
+    assert store.from_line(store.to_line(trajectory)) == trajectory
+    changed = replace(trajectory, provenance=replace(trajectory.provenance, prompt_template="{rules}"))
+    assert not replay(changed).holds and b"prompt_template" not in store.to_line(plain)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from agentgym_py.errors import ConfigError
-from agentgym_py.evaluation.compare import Algorithm, Entrant, compare, compare_algorithms, latex, markdown
+from agentgym_py.evaluation.compare import Algorithm, Entrant, Resources, compare, compare_algorithms, latex, markdown
 from agentgym_py.evaluation.stats import bootstrap_mean, holm, mcnemar, runs_mean, sign_flips
 
 WORLD = {"id": "AgentShop-v0", "version": 1, "kwargs": {}, "max_steps": 15, "rules": "r", "first_state": "s"}
@@ -111,6 +111,24 @@ def test_latex_compiles_whatever_a_folder_is_called() -> None:
     assert r"evals/a\_1\&2\%" in said and r"b\textasciitilde{}\textasciicircum{}\textbackslash{}\{\}\#\$" in said
     rows = [line for line in said.splitlines() if line.endswith(r"\\")]
     assert {row.replace(r"\&", "").count("&") for row in rows} == {3, 4} and said.count(r"\begin{tabular}") == 2
+
+
+def test_latex_has_the_rules_of_booktabs() -> None:
+    """Three in each table, around its head and at its end."""
+    for table in latex(compare([A, B])).split(r"\begin{tabular}")[1:]:
+        lines = table.splitlines()
+        rules = [number for number, line in enumerate(lines) if line.endswith("rule")]
+        assert rules == [1, 3, lines.index(r"\end{tabular}") - 1] and r"\hline" not in table
+
+
+def test_what_the_agents_used_is_a_table() -> None:
+    """With the columns in which an agent has a value; without any there is no such table."""
+    paid = Resources.of({"tokens": 1234.5, "spent": {"prompt_tokens": 60000, "cost": 0.0126, "latency": 1.239}})
+    said = markdown(compare([replace(A, resources=paid), replace(B, resources=Resources.of({"tokens": 30.0}))]))
+    assert "| evaluation | tokens per episode | prompt tokens | cost | seconds per reply |" in said
+    assert "| a | 1,234.5 | 60,000 | 0.0126 | 1.24 |\n| b | 30.0 | – | – | – |" in said
+    free = compare([replace(A, resources=Resources.of({"tokens": None})), B])
+    assert "tokens" not in markdown(free) and free.as_dict()["agents"][0]["resources"]["cost"] is None
 
 
 def runs(name: str, rates: Sequence[float]) -> Algorithm:

@@ -85,3 +85,47 @@ def test_variables_are_kept_in_the_template(zoo: Any) -> None:
     assert "Today Date: 26 Jul 2024" in zoo.miniature("llama3.2").tokenizer.decode(
         zoo.miniature("llama3.2").chat.opening("a")
     )
+
+
+@pytest.mark.parametrize("family", ["qwen2.5", "llama3.2", "smollm2"])
+def test_system_prompt_and_examples_stand_before_each_conversation(zoo: Any, episode: Any, family: str) -> None:
+    """As the family's own template writes them; the rest of a conversation does not change."""
+    plain = zoo.miniature(family)
+    policy = zoo.miniature(family, system_prompt='Say "ok" %}.\nBe brief. 🙂', few_shot=[episode("look", "buy")])
+    leading = policy.chat.prompting
+    assert [message["role"] for message in leading["few_shot"]] == ["user", "assistant"] * 2
+    system = {"role": "system", "content": leading["system_prompt"]}
+    messages = [system, *leading["few_shot"], {"role": "user", "content": "a"}]
+    whole = plain.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+    assert policy.tokenizer.decode(policy.chat.opening("a")) == whole and "🙂" in whole
+    assert (policy.chat.turn("b"), policy.chat.reply("c")) == (plain.chat.turn("b"), plain.chat.reply("c"))
+    own = policy.tokenizer.decode(policy.chat.opening("a", system="Mine."))
+    assert "Mine." in own and "Be brief" not in own and "buy" in own
+
+
+def test_a_checkpoint_keeps_system_prompt_and_examples(zoo: Any, episode: Any, tmp_path: Any) -> None:
+    """A new system prompt replaces the old one and leaves the examples; an empty one removes it."""
+    zoo.miniature("qwen2.5", system_prompt="Be brief.", few_shot=[episode("look")]).save(tmp_path / "a")
+    kept = Policy.load(tmp_path / "a", device="cpu").chat
+    assert kept.prompting["system_prompt"] == "Be brief." and len(kept.prompting["few_shot"]) == 2
+    other = Policy.load(tmp_path / "a", device="cpu", system_prompt="Think.").chat.prompting
+    assert other == kept.prompting | {"system_prompt": "Think."}
+    assert Policy.load(tmp_path / "a", device="cpu", system_prompt="").chat.prompting.keys() == {"few_shot"}
+
+
+def test_a_family_without_system_messages_refuses_one(zoo: Any) -> None:
+    """Gemma 2's template raises an error."""
+    with pytest.raises(TemplateError, match="does not render a plain conversation"):
+        zoo.miniature("gemma2", system_prompt="Be brief.")
+
+
+def test_a_models_episodes_record_system_prompt_and_examples(zoo: Any, episode: Any) -> None:
+    """In their sampling; without them it has only the sampling parameters."""
+    from agentgym_py.agents import ModelAgent
+    from agentgym_py.engine import HFEngine, SamplingParams
+
+    params = SamplingParams(max_new_tokens=4)
+    policy = zoo.miniature("qwen2.5", system_prompt="Be brief.", few_shot=[episode("look")])
+    assert ModelAgent(policy, HFEngine(policy), params).sampling == params.as_dict() | policy.chat.prompting
+    plain = zoo.miniature("qwen2.5")
+    assert ModelAgent(plain, HFEngine(plain), params).sampling == params.as_dict()
