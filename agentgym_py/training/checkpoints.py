@@ -36,7 +36,9 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float):
         return int(value) if value.is_integer() else value
     if is_dataclass(value):
-        return type(value).__name__, {f.name: _plain(getattr(value, f.name)) for f in fields(value)}
+        values = {f: getattr(value, f.name) for f in fields(value)}
+        omitted = [f for f in values if f.metadata.get("omit_default") and values[f] == f.default]
+        return type(value).__name__, {f.name: _plain(values[f]) for f in values if f not in omitted}
     if hasattr(value, "tolist"):  # an array, whose repr is cut
         return value.tolist()
     if isinstance(value, Mapping):

@@ -29,7 +29,7 @@ import torch
 from torch import Tensor
 
 from agentgym_py import distributed
-from agentgym_py.errors import TrainingError
+from agentgym_py.errors import ConfigError, TrainingError
 from agentgym_py.policy.logprobs import AgentLogits, agent_logits, pad_samples, sum_rows, sum_sequences
 from agentgym_py.policy.tokens import Sample
 from agentgym_py.rng import seed_of
@@ -40,6 +40,7 @@ from agentgym_py.training.optimization import Optimization
 from agentgym_py.training.progress import Progress
 from agentgym_py.training.settings import OfflineSettings
 from agentgym_py.training.trainer import TrainReport
+from agentgym_py.training.validation import Validation, hold_out
 
 if TYPE_CHECKING:
     from agentgym_py.policy import Policy
@@ -49,6 +50,16 @@ Unit = TypeVar("Unit")
 """What a microbatch consists of: rows, or groups of rows that must stay together."""
 _HISTORY_ROWS = 20
 """Rows of the history, if no tracker logs every step."""
+
+
+def _add_up(parts: Mapping[str, float], sums: dict[str, list[float]]) -> None:
+    """Add a step's logs to the sums by name, each with the number that it is to be divided by."""
+    for key, value in parts.items():
+        kind, name = key.split(" ", 1)
+        if kind != "number":
+            total = sums.setdefault(name, [0.0, 0.0])
+            total[0] += value
+            total[1] += parts[f"number {name}"] if kind == "sum" else 1.0
 
 
 def sample_tokens(sample: Sample) -> int:
@@ -98,6 +109,8 @@ class Fit(Generic[Row]):
         self._began, self._step, self._steps = time.monotonic(), 0, 0
         self._sums: dict[str, list[float]] = {}
         self._norm, self._changed = 0.0, dict[str, float]()
+        self._training, self._held_out = hold_out(rows, settings, seed)
+        self._is_evaluating = False
         self._checkpoints = None
         if output_dir:
             training = fingerprint(settings, seed, policy.digest(), list(rows))
@@ -105,10 +118,13 @@ class Fit(Generic[Row]):
         latest = self._checkpoints.latest() if self._checkpoints else None
         self.optimization = Optimization(policy, settings, seed=seed, **optimization)
         self.module = self.optimization.module
+        self._validation = Validation(settings, self.optimization) if self._held_out else None
         if latest:
             self.optimization.backend.load(latest)
             state = json.loads((latest / "fit.json").read_text(encoding="utf-8"))
             self._step, self.history = state["step"], state["history"]
+            if self._validation:
+                self._validation.load(latest)
         self._rng_scope = ExitStack()
 
     def __enter__(self) -> Self:
@@ -119,6 +135,7 @@ class Fit(Generic[Row]):
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         self._rng_scope.close()
+        torch.set_grad_enabled(True)  # an error within a measurement leaves it off
         if kind is None or issubclass(kind, TrainingError):  # raised in all processes at once
             self.optimization.sync_to_policy()
         self.optimization.close()
@@ -132,17 +149,45 @@ class Fit(Generic[Row]):
     def steps(self, batches: Sequence[Sequence[int]] | None = None) -> Iterator[list[Row]]:
         """Yield the rows of each optimizer step; a resumed training begins after its last step.
 
-        `batches` holds the rows' positions, by default of rows of similar length (`data.length_grouped`).
+        `batches` holds the rows' positions, by default of rows of similar length (`data.length_grouped`). The rows that
+        `val_size` holds out are yielded, too, as a step that measures their loss and changes no weights.
         """
         if batches is None:
-            batches = length_grouped([self._tokens_of(row) for row in self.rows], self.settings, self.seed)
+            lengths = [self._tokens_of(self.rows[i]) for i in self._training]
+            batches = [
+                [self._training[i] for i in batch] for batch in length_grouped(lengths, self.settings, self.seed)
+            ]
+        elif self._validation:
+            raise ConfigError("val_size must be 0: this trainer orders its rows itself")
         self._steps = len(batches)
+        yield from self._evaluation()  # a state is saved before the measurement that follows its step
         for batch in batches[self._step :]:
+            if self._validation and self._validation.stops:
+                break
             torch.manual_seed(seed_of(self.seed, "step", self._step + 1, distributed.rank()) % (1 << 63))
             self.optimization.backend.zero_grad()
             self.optimization.scale_learning_rate(self._schedule(self._step))
             self._part: dict[str, float] = defaultdict(float)
             yield [self.rows[i] for i in batch]
+            yield from self._evaluation()
+        if self._validation:
+            self._validation.restore_best()
+
+    def _evaluation(self) -> Iterator[list[Row]]:
+        """Yield the held-out rows if their loss is due."""
+        if self._validation is None or not self._evaluates_now() or self._validation.step == self._step:
+            return
+        self._part, self._is_evaluating = defaultdict(float), True
+        self.optimization.net.eval()
+        with torch.no_grad():
+            yield [self.rows[i] for i in self._held_out]
+        self.optimization.net.train()
+        self._is_evaluating = False
+
+    def _evaluates_now(self) -> bool:
+        per_epoch = math.ceil(len(self._training) / self.settings.step_size)
+        every = self.settings.eval_steps or per_epoch
+        return self._step > 0 and (self._step % every == 0 or self._step == self._steps)
 
     def microbatches(self, rows: Sequence[Unit], last: bool = True) -> Iterator[list[Unit]]:
         """Yield this process's share of the rows in parts; `last`: these are the step's last rows.
@@ -161,7 +206,8 @@ class Fit(Generic[Row]):
         A scalar in it is a share of the step's value, as the loss is; a tensor of values per row or token is logged as
         their mean over the step.
         """
-        self.optimization.backend.backward(loss * self._counts, self._last_part)
+        if not self._is_evaluating:
+            self.optimization.backend.backward(loss * self._counts, self._last_part)
         if not self._counts:
             return
         self._part["share loss"] += loss.item()
@@ -179,14 +225,12 @@ class Fit(Generic[Row]):
             TrainingError: the gradient is not finite; the step is not taken, and the weights are those before it.
         """
         parts = distributed.reduce_logs(self._part)
+        if self._is_evaluating:
+            self._log_evaluation(parts)
+            return
         self.optimization.backend.step(self._require_finite)
         self._step += 1
-        for key, value in parts.items():
-            kind, name = key.split(" ", 1)
-            if kind != "number":
-                total = self._sums.setdefault(name, [0.0, 0.0])
-                total[0] += value
-                total[1] += parts[f"number {name}"] if kind == "sum" else 1.0
+        _add_up(parts, self._sums)
         if self._progress:
             self._progress(self._step, self._steps)
         if self._logs_now():
@@ -245,7 +289,19 @@ class Fit(Generic[Row]):
 
     def _logs_now(self) -> bool:
         every = 1 if self._track and tracking.is_tracking() else math.ceil(self._steps / _HISTORY_ROWS)
-        return self._step % every == 0 or self._step == self._steps
+        evaluates = self._validation is not None and self._evaluates_now()
+        return evaluates or self._step % every == 0 or self._step == self._steps
+
+    def _log_evaluation(self, parts: Mapping[str, float]) -> None:
+        """Add the means over the held-out rows to the last row of the history."""
+        assert self._validation is not None
+        sums = dict[str, list[float]]()
+        _add_up(parts, sums)
+        row = {f"eval_{name}": total / number for name, (total, number) in sums.items() if number}
+        self._validation.add(self._step, row["eval_loss"])
+        self.history[-1] |= row
+        if self._track:
+            tracking.log(row, self._step if self._checkpoints else None)
 
     def _log(self) -> None:
         """Add the means since the last row to the history."""
@@ -266,6 +322,8 @@ class Fit(Generic[Row]):
         if distributed.is_rank_zero():
             state = {"step": self._step, "history": self.history}
             (folder / "fit.json").write_text(json.dumps(state), encoding="utf-8")
+        if self._validation:
+            self._validation.save(folder)
 
     def report(self, data: TrainingData, **metrics: float) -> TrainReport:
         """Make the report of the training; `metrics` are the trainer's own."""

@@ -14,6 +14,7 @@ from agentgym_py.files import with_current_names
 from agentgym_py.registry import install_advice
 from agentgym_py.training.trainer import PlanChecks
 from agentgym_py.trajectory.preferences import Level, Match
+from agentgym_py.trajectory.types import OMIT_DEFAULT
 
 ImportanceMode = Literal["token_truncate", "token_mask", "sequence_truncate", "sequence_mask"]
 
@@ -125,11 +126,25 @@ class OfflineSettings(OptimizerSettings, DataSettings):
     rates: ClassVar[Rates] = Rates(7e-4, 1e-5)
     warmup_ratio: float = 0.05
     """Share of the steps in which the learning rate rises, below 1."""
+    val_size: float = field(default=0.0, metadata=OMIT_DEFAULT)
+    """Share of the prompts that is held out to measure `eval_loss`, below 1; 0 trains on all."""
+    eval_steps: int | None = field(default=None, metadata=OMIT_DEFAULT)
+    """Optimizer steps between two measurements of `eval_loss`; by default once per epoch."""
+    early_stopping_patience: int = field(default=0, metadata=OMIT_DEFAULT)
+    """Measurements without a lower `eval_loss` after which the training stops; the weights are then those with the
+    lowest, also without a stop. 0 never stops early and keeps the last weights."""
 
     def __post_init__(self) -> None:
         OptimizerSettings.__post_init__(self)
         DataSettings.__post_init__(self)
-        require_at_least(self, {"warmup_ratio": 0.0})
+        require_at_least(self, {"warmup_ratio": 0.0, "val_size": 0.0, "early_stopping_patience": 0})
+        if self.val_size >= 1:
+            raise ConfigError(f"val_size must be below 1, got {self.val_size}")
+        if self.eval_steps is not None:
+            require_at_least(self, {"eval_steps": 1})
+        if not self.val_size and (self.early_stopping_patience or self.eval_steps is not None):
+            name = "early_stopping_patience" if self.early_stopping_patience else "eval_steps"
+            raise ConfigError(f"{name} needs val_size above 0, because nothing is held out")
         if self.warmup_ratio >= 1:
             raise ConfigError(f"warmup_ratio must be below 1, got {self.warmup_ratio}")
 
@@ -155,6 +170,12 @@ class PairSettings(OfflineSettings):
     def __post_init__(self) -> None:
         OfflineSettings.__post_init__(self)
         require_at_least(self, {"max_pairs": 1})
+
+
+def require_no_validation(settings: OfflineSettings) -> None:
+    """Raise ConfigError for `val_size` of a trainer whose steps cannot be measured on held-out data."""
+    if settings.val_size:
+        raise ConfigError("val_size must be 0: this trainer has no loss on held-out data")
 
 
 def require_no_mask(settings: OfflineSettings) -> None:

@@ -28,7 +28,7 @@ from agentgym_py.rng import Rng
 from agentgym_py.training import TrainReport
 from agentgym_py.training.data import TrainingData, no_data_error, prepare, sequential_batches
 from agentgym_py.training.progress import Progress
-from agentgym_py.training.settings import OfflineSettings, Rates
+from agentgym_py.training.settings import OfflineSettings, Rates, require_no_validation
 from agentgym_py.training.trainer import KEEP_FAILURES, TrainerInfo
 from agentgym_py.trajectory import Trajectory
 
@@ -99,6 +99,7 @@ class KTO(OfflineSettings):
 
     def __post_init__(self) -> None:
         OfflineSettings.__post_init__(self)
+        require_no_validation(self)
         if self.batch_size < 2:
             raise ConfigError(f"batch_size must be at least 2, got {self.batch_size}: KTO compares within a batch")
         if self.threshold is not None and math.isnan(self.threshold):

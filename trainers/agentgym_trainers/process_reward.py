@@ -59,7 +59,7 @@ from agentgym_py.training import TrainReport
 from agentgym_py.training.checkpoints import keep_states_until_exit
 from agentgym_py.training.data import TrainingData, no_data_error, prepare, repeat_epochs
 from agentgym_py.training.progress import Progress
-from agentgym_py.training.settings import OfflineSettings, Rates, require_no_mask
+from agentgym_py.training.settings import OfflineSettings, Rates, require_no_mask, require_no_validation
 from agentgym_py.training.trainer import TrainerInfo
 from agentgym_py.trajectory import Trajectory
 
@@ -151,6 +151,7 @@ class ProcessReward(OfflineSettings):
 
     def __post_init__(self) -> None:
         OfflineSettings.__post_init__(self)
+        require_no_validation(self)
         require_no_mask(self)
         require_weights(self.weights)
         if self.labels == "judge":
