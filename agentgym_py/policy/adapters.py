@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, get_args
@@ -130,11 +130,14 @@ def frozen_copy(model: Any, *, share_base: bool = False) -> Any:
 # ---- adding ----------------------------------------------------------------------------------------------------------
 
 
-def lora_config(rank: int) -> Any:
-    """Return the LoRA configuration for all linear layers, with alpha twice the rank."""
+def lora_config(
+    rank: int, alpha: int | None = None, dropout: float = 0.0, target_modules: str | Sequence[str] = "all-linear"
+) -> Any:
+    """Return the LoRA configuration, by default for all linear layers, with alpha twice the rank."""
     from peft import LoraConfig
 
-    return LoraConfig(r=rank, lora_alpha=2 * rank, target_modules="all-linear")
+    modules = target_modules if isinstance(target_modules, str) else list(target_modules)
+    return LoraConfig(r=rank, lora_alpha=alpha or 2 * rank, lora_dropout=dropout, target_modules=modules)
 
 
 def without_lm_head(model: Any) -> Any:
@@ -142,17 +145,21 @@ def without_lm_head(model: Any) -> Any:
     return (model.get_base_model() if has_adapters(model) else model).base_model
 
 
-def add_adapters(model: Any, rank: int, seed: int) -> Any:
+def add_adapters(model: Any, rank: int, seed: int, **settings: Any) -> Any:
     """Return a model whose adapters alone are trained.
 
     Adapters of the same rank on the same layers are trained further. Others are merged first, and new ones are drawn by
-    `seed`.
+    `seed`. `settings` are further arguments of `lora_config`.
+
+    Raises:
+        ConfigError: the model has none of the layers.
     """
     import torch
     from peft import get_peft_model
 
+    wanted = lora_config(rank, **settings)
     if has_adapters(model):
-        if _match(model, rank):
+        if _match(model, wanted):
             for name, parameter in model.named_parameters():
                 parameter.requires_grad_(_is_adapter(name))
             model.peft_config[_NAME].inference_mode = False
@@ -160,7 +167,10 @@ def add_adapters(model: Any, rank: int, seed: int) -> Any:
         model = _merged_base(model, rank)
     with ignore_checkpointing_warnings(), torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        adapted = get_peft_model(model, lora_config(rank))
+        try:
+            adapted = get_peft_model(model, wanted)
+        except ValueError as error:  # PEFT names the layers that it does not find
+            raise ConfigError(f"lora_target_modules: {first_line(error)}") from error
     _warn_of_fused_experts(adapted)
     return adapted
 
@@ -210,15 +220,17 @@ def kept_share(adapted: Any, merged: Any, dtype: Any) -> float:
     return kept / changed if changed else 1.0
 
 
-def _match(model: Any, rank: int) -> bool:
-    """Whether a model's adapters are those that `lora_config` would make."""
+def _match(model: Any, wanted: Any) -> bool:
+    """Whether a model's adapters are those of a configuration."""
     from peft.tuners.lora import LoraLayer
     from torch import nn
 
-    settings, wanted = model.peft_config[_NAME], lora_config(rank)
+    settings = model.peft_config[_NAME]
     same = ("peft_type", "r", "lora_alpha", "lora_dropout", "bias", "use_rslora", "use_dora", "modules_to_save")
     if any(getattr(settings, name, None) != getattr(wanted, name) for name in same):
         return False
+    if wanted.target_modules != "all-linear":
+        return bool(settings.target_modules == wanted.target_modules)
     base, head = model.get_base_model(), model.get_base_model().get_output_embeddings()
     inside = {id(part) for layer in base.modules() if isinstance(layer, LoraLayer) for part in layer.modules()}
     linear = [module for module in base.modules() if isinstance(module, nn.Linear) and module is not head]

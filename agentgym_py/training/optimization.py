@@ -92,7 +92,7 @@ class Optimization:
         if train_backbone:
             require_trainable(policy.model, settings.lora_rank)
         if settings.lora_rank:
-            policy.model = add_adapters(policy.model, settings.lora_rank, seed)
+            policy.model = add_adapters(policy.model, settings.lora_rank, seed, **settings.lora)
         else:
             if train_backbone and has_adapters(policy.model):
                 policy.merge_adapters()

@@ -42,7 +42,13 @@ class ModelSettings:
     """Learning rate of AdamW; by default one that suits the model's size (docs/reference/trainers/README.md)."""
     rates: ClassVar[Rates] = Rates(7e-4, 1e-5)
     lora_rank: int = 0
-    """Rank of LoRA adapters on all linear layers, which stay apart from the model's weights; 0 trains every weight."""
+    """Rank of LoRA adapters, which stay apart from the model's weights; 0 trains every weight."""
+    lora_alpha: int | None = field(default=None, metadata=OMIT_DEFAULT)
+    """Scale of the adapters, divided by the rank; by default twice the rank."""
+    lora_dropout: float = field(default=0.0, metadata=OMIT_DEFAULT)
+    """Dropout of the adapters' inputs, below 1; on-policy trainers take none."""
+    lora_target_modules: str = field(default="all-linear", metadata=OMIT_DEFAULT)
+    """Layers with adapters: `all-linear`, or names with commas, such as `q_proj,v_proj`."""
     bf16: bool = False
     """Run the forward pass in bfloat16 autocast. Weights and optimizer states keep their own format."""
     gradient_checkpointing: bool = False
@@ -52,7 +58,28 @@ class ModelSettings:
         require_field_types(self)
         if self.learning_rate is not None:
             require_positive(self, "learning_rate")
-        require_at_least(self, {"lora_rank": 0})
+        require_at_least(self, {"lora_rank": 0, "lora_dropout": 0.0})
+        if self.lora_alpha is not None:
+            require_at_least(self, {"lora_alpha": 1})
+        if self.lora_dropout >= 1:
+            raise ConfigError(f"lora_dropout must be below 1, got {self.lora_dropout}")
+        if not self.lora_modules:
+            raise ConfigError("lora_target_modules must be all-linear or names of layers")
+        defaults = {"lora_alpha": None, "lora_dropout": 0.0, "lora_target_modules": "all-linear"}
+        changed = next((name for name, default in defaults.items() if getattr(self, name) != default), None)
+        if changed and not self.lora_rank:
+            raise ConfigError(f"{changed} needs lora_rank above 0")
+
+    @property
+    def lora_modules(self) -> str | list[str]:
+        """The layers with adapters, as PEFT takes them."""
+        names = [name.strip() for name in self.lora_target_modules.split(",") if name.strip()]
+        return "all-linear" if names == ["all-linear"] else names
+
+    @property
+    def lora(self) -> dict[str, Any]:
+        """Further arguments of `add_adapters`."""
+        return {"alpha": self.lora_alpha, "dropout": self.lora_dropout, "target_modules": self.lora_modules}
 
     def rate_for(self, weights: int) -> float:
         """Return the learning rate for a model of this many weights: the setting, or the default for its size."""
@@ -254,6 +281,8 @@ class OnPolicySettings(OptimizerSettings, PlanChecks):
 
     def __post_init__(self) -> None:
         OptimizerSettings.__post_init__(self)
+        if self.lora_dropout:
+            raise ConfigError("lora_dropout must be 0: ratios to the sampling policy would change at random")
         guards = ("max_ratio", "max_kl", "max_sampler_difference", "min_entropy", "max_repeated")
         require_at_least(self, {"minibatch_size": 1, **dict.fromkeys(guards, 0.0)})
         require_positive(self, "importance_sampling_cap")

@@ -92,7 +92,7 @@ class TrlFit(TrainerCallback):  # type: ignore[misc]  # untyped here
         self.name, self._policy, self._progress, self._began = name, policy, progress, time.monotonic()
         self.history: list[dict[str, float]] = []
         self._scope = ExitStack()
-        self._rank, self._seed = settings.lora_rank, seed
+        self._rank, self._seed, self._lora = settings.lora_rank, seed, settings.lora
         self._rate = settings.rate_for(policy.num_parameters)
         self.tokenizer = copy.deepcopy(policy.tokenizer)  # trl sets its pad token
         if self.tokenizer.pad_token is None and self.tokenizer.eos_token is None:
@@ -105,7 +105,7 @@ class TrlFit(TrainerCallback):  # type: ignore[misc]  # untyped here
 
     def __enter__(self) -> Self:
         if self._rank:
-            self._policy.model = add_adapters(self.model, self._rank, self._seed)
+            self._policy.model = add_adapters(self.model, self._rank, self._seed, **self._lora)
         else:
             self._policy.model = (merged_copy(self.model) if has_adapters(self.model) else self.model).requires_grad_()
         model = self.model

@@ -18,11 +18,13 @@ from agentgym_py.agents import ExpertAgent
 from agentgym_py.collection import Collector, Job
 from agentgym_py.engine import HFEngine, SamplingParams
 from agentgym_py.engine.hf.forward import FusedLlama
-from agentgym_py.errors import PolicyError
+from agentgym_py.errors import ConfigError, PolicyError
 from agentgym_py.policy import Policy
 from agentgym_py.policy.adapters import add_adapters, base_parameters, has_adapters
+from agentgym_py.policy.tokens import Sample
+from agentgym_py.training.fit import Fit
 from agentgym_py.training.optimization import Optimization
-from agentgym_py.training.settings import OptimizerSettings
+from agentgym_py.training.settings import OfflineSettings, OnPolicySettings, OptimizerSettings
 from agentgym_trainers.filtered_bc import FilteredBC
 
 IDS = torch.arange(12)[None]
@@ -217,3 +219,40 @@ def test_experts_without_adapters_are_a_warning() -> None:
             add_adapters(model, 2, seed=0)
         said = [str(warning.message) for warning in caught if "experts" in str(warning.message)]
         assert len(said) == experts and all("do not change 4" in text and "% of the weights" in text for text in said)
+
+
+def test_adapters_have_the_settings_of_their_training(toy_envs: Any, tmp_path: Path) -> None:
+    """Alpha, dropout and layers; adapters with the same settings are trained further, others are merged first."""
+    settings = OfflineSettings(lora_rank=2, lora_alpha=3, lora_dropout=0.5, lora_target_modules="q_proj, v_proj")
+    policy = toy_envs.word_policy()
+    with Fit("test", policy, settings, [Sample([1, 2, 3], [0, 1, 1])], seed=0, output_dir=None) as fit:
+        for batch in fit.steps():
+            fit.backward(-fit.row_logprobs(batch).mean())
+            fit.step()
+    policy.save(tmp_path / "a")
+    loaded = Policy.load(tmp_path / "a", device="cpu")
+    config = loaded.model.peft_config["default"]
+    assert (config.r, config.lora_alpha, config.lora_dropout) == (2, 3, 0.5)
+    assert config.target_modules == {"q_proj", "v_proj"}
+    names = [name for name, _ in loaded.model.named_parameters() if "lora_" in name]
+    assert names and all("q_proj" in name or "v_proj" in name for name in names)
+    assert add_adapters(loaded.model, 2, 0, **settings.lora) is loaded.model
+    other = add_adapters(loaded.model, 2, 0)
+    assert other is not loaded.model and other.peft_config["default"].lora_alpha == 4
+    with pytest.raises(ConfigError, match=r"lora_target_modules: .*no_proj"):
+        add_adapters(toy_envs.word_policy().model, 2, 0, target_modules=["no_proj"])
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "expected_text"),
+    [
+        (OfflineSettings, {"lora_alpha": 8}, "lora_alpha needs lora_rank above 0"),
+        (OfflineSettings, {"lora_rank": 2, "lora_dropout": 1.0}, "lora_dropout must be below 1"),
+        (OfflineSettings, {"lora_rank": 2, "lora_target_modules": " , "}, "lora_target_modules must be"),
+        (OnPolicySettings, {"lora_rank": 2, "lora_dropout": 0.1}, "lora_dropout must be 0"),
+    ],
+)
+def test_wrong_settings_of_adapters_are_refused(kind: Any, values: dict[str, Any], expected_text: str) -> None:
+    """In one line."""
+    with pytest.raises(ConfigError, match=expected_text):
+        kind(**values)
