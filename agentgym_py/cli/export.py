@@ -24,6 +24,11 @@ class ExportOptions:
     gguf: bool = False
     """Also write a GGUF file; needs convert_hf_to_gguf.py of llama.cpp (on PATH, or in the folder of the variable
     LLAMA_CPP), which supports only some tokenizers."""
+    push: str | None = None
+    """Also upload the folder to this repository of the Hugging Face hub (OWNER/NAME), which is made if it is missing.
+    The token comes from `hf auth login` or the variable HF_TOKEN."""
+    private: bool = True
+    """Whether --push makes a private repository."""
     json: bool = False
     """Print JSON, for a program."""
 
@@ -38,10 +43,12 @@ def options(parser: Parser) -> None:
 
 
 def read_plan(args: Values) -> ExportOptions:
-    """Read the options; raise ConfigError if the GGUF converter is missing."""
-    from agentgym_py.report.export import find_converter
+    """Read the options; raise ConfigError if the GGUF converter or what --push needs is missing."""
+    from agentgym_py.report.export import find_converter, require_pushable
 
     chosen = read_options(ExportOptions, args)
+    if chosen.push:
+        require_pushable(chosen.push)
     if chosen.gguf:
         find_converter()
     return chosen
@@ -51,7 +58,7 @@ def run(args: Values) -> int:
     """Export, and print the folder."""
     if args["out"] is None:
         raise UsageError("--out DIR is needed")
-    from agentgym_py.report.export import export, find_source
+    from agentgym_py.report.export import export, find_source, push
 
     try:
         chosen = read_plan(args)
@@ -61,10 +68,16 @@ def run(args: Values) -> int:
         prepare_torch("tiny")  # the name does not matter: this checks the packages and silences them
         folder = export(source, args["out"], base=chosen.base, gguf=chosen.gguf)
     except ConfigError as error:
-        raise with_option_names(error, ("base", "gguf", "round"), "") from error
+        raise with_option_names(error, ("base", "gguf", "round", "push"), "") from error
+    url = push(folder, chosen.push, private=chosen.private) if chosen.push else None
     if chosen.json:
-        print_json({"folder": str(folder), "weights": str(source.weights), "round": source.number})
+        print_json({
+            "folder": str(folder), "weights": str(source.weights), "round": source.number,
+            **({"url": url} if url else {}),
+        })  # fmt: skip
     else:
         which = f", round {source.number}" if source.number is not None else ""
         print(f"{folder}: {source.weights}{which}; loaded again, it replies as before")
+        if url:
+            print(url)
     return 0

@@ -14,14 +14,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agentgym_py.errors import ConfigError, PolicyError, RunError
+from agentgym_py import trust
+from agentgym_py.errors import ConfigError, EndpointError, PolicyError, RunError
 from agentgym_py.evolution.run_folder import RunFolder
 from agentgym_py.files import claimed, new_folder, write_atomic
 from agentgym_py.policy import Policy
 from agentgym_py.policy.adapters import LEAST_KEPT, cast_weights, kept_share
-from agentgym_py.policy.loading import adapter_base, require_model
+from agentgym_py.policy.loading import adapter_base, first_line, require_model
 from agentgym_py.policy.saving import ADAPTER_CONFIG
 from agentgym_py.report.model_card import Origin, make_card, origin_of, round_at, training_at
+from agentgym_py.version import __version__
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -114,6 +116,43 @@ def export(source: Source, out: str | Path, *, base: str | None = None, gguf: bo
     new_folder(out)
     with claimed(Path(out)):
         return _export(source, new_folder(out), base, find_converter() if gguf else None)
+
+
+def require_pushable(repository: str) -> None:
+    """Raise ConfigError unless a repository's name is one of the hub's and there is a token."""
+    from huggingface_hub import get_token
+    from huggingface_hub.errors import HFValidationError
+    from huggingface_hub.utils import validate_repo_id
+
+    try:
+        validate_repo_id(repository)
+    except HFValidationError as error:
+        raise ConfigError(f"push must be OWNER/NAME on the hub, got {repository!r}: {first_line(error)}") from error
+    if "/" not in repository:
+        raise ConfigError(f"push must be OWNER/NAME on the hub, got {repository!r}")
+    if not get_token():
+        raise ConfigError("push needs a token of the hub: run `hf auth login`, or set the variable HF_TOKEN")
+
+
+def push(folder: Path, repository: str, *, private: bool = True) -> str:
+    """Upload an exported folder to the hub and return its address.
+
+    Raises:
+        EndpointError: the hub cannot be reached, or refuses; the folder stays.
+    """
+    from huggingface_hub import HfApi
+
+    trust.require_online(f"the hub's {repository}")
+    try:
+        api = HfApi()
+        address = str(api.create_repo(repository, private=private, exist_ok=True))
+        api.upload_folder(repo_id=repository, folder_path=folder, commit_message=f"Export of agentgym-py {__version__}")
+    except Exception as error:  # of the hub's client and of its HTTP library
+        raise EndpointError(
+            f"{folder} is complete, but it was not pushed to {repository}: {first_line(error)}; once the hub can be "
+            f"reached: hf upload {repository} {folder}"
+        ) from error
+    return address
 
 
 def _export(source: Source, target: Path, base: str | None, convert: list[str] | None) -> Path:

@@ -7,6 +7,7 @@ data and reward model in the same way, as far as their folders still exist.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -25,6 +26,9 @@ from agentgym_py.version import __version__
 if TYPE_CHECKING:
     from agentgym_py.policy import Policy
 
+SMOLLM2, SMOLLM2_HUB_ID = "smollm2", "HuggingFaceTB/SmolLM2-135M-Instruct"
+"""The model of the extra `smollm`, and its id on the hub."""
+_HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 _CHAIN_KEYS = ("command", "trainer", "Agent_v0", "base", "data", "expert", "exploration", "reward model", "trained on")
 """Rows of an origin that the table of inputs shows."""
 
@@ -40,12 +44,22 @@ class Origin(NamedTuple):
     """Its inputs: `base`, `data` or another setting, with the path or the name."""
     tables: tuple[str, ...] = ()
     """Lines of Markdown."""
+    evaluations: Mapping[str, Mapping[str, Any]] = {}
+    """Summaries of the model's evaluations, by split."""
+    envs: str = ""
+    """The worlds of the evaluations."""
 
 
 def make_card(origin: Origin | None, policy: Policy, name: str, weights: str) -> str:
     """Return the README.md of a model that is exported as `name` from `weights`."""
     how = "trained with agentgym-py" if origin else "exported by agentgym-py, which knows nothing of its training"
-    head = {"library_name": "transformers", "pipeline_tag": "text-generation", "tags": ["agentgym-py"]}
+    head: dict[str, Any] = {
+        "library_name": "transformers", "pipeline_tag": "text-generation", "tags": ["agentgym-py"],
+    }  # fmt: skip
+    if hub_id := _hub_base(origin, policy.name):
+        head["base_model"] = hub_id
+    if origin and origin.evaluations:
+        head["model-index"] = model_index(origin, name)
     base = _short(policy.name) if _short(policy.name) != _short(weights) else ""  # that adapters were merged into
     rows = origin.rows if origin else {"exported from": _short(weights), "base": base}
     rows = {**rows, "weights (SHA-256)": policy.digest(), "parameters": f"{policy.num_parameters:,}"}
@@ -58,6 +72,37 @@ def make_card(origin: Origin | None, policy: Policy, name: str, weights: str) ->
         "## Provenance", "", "| | |", "|---|---|", *_lines(rows | {"exported by": f"agentgym-py {__version__}"}), "",
         *(_chain(origin) if origin else ()), *(origin.tables if origin else ()),
     ]).rstrip() + "\n"  # fmt: skip
+
+
+def model_index(origin: Origin, name: str) -> list[dict[str, Any]]:
+    """Return the success rates of a model's evaluations as the hub's metadata: one result per world and split."""
+    from huggingface_hub import EvalResult
+    from huggingface_hub.repocard_data import eval_results_to_model_index
+
+    results = []
+    for split, summary in origin.evaluations.items():
+        for world, part in (summary.get("worlds") or {origin.envs: summary}).items():
+            success = read_estimate(part["success"])
+            results.append(EvalResult(
+                task_type="reinforcement-learning", dataset_type="agentgym-py", dataset_name=world, dataset_split=split,
+                metric_type="success_rate", metric_name=f"success rate, 95 % interval {format_rate(success)}",
+                metric_value=round(success.value, 4),
+            ))  # fmt: skip
+    index: list[dict[str, Any]] = eval_results_to_model_index(name, results)
+    return index
+
+
+def _hub_base(origin: Origin | None, name: str) -> str | None:
+    """Return the hub's id of the model that the first training began with; None if it is on no hub."""
+    visited = set[str]()
+    while origin is not None and (base := next((path for role, path in origin.inputs if role == "base"), None)):
+        if base in visited:
+            return None
+        visited.add(base)
+        name, origin = base, origin_of(base)
+    if name == SMOLLM2:
+        return SMOLLM2_HUB_ID
+    return name if _HUB_ID.fullmatch(name) and not Path(name).exists() else None
 
 
 def _lines(rows: Mapping[str, Any]) -> list[str]:
@@ -151,7 +196,11 @@ def round_origin(run: RunFolder, number: int) -> Origin:
     if number:
         inputs += [("reward model", str(reward_model))] if reward_model else []
         inputs += _path_settings(config.get("trainer"))
-    return Origin(f"{name}, round {number}", run.round(number).absolute(), rows, inputs, tuple(_results(run, number)))
+    summaries = {split: part for split, part in _summaries(run, number).items() if "," not in split}
+    return Origin(
+        f"{name}, round {number}", run.round(number).absolute(), rows, inputs, tuple(_results(run, number)), summaries,
+        ", ".join(config.get("env", ())),
+    )  # fmt: skip
 
 
 def _stage_origin(path: Path) -> Origin | None:
@@ -258,17 +307,22 @@ def _rank(run: RunFolder, number: int) -> str:
     return f"the best of 0 to {last} by valid success" if best else f"of 0 to {last}, not the best"
 
 
-def _results(run: RunFolder, number: int) -> list[str]:
-    """Return a table of the round's greedy results on held-out tasks."""
+def _summaries(run: RunFolder, number: int) -> dict[str, Any]:
+    """Return the round's greedy results on held-out tasks, and those of Agent_v0."""
     summaries = {"valid": run.metrics(number)["valid"]}
     if run.finished:
         test = run.read_json("test.json")["rounds"]
         summaries |= {"test": test[str(number)]} if str(number) in test else {}
         summaries |= {"test, Agent_v0": test["0"]} if "0" in test and number else {}
+    return summaries
+
+
+def _results(run: RunFolder, number: int) -> list[str]:
+    """Return a table of these results."""
     rows = [
         f"| {split} | {summary['success']['n']} | {format_rate(read_estimate(summary['success']))} "
         f"| {format_mean(read_estimate(summary['reward']))} | {summary['steps']:.1f} |"
-        for split, summary in summaries.items()
+        for split, summary in _summaries(run, number).items()
     ]
     header = "| split | tasks | success [95 %] | reward [95 %] | steps |"
     return ["## Held-out tasks", "", header, "|---|---|---|---|---|", *rows]

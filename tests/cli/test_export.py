@@ -9,16 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 torch = pytest.importorskip("torch")
 
+from huggingface_hub import ModelCard
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from agentgym_py.evolution import EvolveConfig
 from agentgym_py.evolution.run_folder import RunFolder
 from agentgym_py.policy import Policy
 from agentgym_py.report.export import export, find_source
-from agentgym_py.report.model_card import _chain, round_origin
+from agentgym_py.report.model_card import _chain, _hub_base, model_index, round_origin
 
 
 def said(folder: Any) -> Any:
@@ -210,6 +212,52 @@ def test_a_card_follows_what_a_model_was_made_from(tmp_path: Path) -> None:
     assert str(tmp_path) not in "".join(chain) + str(origin.rows)
     (tmp_path / "03-judge" / "train.json").write_text("[]")
     assert len(_chain(round_origin(rl, 1))) == len(chain) - 2, "what is broken is left out"
+
+
+def test_a_card_has_the_hubs_metadata(tmp_path: Path) -> None:
+    """Success by world and split as `model-index`, and the base of all trainings if it is on the hub."""
+    sft = written_run(tmp_path / "sft", 0, model="owner/base-1B")
+    run = written_run(tmp_path / "rl", 1, model=str(sft.round(0) / "checkpoint"))
+    origin = round_origin(run, 1)
+    head = {"model-index": model_index(origin, "mine"), "base_model": _hub_base(origin, "x")}
+    card = ModelCard(f"---\n{yaml.safe_dump(head)}---\n")
+    assert card.data.base_model == "owner/base-1B" and card.data.model_name == "mine"
+    (result,) = card.data.eval_results
+    assert (result.dataset_name, result.dataset_split, result.metric_type) == ("shop", "valid", "success_rate")
+    assert result.metric_value == 0.1111 and "[0, 100]" in result.metric_name
+    assert _hub_base(round_origin(written_run(tmp_path / "tiny", 0), 0), "x") is None
+    assert (
+        _hub_base(None, "smollm2") == "HuggingFaceTB/SmolLM2-135M-Instruct" and _hub_base(None, str(tmp_path)) is None
+    )
+
+
+def test_an_export_is_pushed(agentgym: Any, small_model: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """To a private repository by default; without the hub the folder stays, and the error says how to upload it."""
+    calls = list[Any]()
+
+    def create_repo(self: Any, repo_id: str, **settings: Any) -> str:
+        calls.append((repo_id, settings))
+        return f"https://hub.example/{repo_id}"
+
+    def upload_folder(self: Any, *, repo_id: str, folder_path: Path, commit_message: str) -> None:
+        calls.append((repo_id, sorted(path.name for path in folder_path.iterdir())))
+
+    words = ("export", small_model, "--out")
+    monkeypatch.setenv("HF_TOKEN", "hf_of_the_tests")
+    status, _, err = agentgym(*words, "offline", "--push", "me/mine")
+    assert status == 2 and "offline is complete, but it was not pushed to me/mine" in err and err.count("\n") == 1
+    assert "hf upload me/mine offline" in err and Path("offline/README.md").is_file() and "hf_of" not in err
+    monkeypatch.setattr("huggingface_hub.HfApi.create_repo", create_repo)
+    monkeypatch.setattr("huggingface_hub.HfApi.upload_folder", upload_folder)
+    status, out, _ = agentgym(*words, "given", "--push", "me/mine")
+    assert status == 0 and out.endswith("https://hub.example/me/mine\n")
+    assert calls[0] == ("me/mine", {"private": True, "exist_ok": True}) and "model.safetensors" in calls[1][1]
+    for name in ("mine", "a/b/c", "me/my model"):
+        status, _, err = agentgym(*words, "more", "--push", name)
+        assert status == 2 and "--push must be OWNER/NAME on the hub" in err and not Path("more").exists()
+    monkeypatch.setattr("huggingface_hub.get_token", lambda: None)
+    status, _, err = agentgym(*words, "more", "--push", "me/mine")
+    assert status == 2 and "--push needs a token of the hub" in err and not Path("more").exists()
 
 
 def script(path: Path, text: str) -> None:
