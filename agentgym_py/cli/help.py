@@ -18,6 +18,8 @@ _PLACEHOLDERS = {
     "out": "PATH", "export": "FILE", "judged": "FILE", "resume": "DIR", "manifest": "DIR", "reward_model": "DIR",
     "model": "NAME", "base": "NAME", "agent": "NAME", "device": "NAME", "attn_implementation": "NAME",
     "base_url": "URL", "task": "ID", "host": "ADDRESS", "split": "train|valid|test", "preset": "default|smoke",
+    "few_shot": "FILE", "system_prompt": "TEXT", "prompt_template": "TEXT", "push": "OWNER/NAME",
+    "lora_target_modules": "NAMES",
 }  # fmt: skip
 """Placeholders for the values of texts that say more than the option's name does."""
 
