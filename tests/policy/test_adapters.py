@@ -227,7 +227,8 @@ def test_adapters_have_the_settings_of_their_training(toy_envs: Any, tmp_path: P
     policy = toy_envs.word_policy()
     with Fit("test", policy, settings, [Sample([1, 2, 3], [0, 1, 1])], seed=0, output_dir=None) as fit:
         for batch in fit.steps():
-            fit.backward(-fit.row_logprobs(batch).mean())
+            for part in fit.microbatches(batch):
+                fit.backward(-fit.row_logprobs(part).mean())
             fit.step()
     policy.save(tmp_path / "a")
     loaded = Policy.load(tmp_path / "a", device="cpu")
