@@ -300,8 +300,7 @@ class Fit(Generic[Row]):
         row = {f"eval_{name}": total / number for name, (total, number) in sums.items() if number}
         self._validation.add(self._step, row["eval_loss"])
         self.history[-1] |= row
-        if self._track:
-            tracking.log(row, self._step if self._checkpoints else None)
+        self._log_to_tracker()
 
     def _log(self) -> None:
         """Add the means since the last row to the history."""
@@ -314,8 +313,12 @@ class Fit(Generic[Row]):
         }
         self._sums = {}
         self.history.append(row)
+        if not (self._validation and self._evaluates_now()):  # the measurement that follows is of the same row
+            self._log_to_tracker()
+
+    def _log_to_tracker(self) -> None:
         if self._track:
-            tracking.log(row, self._step if self._checkpoints else None)
+            tracking.log(self.history[-1], self._step if self._checkpoints else None)
 
     def _save(self, folder: Path) -> None:
         self.optimization.backend.save(folder)

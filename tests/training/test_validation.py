@@ -12,6 +12,7 @@ torch = pytest.importorskip("torch")
 from agentgym_py.errors import ConfigError
 from agentgym_py.policy.logprobs import agent_logprobs
 from agentgym_py.policy.tokens import Sample
+from agentgym_py.training import tracking
 from agentgym_py.training.checkpoints import fingerprint
 from agentgym_py.training.data import Pair
 from agentgym_py.training.fit import Fit
@@ -81,6 +82,15 @@ def test_the_loss_is_that_of_the_held_out_rows(toy_envs: Any) -> None:
         assert losses(fit)[-1] == pytest.approx(-float(agent_logprobs(fit.agent_logits(held_out)).mean()), rel=1e-5)
     seldom = train(other, settings_with(eval_steps=12))
     assert len(losses(seldom)) == 1 and other.digest() == policy.digest() and torch.is_grad_enabled()
+
+
+def test_a_tracker_gets_each_measurement_with_its_step(toy_envs: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In one row, because a tracker takes a step once."""
+    rows = list[tuple[int | None, dict[str, float]]]()
+    monkeypatch.setattr(tracking, "is_tracking", lambda: True)
+    monkeypatch.setattr(tracking, "log", lambda row, step: rows.append((step, dict(row))))
+    fit = train(toy_envs.word_policy(), settings_with(eval_steps=5))
+    assert [row for _, row in rows] == fit.history and ["eval_loss" in row for _, row in rows].count(True) == 3
 
 
 def test_it_stops_early_with_the_best_weights(toy_envs: Any) -> None:
