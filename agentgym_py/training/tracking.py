@@ -28,6 +28,7 @@ from agentgym_py.files import JsonFolder
 from agentgym_py.registry import install_advice
 from agentgym_py.training.checkpoints import fingerprint
 from agentgym_py.trajectory import Trajectory
+from agentgym_py.trajectory.few_shot import few_shot_messages
 
 if TYPE_CHECKING:
     from agentgym_py.training.progress import Reporter
@@ -40,6 +41,9 @@ _OF_EPISODES = ("steps", "invalid", "tokens", "cut", "turns_dropped", "summary_t
 """Numbers of a summary of episodes that are logged beside its estimates."""
 _WRITE_SECONDS = 600.0
 """Time that trackio's thread has to write the last rows."""
+
+_TRACES = 8
+"""Episodes of a phase that trackio shows as traces."""
 
 _listener: ContextVar[Callable[[Mapping[str, float], int | None], None] | None] = ContextVar("listener", default=None)
 
@@ -111,6 +115,8 @@ class Tracker:
         """
         require_service(service)
         self._run, self._training = JsonFolder(folder), 0
+        self._episodes: dict[str, list[Trajectory]] | None = {} if service == "trackio" else None
+        """The first episodes of each phase since the last round, for a service that shows episodes."""
         self._state = distributed.on_rank_zero(self._read_state, fingerprint(sorted(config.items())))
         self._tracker = _start(service, folder, self._state, config) if distributed.is_rank_zero() else None
 
@@ -143,19 +149,40 @@ class Tracker:
         """Assign what is logged from now on to this round."""
         self._training = number
 
+    def watching(self, phase: str, report: Callable[[Trajectory], None]) -> Callable[[Trajectory], None]:
+        """Return a reporter of a phase's episodes that keeps the first ones for the service."""
+        if self._episodes is None:
+            return report
+        kept = self._episodes[phase] = []
+
+        def report_and_keep(trajectory: Trajectory) -> None:
+            if len(kept) < _TRACES:
+                kept.append(trajectory)
+            report(trajectory)
+
+        return report_and_keep
+
+    def _traces(self) -> dict[str, Any]:
+        """Return the kept episodes as traces, by phase, and forget them."""
+        episodes, self._episodes = self._episodes, None if self._episodes is None else {}
+        if not self._tracker:
+            return {}
+        return {f"{phase}/episodes": list(map(_trace, kept)) for phase, kept in (episodes or {}).items() if kept}
+
     def round(self, number: int, metrics: Mapping[str, Any]) -> None:
-        """Log the metrics of a finished round."""
+        """Log the metrics of a finished round, and its first episodes if the service shows episodes."""
+        traces = self._traces()
         if number <= self._state.round:
             return
         selection, training = metrics["selection"], metrics["training"] or {}
-        values = {
+        values: dict[str, Any] = {
             "round": number, "select/kept": selection["kept"], "select/dropped": sum(selection["dropped"].values()),
             "select/trained": training.get("trajectories", 0),
         }  # fmt: skip
         for name, phase in (("explore", "explored"), ("valid", "valid")):
             values |= _summary(name, metrics[phase])
         self._state.round = number
-        self._write(values)
+        self._write(values | traces)
 
     def test(self, result: Mapping[str, Any]) -> None:
         """Log the test result of a finished run."""
@@ -177,7 +204,7 @@ class Tracker:
         state.step += 1
         self._write({"round": self._training, **{f"train/{name}": value for name, value in row.items()}})
 
-    def _write(self, values: Mapping[str, float]) -> None:
+    def _write(self, values: Mapping[str, Any]) -> None:
         if self._tracker:
             self._tracker.log(dict(values), step=self._state.step)
             self._run.write_json(_STATE, asdict(self._state))
@@ -192,7 +219,7 @@ class _TrackingReporter:
 
     def phase(self, round_number: int, what: str, total: int) -> Callable[[Trajectory], None]:
         self.tracker.begin(round_number)
-        return self.reporter.phase(round_number, what, total)
+        return self.tracker.watching(what, self.reporter.phase(round_number, what, total))
 
     def training(self, round_number: int, trajectories: int) -> Callable[[int, int], None]:
         self.tracker.begin(round_number)
@@ -210,6 +237,18 @@ def _summary(prefix: str, summary: Mapping[str, Any]) -> dict[str, float]:
         estimate = summary[name]
         values |= {name: estimate["value"], f"{name}_low": estimate["low"], f"{name}_high": estimate["high"]}
     return {f"{prefix}/{name}": value for name, value in values.items() if value is not None and isfinite(value)}
+
+
+def _trace(trajectory: Trajectory) -> Any:
+    """Return an episode as trackio's trace: the conversation, and how it ended."""
+    from trackio import Trace
+
+    messages = [*few_shot_messages([trajectory]), {"role": "user", "content": trajectory.final_observation}]
+    about = {
+        "task": trajectory.task_id, "environment": trajectory.provenance.env_id, "success": trajectory.success,
+        "reward": trajectory.reward, "steps": len(trajectory.steps), "status": "error" if trajectory.error else "ok",
+    }  # fmt: skip
+    return Trace(messages=messages, metadata=about)
 
 
 def _wait_until_written(tracker: Any) -> None:

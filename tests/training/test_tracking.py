@@ -181,12 +181,12 @@ class SlowService:
     """As trackio on a busy machine: a thread writes the rows, and `finish` does not wait for it for long."""
 
     def __init__(self, folder: Path) -> None:
-        self.rows = list[Mapping[str, float]]()
+        self.rows = list[Mapping[str, Any]]()
         self.run = SimpleNamespace(_local_sender_thread=threading.Thread(target=self._write, daemon=True))
         self._folder, self._ended = folder, threading.Event()
         self.run._local_sender_thread.start()
 
-    def log(self, row: Mapping[str, float], step: int) -> None:
+    def log(self, row: Mapping[str, Any], step: int) -> None:
         """Keep a row for the thread."""
         self.rows.append({**row, "step": step})
 
@@ -198,6 +198,35 @@ class SlowService:
         self._ended.wait()
         time.sleep(1)
         (self._folder / "rows.json").write_text(json.dumps(self.rows))
+
+
+def test_trackio_shows_the_first_episodes_of_a_phase(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, episode: Any
+) -> None:
+    """As traces, once per round; each episode is still reported."""
+    fake = SimpleNamespace(Trace=lambda messages, metadata: (messages, metadata))
+    monkeypatch.setitem(sys.modules, "trackio", fake)
+    monkeypatch.setattr(tracking, "require_service", lambda service: None)
+    service = SlowService(tmp_path)
+    monkeypatch.setattr(tracking, "_start", lambda *_: service)
+    reported = list[object]()
+
+    class Counted(Shown):
+        def phase(self, round_number: int, what: str, total: int) -> Any:
+            return reported.append
+
+    reporter = Tracker("trackio", tmp_path, SETTINGS).reporter(Counted())
+    for number in (0, 1):
+        report = reporter.phase(number, "explore", 20)
+        for i in range(20 if number == 0 else 1):
+            report(episode("look", "buy", id=f"{number} {i}"))
+        reporter.round(number, metrics(0.5))
+    service.finish()
+    first, second = (row["explore/episodes"] for row in service.rows)
+    assert (len(first), len(second), len(reported)) == (8, 1, 21)
+    messages, about = second[0]
+    assert [message["role"] for message in messages] == ["user", "assistant"] * 2 + ["user"]
+    assert messages[-1]["content"] == "Thanks." and about["success"] and about["steps"] == 2 and about["status"] == "ok"
 
 
 def test_what_a_service_still_writes_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
