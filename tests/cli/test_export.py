@@ -220,7 +220,7 @@ def test_a_card_has_the_hubs_metadata(tmp_path: Path) -> None:
     run = written_run(tmp_path / "rl", 1, model=str(sft.round(0) / "checkpoint"))
     origin = round_origin(run, 1)
     head = {"model-index": model_index(origin, "mine"), "base_model": _hub_base(origin, "x")}
-    card = ModelCard(f"---\n{yaml.safe_dump(head)}---\n")
+    card: Any = ModelCard(f"---\n{yaml.safe_dump(head)}---\n")
     assert card.data.base_model == "owner/base-1B" and card.data.model_name == "mine"
     (result,) = card.data.eval_results
     assert (result.dataset_name, result.dataset_split, result.metric_type) == ("shop", "valid", "success_rate")
