@@ -122,7 +122,7 @@ def require_pushable(repository: str) -> None:
     """Raise ConfigError unless a repository's name is one of the hub's and there is a token."""
     from huggingface_hub import get_token
     from huggingface_hub.errors import HFValidationError
-    from huggingface_hub.utils import validate_repo_id
+    from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]  # its __init__ has no __all__
 
     try:
         validate_repo_id(repository)

@@ -52,7 +52,7 @@ class ContextWindowExceededError(RefusalError):
 
 
 class LiteLLM(ModuleType):
-    """Answers by its script, the last one for ever."""
+    """Answers by its script; the last answer is repeated."""
 
     def __init__(self) -> None:
         super().__init__("litellm")
