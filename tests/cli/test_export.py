@@ -16,9 +16,11 @@ torch = pytest.importorskip("torch")
 from huggingface_hub import ModelCard
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from agentgym_py.errors import PolicyError
 from agentgym_py.evolution import EvolveConfig
 from agentgym_py.evolution.run_folder import RunFolder
 from agentgym_py.policy import Policy
+from agentgym_py.policy.adapters import add_adapters
 from agentgym_py.report.export import export, find_source
 from agentgym_py.report.model_card import _chain, _hub_base, model_index, round_origin
 
@@ -65,6 +67,36 @@ def test_adapters_are_merged(agentgym: Any, small_model: str, dtype: str) -> Non
     assert not list(Path("merged").glob("adapter*"))
     status, _, err = agentgym("export", "base", "--base", "base", "--out", "other")
     assert status == 2 and "--base is what adapters are merged into" in err and not Path("other").exists()
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e5])
+def test_a_merge_is_compared_at_the_scale_of_the_logits(
+    small_model: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, scale: float
+) -> None:
+    """Rounding grows with the logits and is accepted; adapters that do not merge are refused at any scale."""
+    monkeypatch.chdir(tmp_path)
+    policy = Policy.load(small_model)
+    with torch.no_grad():
+        policy.model.model.norm.weight *= scale
+    policy.save("base")
+    model = add_adapters(Policy.load("base").model, 2, seed=0)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if "lora_B" in name:
+                parameter += 0.3
+    model.save_pretrained("adapters")
+    export(find_source("adapters"), "merged", base="base")
+    merged = Policy.merged
+
+    def changed(self: Policy) -> Policy:
+        result = merged(self)
+        with torch.no_grad():
+            result.model.model.norm.weight *= 1.01
+        return result
+
+    monkeypatch.setattr(Policy, "merged", changed)
+    with pytest.raises(PolicyError, match="give other outputs once merged"):
+        export(find_source("adapters"), "wrong", base="base")
 
 
 def test_a_run_gives_its_best_round_and_the_card_says_where_it_is_from(agentgym: Any, small_model: str) -> None:
