@@ -27,8 +27,12 @@ from agentgym_py.http_client import (
 from agentgym_py.registry import install_advice
 from agentgym_py.trajectory import Trajectory
 
-_CONNECTION_FIELDS = ("api_base", "base_url", "api_key", "extra_headers", "custom_llm_provider")
-"""Arguments of litellm that decide who gets a key."""
+_REQUEST_FIELDS = (
+    "drop_params", "frequency_penalty", "logit_bias", "max_completion_tokens", "max_tokens", "min_p",
+    "parallel_tool_calls", "presence_penalty", "reasoning_effort", "repetition_penalty", "response_format", "seed",
+    "service_tier", "stop", "temperature", "thinking", "tool_choice", "top_k", "top_p", "user", "verbosity",
+)  # fmt: skip
+"""Arguments of litellm that decide how a reply is sampled. Many others decide which server gets a key."""
 
 
 class LiteLLMAgent(ChatAgent):
@@ -46,7 +50,8 @@ class LiteLLMAgent(ChatAgent):
         prompt_price: Price of a million prompt tokens, in place of litellm's.
         completion_price: Price of a million completion tokens.
         seeds: Send a seed, for providers that support it.
-        extra: More arguments of `litellm.acompletion`, such as `{"drop_params": true}`; null removes one.
+        extra: More arguments of `litellm.acompletion` about sampling, such as `{"top_k": 40}`; null removes one.
+            `{"drop_params": true}` leaves out what a provider refuses.
         system_prompt: System message of each conversation.
         few_shot: Episodes that stand as examples before the first user turn.
 
@@ -81,8 +86,8 @@ class LiteLLMAgent(ChatAgent):
             raise ConfigError(f"the agent litellm needs litellm, of the extra `litellm`: {install_advice('litellm')}")
         if "://" in model:
             raise ConfigError(f"model must be PROVIDER/MODEL, got {model!r}; an address is base_url")
-        if wrong := next((name for name in _CONNECTION_FIELDS if name in (extra or {})), None):
-            raise ConfigError(f"extra must not hold {wrong!r}: use base_url and the provider's environment variables")
+        if wrong := next((name for name in extra or {} if name not in _REQUEST_FIELDS), None):
+            raise ConfigError(f"extra must not hold {wrong!r}: it may hold {', '.join(_REQUEST_FIELDS)}")
         if base_url is not None:
             self.sampling["base_url"] = self._fixed["base_url"] = checked_address(base_url)
         self.client = RetryingClient(f"the model {model!r}", concurrency=concurrency, timeout=timeout, retries=retries)

@@ -231,7 +231,7 @@ def read_agent(args: Values, default: str | None) -> tuple[AgentOptions, ModelOp
         raise UsageError("--engine server needs a --model: --model NAME --engine server --base_url ADDRESS")
     if agent.agent == "model":
         model.require_room(agent.sampling_params(0).max_new_tokens)
-    if (model.system_prompt or model.few_shot) and not agent.accepts("system_prompt"):
+    if (model.system_prompt is not None or model.few_shot) and not agent.accepts("system_prompt"):
         raise UsageError("--system_prompt and --few_shot need a model or an endpoint, such as --agent openai")
     agent.require_no_step_timeout(agent.step_timeout)
     if agent.base_url and not uses_endpoint and agent.engine != "server":

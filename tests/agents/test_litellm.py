@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import importlib.machinery
 import sys
+from functools import partial
 from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
@@ -129,12 +130,21 @@ def test_tool_calls_are_actions(litellm: LiteLLM) -> None:
     assert litellm.asked[0]["tools"]
 
 
-@pytest.mark.parametrize("fault", [RefusalError(429), RefusalError(529), RefusalError(500), 30.0])
-def test_what_fails_for_now_is_sent_again(litellm: LiteLLM, fault: Any) -> None:
-    """Overload, a server's error and a late answer."""
-    litellm.script = [fault, Response()]
-    (trajectory,) = play(steps=1, timeout=0.2)
+@pytest.mark.parametrize("fault", [RefusalError(429), RefusalError(529), RefusalError(500), None])
+def test_what_fails_for_now_is_sent_again(litellm: LiteLLM, fault: Exception | None) -> None:
+    """Overload, a server's error and an answer that is no completion."""
+    broken = Response()
+    broken.body["choices"] = []
+    litellm.script = [fault or broken, Response()]
+    (trajectory,) = play(steps=1)
     assert trajectory.error is None and len(litellm.asked) == 2
+
+
+def test_a_request_without_an_answer_in_time_is_sent_again(litellm: LiteLLM) -> None:
+    """Also more than once, as on a busy machine."""
+    litellm.script = [30.0, Response()]
+    (trajectory,) = play(steps=1, timeout=0.2, retries=20)
+    assert trajectory.error is None and len(litellm.asked) >= 2
 
 
 @pytest.mark.parametrize(
@@ -171,6 +181,8 @@ def test_a_full_context_gives_the_episode_up(litellm: LiteLLM) -> None:
         ({"model": "huggingface/https://x.example"}, "model must be PROVIDER/MODEL"),
         ({"base_url": "x"}, "base_url must be an address"),
         ({"extra": {"api_base": "https://x.example"}}, "extra must not hold 'api_base'"),
+        ({"extra": {"top_p": 1, "vertex_location": "x.example/"}}, "extra must not hold 'vertex_location'"),
+        ({"extra": {"fallbacks": [{"api_base": "https://x.example"}]}}, "extra must not hold 'fallbacks'"),
         ({"timeout": 0}, "timeout must be above 0"),
     ],
 )
@@ -188,9 +200,12 @@ def test_without_litellm_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.skipif(find_spec("litellm") is None, reason="without the extra `litellm`")
-def test_the_real_litellm_answers_and_counts() -> None:
+def test_the_real_litellm_answers_and_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     """By its own mock of an answer, with its own prices."""
-    agent = LiteLLMAgent("anthropic/claude-sonnet-4-5", timeout=300, extra={"mock_response": "look"})
+    import litellm
+
+    monkeypatch.setattr(litellm, "acompletion", partial(litellm.acompletion, mock_response="look"))
+    agent = LiteLLMAgent("anthropic/claude-sonnet-4-5", timeout=300)
     job = jobs_for(EnvSpec("maze", {"max_steps": 1}), "train", [0])
     (trajectory,) = Collector(agent).collect_batch(job)
     (step,) = trajectory.steps
