@@ -5,6 +5,7 @@ Those that play themselves have a contract of their own: `test_on_policy_trainer
 
 from __future__ import annotations
 
+import math
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from agentgym_py import registry
 from agentgym_py.agents import ExpertAgent, RandomAgent
 from agentgym_py.collection import Collector, jobs_for
 from agentgym_py.env import EnvSpec
-from agentgym_py.errors import NothingToTrainOnError
+from agentgym_py.errors import ConfigError, NothingToTrainOnError
 from agentgym_py.training import Trainer
 from agentgym_py.training.trainer import info_of
 
@@ -121,6 +122,30 @@ def test_it_resumes_to_the_same_end(trainer: Any, tiny_policy: Any, tmp_path: Pa
         assert not keeps or any(each.name.startswith("state-") for each in (output / "states").iterdir())
     resumed = trained(output)
     assert resumed[:4] == whole[:4] and (resumed[4][0] > 1 or not keeps), "it started again"
+
+
+def test_it_measures_its_loss_on_held_out_data_or_refuses_to(
+    trainer: Any, tiny_policy: Any, tmp_path: Path, fresh: Any
+) -> None:
+    """Each member of an ensemble, too; a trainer without such a loss says so when its settings are made."""
+    wanted = {"val_size": 0.3, "early_stopping_patience": 1, "epochs": 2, "batch_size": 2, "members": 2}
+    has = {each.name for each in fields(trainer)}
+    if "val_size" not in has:
+        pytest.skip("its training loop is trl's")
+    try:
+        trainer = replace(trainer, **{name: value for name, value in wanted.items() if name in has})
+    except ConfigError as error:
+        assert "val_size must be 0" in str(error)
+        return
+    jobs = jobs_for([EnvSpec("shop", {"max_steps": 6})], "train", range(4))
+    episodes = Collector(ExpertAgent()).collect_batch(jobs) + Collector(RandomAgent()).collect_batch(jobs)
+    whole = replace(trainer, val_size=0.0, early_stopping_patience=0)
+    report, other = (
+        which.train(fresh(tiny_policy), episodes, seed=3, output_dir=tmp_path / str(number))
+        for number, which in enumerate((trainer, whole))
+    )
+    assert math.isfinite(report.metrics["eval_loss"]) and "eval_loss" not in other.metrics
+    assert 0 < report.tokens < other.tokens
 
 
 def test_nothing_to_train_on_is_an_error(trainer: Any, tiny_policy: Any, tmp_path: Path) -> None:

@@ -125,17 +125,17 @@ class Fit(Generic[Row]):
             self._step, self.history = state["step"], state["history"]
             if self._validation:
                 self._validation.load(latest)
-        self._rng_scope = ExitStack()
+        self._scope = ExitStack()
 
     def __enter__(self) -> Self:
         device = self.optimization.device
-        self._rng_scope.enter_context(torch.random.fork_rng([device] if device.type == "cuda" else []))
+        self._scope.enter_context(torch.random.fork_rng([device] if device.type == "cuda" else []))
+        self._scope.enter_context(torch.enable_grad())  # also ends the no_grad of a measurement that fails
         self.optimization.net.train()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        self._rng_scope.close()
-        torch.set_grad_enabled(True)  # an error within a measurement leaves it off
+        self._scope.close()
         if kind is None or issubclass(kind, TrainingError):  # raised in all processes at once
             self.optimization.sync_to_policy()
         self.optimization.close()
@@ -328,9 +328,16 @@ class Fit(Generic[Row]):
         if self._validation:
             self._validation.save(folder)
 
+    def _trained_share(self) -> float:
+        """Return the share of the tokens of all epochs that was trained on."""
+        if not self._validation:
+            return 1.0
+        lengths = [self._tokens_of(row) for row in self.rows]
+        return sum(lengths[i] for i in self._training) / sum(lengths) * self._step / self._steps
+
     def report(self, data: TrainingData, **metrics: float) -> TrainReport:
         """Make the report of the training; `metrics` are the trainer's own."""
-        epochs = self.settings.epochs
+        epochs = self.settings.epochs * self._trained_share()
         last = {name: value for row in self.history for name, value in row.items()}
         return TrainReport(
             trajectories=len(data.trajectories),

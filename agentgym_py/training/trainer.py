@@ -84,11 +84,11 @@ class TrainReport:
     """What a training did."""
 
     trajectories: int
-    """Trajectories that were trained on."""
+    """Trajectories that were trained on, or held out to measure `eval_loss`."""
     dropped: Mapping[str, int]
     """Number of trajectories left out, by reason; never 0."""
     tokens: int
-    """Tokens that went through the model, over all epochs."""
+    """Tokens that were trained on, over all epochs; an estimate if `val_size` holds some out."""
     agent_tokens: int
     """Those of them with a loss."""
     seconds: float

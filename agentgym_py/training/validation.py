@@ -55,11 +55,12 @@ def _prompt_of(row: Any) -> Hashable:
 
 
 def _first_sample(row: Any) -> Sample | None:
+    """Return the first sample in a row, which is a sample or holds some; None without one."""
     if isinstance(row, Sample):
         return row
-    parts = [getattr(row, f.name) for f in fields(row)] if is_dataclass(row) else row if isinstance(row, tuple) else []
-    if isinstance(row, list):
-        parts = row
+    parts = [getattr(row, field.name) for field in fields(row)] if is_dataclass(row) else row
+    if not isinstance(parts, list | tuple):
+        return None
     return next((sample for part in parts if (sample := _first_sample(part)) is not None), None)
 
 

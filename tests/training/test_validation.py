@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import field, fields, make_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +16,11 @@ from agentgym_py.policy.logprobs import agent_logprobs
 from agentgym_py.policy.tokens import Sample
 from agentgym_py.training import tracking
 from agentgym_py.training.checkpoints import fingerprint
-from agentgym_py.training.data import Pair
+from agentgym_py.training.data import Pair, TrainingData
 from agentgym_py.training.fit import Fit
 from agentgym_py.training.settings import OfflineSettings
 from agentgym_py.training.validation import hold_out
-from agentgym_trainers.kto import KTO
+from agentgym_py.trajectory.types import OMIT_DEFAULT
 
 ROWS = [Sample([1 + k % 4, 2, 3, 4 - k % 2], [0, 0, 1, 1]) for k in range(8)]
 """Two rows for each of four prompts."""
@@ -135,9 +137,21 @@ def test_wrong_settings_are_refused(values: dict[str, Any], expected_text: str) 
         settings_with(**values)
 
 
-def test_a_trainer_that_orders_its_rows_refuses_it() -> None:
-    """Its loss depends on the order, and states of trainings without held-out data keep their fingerprint."""
-    with pytest.raises(ConfigError, match="val_size must be 0"):
-        KTO(val_size=0.1)
-    assert fingerprint(OfflineSettings()) != fingerprint(settings_with())
-    assert "val_size" not in repr(fingerprint.__globals__["_plain"](OfflineSettings()))
+def test_tokens_are_those_of_the_training(toy_envs: Any) -> None:
+    """Without the held-out rows, and without the epochs after an early stop."""
+    samples = TrainingData([], ROWS, Counter())
+    whole, early = settings_with(), settings_with(early_stopping_patience=1)
+    assert train(toy_envs.word_policy(), whole).report(samples).tokens == 4 * 6 * 4
+    fit = train(toy_envs.word_policy(), early, spoil=True)
+    assert len(losses(fit)) < 4 and fit.report(samples).tokens == len(losses(fit)) * 6 * 4
+
+
+def test_a_new_setting_at_its_default_keeps_the_fingerprint() -> None:
+    """States of a training resume after the package got a setting; a changed one is of another training."""
+    earlier = make_dataclass("Settings", [("epochs", int, 3)])
+    now = make_dataclass(
+        "Settings", [("epochs", int, 3), ("val_size", float, field(default=0.0, metadata=OMIT_DEFAULT))]
+    )
+    assert fingerprint(now()) == fingerprint(earlier()) != fingerprint(now(val_size=0.1))
+    omitted = {each.name for each in fields(OfflineSettings) if each.metadata == OMIT_DEFAULT}
+    assert omitted >= {"val_size", "eval_steps", "early_stopping_patience", "lora_alpha", "lora_dropout"}

@@ -48,7 +48,7 @@ from agentgym_py.rng import seed_of
 from agentgym_py.training import TrainReport, tracking
 from agentgym_py.training.data import TrainingData
 from agentgym_py.training.progress import Progress
-from agentgym_py.training.settings import OfflineSettings
+from agentgym_py.training.settings import OfflineSettings, require_no_validation
 from agentgym_py.training.trainer import PlanChecks, TrainerInfo
 from agentgym_py.trajectory import Trajectory
 from agentgym_trainers.filtered_bc import bc_loss
@@ -141,6 +141,7 @@ class Dagger(OfflineSettings, PlanChecks):
 
     def __post_init__(self) -> None:
         OfflineSettings.__post_init__(self)
+        require_no_validation(self)
         require_at_least(self, {"tasks_per_iteration": 1, "beta": 0.0, "beta_decay": 0.0, "cost_weight": 0.0})
         if self.beta > 1 or self.beta_decay > 1:
             raise ConfigError(f"beta and beta_decay must be at most 1, got {self.beta:g} and {self.beta_decay:g}")

@@ -131,7 +131,9 @@ class RewardModelling(PairSettings):
             tokens=sum(report.tokens for report in reports),
             agent_tokens=sum(report.agent_tokens for report in reports),
             seconds=sum(report.seconds for report in reports),
-            loss=[fmean(step) for step in zip(*(report.loss for report in reports), strict=True)],
+            loss=[
+                fmean(step) for step in zip(*(report.loss for report in reports), strict=False)
+            ],  # one may stop early
             metrics=means | {"pairs": len(pairs), "ties": ties},
         )
 
