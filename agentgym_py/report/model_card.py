@@ -26,8 +26,8 @@ from agentgym_py.version import __version__
 if TYPE_CHECKING:
     from agentgym_py.policy import Policy
 
-SMOLLM2, SMOLLM2_HUB_ID = "smollm2", "HuggingFaceTB/SmolLM2-135M-Instruct"
-"""The model of the extra `smollm`, and its id on the hub."""
+_HUB_IDS = {"smollm2": "HuggingFaceTB/SmolLM2-135M-Instruct"}
+"""Ids on the hub of models that packages hold."""
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 _CHAIN_KEYS = ("command", "trainer", "Agent_v0", "base", "data", "expert", "exploration", "reward model", "trained on")
 """Rows of an origin that the table of inputs shows."""
@@ -100,8 +100,8 @@ def _hub_base(origin: Origin | None, name: str) -> str | None:
             return None
         visited.add(base)
         name, origin = base, origin_of(base)
-    if name == SMOLLM2:
-        return SMOLLM2_HUB_ID
+    if name in _HUB_IDS:
+        return _HUB_IDS[name]
     return name if _HUB_ID.fullmatch(name) and not Path(name).exists() else None
 
 
@@ -196,10 +196,9 @@ def round_origin(run: RunFolder, number: int) -> Origin:
     if number:
         inputs += [("reward model", str(reward_model))] if reward_model else []
         inputs += _path_settings(config.get("trainer"))
-    summaries = {split: part for split, part in _summaries(run, number).items() if "," not in split}
     return Origin(
-        f"{name}, round {number}", run.round(number).absolute(), rows, inputs, tuple(_results(run, number)), summaries,
-        ", ".join(config.get("env", ())),
+        f"{name}, round {number}", run.round(number).absolute(), rows, inputs, tuple(_results(run, number)),
+        _evaluations(run, number), ", ".join(config.get("env", ())),
     )  # fmt: skip
 
 
@@ -307,22 +306,25 @@ def _rank(run: RunFolder, number: int) -> str:
     return f"the best of 0 to {last} by valid success" if best else f"of 0 to {last}, not the best"
 
 
-def _summaries(run: RunFolder, number: int) -> dict[str, Any]:
-    """Return the round's greedy results on held-out tasks, and those of Agent_v0."""
-    summaries = {"valid": run.metrics(number)["valid"]}
-    if run.finished:
-        test = run.read_json("test.json")["rounds"]
-        summaries |= {"test": test[str(number)]} if str(number) in test else {}
-        summaries |= {"test, Agent_v0": test["0"]} if "0" in test and number else {}
-    return summaries
+def _evaluations(run: RunFolder, number: int) -> dict[str, Any]:
+    """Return the round's greedy results on held-out tasks, by split."""
+    tested = _tested_rounds(run)
+    return {"valid": run.metrics(number)["valid"]} | ({"test": tested[str(number)]} if str(number) in tested else {})
+
+
+def _tested_rounds(run: RunFolder) -> dict[str, Any]:
+    """Return the test results by round; none of an unfinished run."""
+    return dict(run.read_json("test.json")["rounds"]) if run.finished else {}
 
 
 def _results(run: RunFolder, number: int) -> list[str]:
-    """Return a table of these results."""
+    """Return a table of the round's results, and of Agent_v0's on the test split."""
+    summaries, tested = _evaluations(run, number), _tested_rounds(run)
+    summaries |= {"test, Agent_v0": tested["0"]} if "0" in tested and number else {}
     rows = [
         f"| {split} | {summary['success']['n']} | {format_rate(read_estimate(summary['success']))} "
         f"| {format_mean(read_estimate(summary['reward']))} | {summary['steps']:.1f} |"
-        for split, summary in _summaries(run, number).items()
+        for split, summary in summaries.items()
     ]
     header = "| split | tasks | success [95 %] | reward [95 %] | steps |"
     return ["## Held-out tasks", "", header, "|---|---|---|---|---|", *rows]
