@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from agentgym_py.errors import ConfigError
-from agentgym_py.trajectory.dataset import read_any
 from agentgym_py.trajectory.formats.rows import Message
+from agentgym_py.trajectory.reading import read_any
 from agentgym_py.trajectory.types import Trajectory, opening_text
 
 
