@@ -43,6 +43,19 @@ AWKWARD: tuple[Any, ...] = (
     {}, [[]], {"a": {"b": []}}, ["x"] * 100, "../../x", "__class__", [[[[[[[[[[]]]]]]]]]],
 )  # fmt: skip
 """Values that stand where others belong."""
+CHATS: tuple[Any, ...] = (
+    {"messages": [{"role": "system", "content": "s"}, {"role": "user", "content": [{"type": "text", "text": "q"}]},
+                  {"role": "assistant", "content": "a", "weight": 1,
+                   "tool_calls": [{"function": {"name": "f", "arguments": {"x": [1]}}}]}], "reward": 0.5},
+    {"conversations": [{"from": "human", "value": "q"}, {"from": "function_call", "value": '{"name": "f"}'}]},
+    {"instruction": "i", "input": "j", "output": "o", "history": [["q", "a"]], "system": "s"},
+    {"prompt": [{"role": "user", "content": "q"}], "completion": "a", "label": True, "id": 1},
+    {"prompt": "q", "chosen": [{"role": "assistant", "content": "a"}], "rejected": "b"},
+    {"id": 1, "prompt": [{"from": "human", "loss": None, "value": "r"}, {"from": "gpt", "loss": False, "value": "Ok."},
+                         {"from": "human", "loss": None, "value": "o"}],
+     "chosen": [{"from": "gpt", "loss": True, "value": "a"}], "rejected": [{"from": "gpt", "value": "b"}]},
+)  # fmt: skip
+"""A row of each format of chats."""
 PIECES = (
     "{", "}", "[", "]", '"', ":", ",", "\\", "&a", "*a", "<<: *a", "!!python/object:x", "|", "-", "\n", "  ", "Action:",
     "Thought:", "Action Input:", "<tool_call>", "</tool_call>", "<think>", "SELECT", "FROM book", "WITH RECURSIVE", "(",
@@ -160,6 +173,9 @@ def make_readers() -> dict[str, Reader]:
         "AgentTraj": Reader(raw | damaged(row) | damaged([row]), _in_file("a.json", lambda path: list(read_any(path)))),
         "ATIF": Reader(
             damaged(document) | damaged(foreign), _in_file("b.json", lambda path: list(read_any(path, "atif")))
+        ),
+        "chats": Reader(
+            st.sampled_from(CHATS).flatmap(damaged), _in_file("c.json", lambda path: list(read_any(path)))
         ),
         "manifest": Reader(raw | damaged(manifest), _in_file("manifest.json", _manifest)),
         "YAML": Reader(texts | damaged(manifest).map(lambda data: data.decode("utf-8", "replace")), parse_yaml,

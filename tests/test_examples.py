@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -28,20 +27,18 @@ def example(name: str) -> Any:
     return module
 
 
-def test_own_chats_become_trajectories(tmp_path: Path) -> None:
-    """Turns alternate, only the assistant is trained on, ratings are rewards, and equal openings are one task."""
-    lines = (EXAMPLES / "chats" / "support.jsonl").read_text(encoding="utf-8").splitlines()
-    (tmp_path / "chats.json").write_text(json.dumps(example("own_chats").convert(lines)), encoding="utf-8")
-    data = AgentTrajDataset.load(tmp_path / "chats.json")
-    assert [chat.id for chat in data] == ["chat_0", "chat_1", "chat_2", "chat_2#2"]
+def test_own_chats_become_trajectories() -> None:
+    """Turns alternate, only the assistant is trained on, and equal openings are one task."""
+    data = AgentTrajDataset.load(EXAMPLES / "chats" / "support.jsonl")
+    assert [chat.id for chat in data] == ["c1", "c2", "c3", "c4"]
     assert [chat.reward for chat in data] == [1.0, 0.8, 0.2, 1.0]
     assert [chat.success for chat in data] == [True, True, False, True]
     assert data[1].rules.startswith("You answer") and data[2].rules == ""
-    assert [step.observation for step in data[1].steps] == ["Hello\nWhen do you close today?"]
+    assert [step.observation for step in data[1].steps] == ["Hello\n\nWhen do you close today?"]
     assert [step.trained for chat in data for step in chat.steps] == [True] * 5
     assert data[3].final_observation == "Thanks!"
     (pair,) = data.preferences()
-    assert (pair.chosen.id, pair.rejected.id) == ("chat_2#2", "chat_2")
+    assert (pair.chosen.id, pair.rejected.id) == ("c4", "c3")
 
 
 def test_the_reward_of_the_example_prefers_short_successes() -> None:

@@ -14,8 +14,8 @@ import pytest
 EXAMPLES = int(os.environ.get("AGENTGYM_FUZZ_EXAMPLES", "30"))
 """Examples of each reader."""
 READERS = (
-    "action parser", "store line", "store file", "verify", "AgentTraj", "ATIF", "manifest", "YAML", "SQL guard",
-    "expressions", "protocol Make", "protocol Step", "protocol Reset", "protocol Restore", "snapshot maze",
+    "action parser", "store line", "store file", "verify", "AgentTraj", "ATIF", "chats", "manifest", "YAML",
+    "SQL guard", "expressions", "protocol Make", "protocol Step", "protocol Reset", "protocol Restore", "snapshot maze",
     "snapshot todo", "snapshot household",
 )  # fmt: skip
 

@@ -13,7 +13,8 @@ from agentgym_py.errors import DataError
 from agentgym_py.trajectory import Trajectory, preferences, store
 from agentgym_py.trajectory.dataset import AgentTrajDataset
 from agentgym_py.trajectory.formats import agenttraj, atif, openai, parquet, rows, trl
-from agentgym_py.trajectory.reading import READERS, detect, verify_any
+from agentgym_py.trajectory.reading import FORMATS as READ
+from agentgym_py.trajectory.reading import detect, verify_any
 
 FILES: dict[str, Callable[[Path, Iterable[Trajectory]], int]] = {
     "store": store.write, "agenttraj": agenttraj.write, "atif": atif.write, "parquet": parquet.write_parquet,
@@ -25,11 +26,11 @@ ROWS: dict[str, Callable[[Iterator[Trajectory]], rows.Rows]] = {
     "trl_stepwise": lambda trajectories: (trl.stepwise(t) for t in trajectories if t.steps and t.is_evidence),
     "openai": lambda trajectories: (openai.openai_chat(t) for t in trajectories if t.steps),
 }
-"""Formats for other programs: rows of JSON, which `agentgym` does not read."""
+"""Formats for other programs: rows of JSON."""
 FORMATS = (*FILES, *ROWS)
 ENDINGS = {".jsonl": "store", ".json": "agenttraj", ".parquet": "parquet"}
 _SOURCE = "File of trajectories in any format of docs/reference/formats.md."
-_FORMAT = f"Format of the file, by default recognized by content; one of {', '.join(READERS)}."
+_FORMAT = f"Format of the file, by default recognized by content; one of {', '.join(READ)}."
 _DAMAGED = 1
 _SHOWN = 10
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from agentgym_py.agents.base import agent_title
 from agentgym_py.errors import ConfigError
+from agentgym_py.evaluation import foreign
 from agentgym_py.evaluation.folder import RESULT, SAME_QUESTION, EvalFolder, differences
 from agentgym_py.evaluation.stats import (
     MIN_SEEDS,
@@ -62,8 +63,15 @@ class Entrant:
     resources: Resources = Resources()
 
     @classmethod
-    def load(cls, path: str | Path) -> Entrant:
-        """Load an evaluation's folder; raises RunError if it holds no finished evaluation."""
+    def load(cls, path: str | Path, score: str | None = None) -> Entrant:
+        """Load an evaluation's folder, a log of Inspect or samples of lm-eval; `score` chooses one of their scores.
+
+        Raises:
+            RunError: the folder holds no finished evaluation.
+            DataError: the log or the samples cannot be read; see `foreign.load`.
+        """
+        if foreign.is_foreign(path):
+            return cls(str(path), *foreign.load(path, score))
         folder = EvalFolder.finished(path)
         resources = Resources.of(folder.read_json(RESULT))
         return cls.from_trajectories(str(path), folder.manifest(), store.read(folder.trajectories), resources)
@@ -151,7 +159,7 @@ def compare(entrants: Sequence[Entrant]) -> Comparison:
 def _require_same_question(entrants: Sequence[Entrant]) -> None:
     first = entrants[0]
     for other in entrants[1:]:
-        if different := differences(first.manifest, other.manifest, SAME_QUESTION):
+        if different := differences(first.manifest, other.manifest, (*SAME_QUESTION, "score")):
             raise ConfigError(f"{first.name} and {other.name} cannot be compared: {'; '.join(different)}")
 
 
@@ -292,6 +300,8 @@ def tables(comparison: Comparison | AlgorithmComparison) -> tuple[str, list[Tabl
 def _title(entrant: Entrant) -> str:
     manifest = entrant.manifest
     worlds = ", ".join(f"{world['id']} ({len(world['tasks'])} tasks)" for world in manifest["worlds"])
+    if score := manifest.get("score"):
+        return f"{worlds}; scored by {score}"
     return f"{worlds}; {manifest['split']} split, {manifest['prompt']} prompt, seed {manifest['seed']}"
 
 

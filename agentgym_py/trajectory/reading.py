@@ -4,39 +4,52 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
 from agentgym_py.errors import ConfigError, DataError, did_you_mean, setting
 from agentgym_py.trajectory import store
-from agentgym_py.trajectory.formats import agenttraj, atif, parquet
+from agentgym_py.trajectory.formats import agenttraj, atif, chat, parquet, rows
+from agentgym_py.trajectory.formats.foreign import unique_ids
 from agentgym_py.trajectory.types import Trajectory
 
-READERS: Mapping[str, Callable[[str | Path], Iterator[Trajectory]]] = {
-    "store": store.read, "agenttraj": agenttraj.read, "parquet": parquet.read_parquet, "atif": atif.read,
+_READERS: Mapping[str, Callable[[str | Path], Iterator[Trajectory]]] = {
+    "store": store.read, "parquet": parquet.read_parquet,
 }  # fmt: skip
-"""Reader of each format."""
+"""Reader of a file of this project."""
+_PARSERS: Mapping[str, Callable[[rows.Row, str], Sequence[Trajectory]]] = {
+    "atif": lambda row, _: [atif.from_row(row)], "agenttraj": lambda row, _: [agenttraj.from_row(row)], **chat.PARSERS,
+}  # fmt: skip
+"""Parser of a row of each other format; the second argument is the id of a row that has none."""
+FORMATS = (*_READERS, *_PARSERS)
+"""Names of the formats that are read."""
 _HEAD = 1 << 20
 """Bytes of an array, or of an object of several lines, that are searched for its keys."""
-_FOREIGN_ROWS = (
-    ({"messages", "tools"}, "OpenAI's chats with tool calls"),
-    ({"messages"}, "rows of chat messages, as TRL takes them"),
-    ({"prompt", "chosen", "rejected"}, "preference pairs, as TRL takes them"),
-    ({"prompt", "completions", "labels"}, "stepwise labels, as TRL takes them"),
-    ({"prompt", "completion"}, "prompts and completions, as TRL takes them"),
+_UNREAD = (
+    ({"prompt", "completions", "labels"}, "labels of steps, whose observations and replies are one text each"),
+    ({"text"}, "texts without turns"),
 )
-"""Keys and names of rows that `agentgym data convert` writes for other programs."""
+"""Keys and names of rows that cannot be read."""
 
 
 def read_any(path: str | Path, format: str | None = None) -> Iterator[Trajectory]:
-    """Stream the episodes of a file; without `format`, a name in `READERS`, it is recognized by content.
+    """Stream the episodes of a file; without `format`, a name in `FORMATS`, it is recognized by content.
 
     Raises:
         ConfigError: no such format.
         DataError: no such file, or not in this format, or in none.
     """
-    return READERS[_require_format(path, format)](path)
+    return _read(path, _require_format(path, format))
+
+
+def _read(path: str | Path, name: str) -> Iterator[Trajectory]:
+    if name in _READERS:
+        return _READERS[name](path)
+    number, parse = count(1), _PARSERS[name]
+    parsed = rows.parse_rows(path, rows.read_rows(path), lambda row: parse(row, f"{Path(path).stem}-{next(number)}"))
+    return unique_ids(chain.from_iterable(parsed))
 
 
 def verify_any(path: str | Path, format: str | None = None) -> store.VerifyReport:
@@ -55,7 +68,7 @@ def verify_any(path: str | Path, format: str | None = None) -> store.VerifyRepor
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
         try:
-            for _ in READERS[name](path):
+            for _ in _read(path, name):
                 episodes += 1
         except DataError as error:
             bad[episodes + 1] = str(error.__cause__ or error)
@@ -67,8 +80,8 @@ def verify_any(path: str | Path, format: str | None = None) -> store.VerifyRepor
 def _require_format(path: str | Path, name: str | None) -> str:
     if name is None:
         return detect(path)
-    if name not in READERS:
-        raise ConfigError(f"{setting('format', name)}: no such format.{did_you_mean(name, READERS, 'There are')}")
+    if name not in FORMATS:
+        raise ConfigError(f"{setting('format', name)}: no such format.{did_you_mean(name, FORMATS, 'There are')}")
     return name
 
 
@@ -90,7 +103,7 @@ def detect(path: str | Path) -> str:
     is_array = text.startswith("[")
     row = _first_row(text[is_array:].lstrip())
     if row is None:  # torn, broken or long: the reader reports what is wrong
-        row = {key: None for key in _KEYS if f'"{key}"' in text}
+        row = {key: "" for key in _KEYS if f'"{key}"' in text}
         return _format_of(row, is_array) or ("agenttraj" if is_array else "store")
     if (name := _format_of(row, is_array)) is None:
         raise _unknown_format(target, row)
@@ -107,31 +120,30 @@ def _first_row(text: str) -> Any:
 
 def _format_of(row: Any, is_array: bool) -> str | None:
     """The format of a row; some keys are enough, because the reader reports what is wrong with the others."""
-    keys = set(row) if isinstance(row, dict) else set()
+    keys = {key for key in row if row[key] is not None} if isinstance(row, dict) else set()
     if "schema_version" in keys:
         return "atif"
     if not is_array and keys & {"provenance", "digest"}:
         return "store"
-    if "item_id" in keys or (is_array and ("conversations" in keys or not isinstance(row, dict))):
+    if "item_id" in keys or (is_array and not isinstance(row, dict)):
         return "agenttraj"
-    return None
+    return chat.format_of(keys)
 
 
-_KEYS = ("schema_version", "provenance", "item_id")
+_KEYS = (
+    "schema_version", "provenance", "item_id", "messages", "conversations", "conversation", "instruction", "output",
+    "prompt", "completion", "label", "chosen", "rejected",
+)  # fmt: skip
 """Keys that tell the format of a row that is no JSON."""
 
 
 def _unknown_format(path: Path, row: object) -> DataError:
     """The error that says what the file looks like."""
     keys = set(row) if isinstance(row, dict) else set()
-    if {"id", "chosen"} <= keys:
-        return DataError(
-            f"{path}: holds preference pairs; read them with agentgym_py.trajectory.formats.agenttraj.read_pairs"
-        )
-    for row_keys, name in _FOREIGN_ROWS:
+    for row_keys, name in _UNREAD:
         if row_keys <= keys:
-            return DataError(f"{path}: not a trajectory file: looks like {name}, which cannot be read back")
-    hint = f", its first row has the keys {', '.join(sorted(map(str, keys))[:6])}" if keys else ""
+            return DataError(f"{path}: not a trajectory file: looks like {name}, which cannot be read")
+    found = f"has the keys {', '.join(sorted(map(str, keys))[:6])}" if keys else "is no JSON object with keys"
     return DataError(
-        f"{path}: not a trajectory file: neither a store of agentgym-py nor AgentTraj nor ATIF nor parquet{hint}"
+        f"{path}: not a trajectory file: its first row {found}; docs/reference/formats.md lists what is read"
     )

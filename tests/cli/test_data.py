@@ -14,6 +14,7 @@ from agentgym_py.cli.data import FORMATS
 from agentgym_py.errors import DataError
 from agentgym_py.trajectory import store
 from agentgym_py.trajectory.dataset import AgentTrajDataset
+from agentgym_py.trajectory.reading import detect
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -298,30 +299,41 @@ def test_verify_says_that_there_is_nothing(agentgym: Run) -> None:
 
 @pytest.mark.parametrize("ending", ["json", "jsonl"])
 @pytest.mark.parametrize(
-    ("form", "looks"),
+    ("form", "name"),
     [
-        ("openai", "OpenAI's chats"),
-        ("trl", "rows of chat messages"),
-        ("trl_prompt_completion", "prompts and completions"),
-        ("trl_preferences", "preference pairs, as TRL takes them"),
-        ("trl_stepwise", "stepwise labels"),
+        ("openai", "messages"),
+        ("trl", "messages"),
+        ("trl_prompt_completion", "prompt_completion"),
+        ("trl_preferences", "preferences"),
     ],
 )
-def test_a_file_for_other_programs_is_not_called_damaged(agentgym: Run, form: str, looks: str, ending: str) -> None:
-    """It is whole, but no trajectory file: what it looks like is said."""
+def test_a_file_for_other_programs_is_read_again(agentgym: Run, form: str, name: str, ending: str) -> None:
+    """Each row is recognized; the replies that were written are those that are trained on."""
     played = ("--env", "GUESS", "--agent", "random", "--tasks", "3", "--attempts", "2", "--env_kwargs.max_steps", "5")
     assert agentgym("collect", *played, "--out", "a.jsonl")[0] == 0
     assert agentgym("data", "convert", "a.jsonl", f"b.{ending}", "--to", form)[0] == 0
-    status, out, err = agentgym("data", "verify", f"b.{ending}")
-    assert status == 2 and out == "" and f"b.{ending}: not a trajectory file: looks like {looks}" in err
+    assert detect(f"b.{ending}") == name and agentgym("data", "verify", f"b.{ending}", "--format", name)[0] == 0
+    assert agentgym("data", "convert", f"b.{ending}", "c.jsonl")[0] == 0
+    first, again = list(store.read("a.jsonl")), list(store.read("c.jsonl"))
+    replies = {(step.action, step.thought) for each in first for step in each.steps}
+    assert {(step.action, step.thought) for each in again for step in each.steps if step.trained} <= replies
+    if form in ("openai", "trl"):
+        assert [[step.action for step in each.steps] for each in again] == [[s.action for s in t.steps] for t in first]
+
+
+def test_labels_of_steps_are_not_read(agentgym: Run) -> None:
+    """Their rows do not say where an observation ends; that is said."""
+    assert agentgym("data", "convert", collect(agentgym), "b.json", "--to", "trl_stepwise")[0] == 0
+    status, out, err = agentgym("data", "verify", "b.json")
+    assert status == 2 and out == "" and "b.json: not a trajectory file: looks like labels of steps" in err
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
         ("# Notes\n\nNothing here.\n", "not a trajectory file: its lines are not JSON objects"),
-        ('{"name": "x", "size": 3}\n', "nor parquet, its first row has the keys name, size"),
-        ('[{"name": "x"}]', "nor parquet, its first row has the keys name"),
+        ('{"name": "x", "size": 3}\n', "not a trajectory file: its first row has the keys name, size"),
+        ('[{"name": "x"}]', "not a trajectory file: its first row has the keys name"),
     ],
 )
 def test_any_other_file_is_not_called_damaged(agentgym: Run, text: str, said: str) -> None:

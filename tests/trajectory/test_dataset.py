@@ -54,12 +54,12 @@ def test_load_tells_forms_apart_by_content(tmp_path: Path, mixed: AgentTrajDatas
 
 
 def test_load_refuses_what_it_does_not_know(tmp_path: Path, mixed: AgentTrajDataset) -> None:
-    """A missing file, other JSON and preference pairs each end in a clear error; a torn first line is dropped."""
+    """A missing file, other JSON and texts without turns each end in a clear error; a torn first line is dropped."""
     path = tmp_path / "a.jsonl"
     for content, message in (
-        ('{"x": 1}\n', "neither"),
-        ("3\n", "neither"),
-        ('{"id": 1, "prompt": [], "chosen": [], "rejected": []}\n', "read_pairs"),
+        ('{"x": 1}\n', "its first row has the keys x; docs/reference/formats.md"),
+        ("3\n", "its first row is no JSON object with keys"),
+        ('{"text": "x"}\n', "looks like texts without turns"),
         ("garbage\n", "no JSON"),
     ):
         path.write_text(content)

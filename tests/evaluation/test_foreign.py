@@ -1,0 +1,222 @@
+"""Logs of other programs, compared."""
+
+from __future__ import annotations
+
+import io
+import json
+import struct
+import zipfile
+import zlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentgym_py.errors import ConfigError, DataError
+from agentgym_py.evaluation import foreign
+from agentgym_py.evaluation.compare import Algorithm, Entrant, compare, compare_algorithms, latex, markdown
+
+SPEC: dict[str, Any] = {
+    "task": "sums", "task_version": 1, "task_args": {"digits": 2}, "model": "some/model", "dataset": {"name": "d"},
+}  # fmt: skip
+PLAN = {"config": {"temperature": 0.5, "max_tokens": 64}}
+HEADER = {"version": 2, "status": "success", "eval": SPEC, "plan": PLAN}
+
+
+def summaries(values: Sequence[Sequence[Any]], **scores: Any) -> list[dict[str, Any]]:
+    """A sample's summary for each value of each epoch."""
+    return [
+        {"id": f"q{i}", "epoch": epoch, "input": "?", "scores": {"match": {"value": value, "answer": ""}, **scores}}
+        for i, row in enumerate(values)
+        for epoch, value in enumerate(row, 1)
+    ]
+
+
+def archive(files: Mapping[str, Any], *, zstd: bool = False, size: int | None = None) -> bytes:
+    """A log of these files; with zstd as Inspect writes it. `size` is what the archive claims of the sizes."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED if zstd else zipfile.ZIP_DEFLATED) as made:
+        for name, value in files.items():
+            data = value if isinstance(value, bytes) else json.dumps(value).encode()
+            made.writestr(name, pytest.importorskip("pyarrow").compress(data, "zstd", asbytes=True) if zstd else data)
+    raw = bytearray(out.getvalue())
+    for (name, value), info in zip(files.items(), zipfile.ZipFile(out).infolist(), strict=True):
+        data = value if isinstance(value, bytes) else json.dumps(value).encode()
+        central = raw.index(name.encode(), raw.index(b"PK\x01\x02")) - 46
+        for start in (info.header_offset, central + 2):
+            if zstd:
+                struct.pack_into("<H", raw, start + 8, 93)
+            struct.pack_into("<L", raw, start + 14, zlib.crc32(data))
+            struct.pack_into("<L", raw, start + 22, len(data) if size is None else size)
+    return bytes(raw)
+
+
+def log(path: Path, values: Sequence[Sequence[Any]], *, zstd: bool = False, **header: Any) -> str:
+    """Write a log, and return its path."""
+    files = {"header.json": HEADER | header, "samples/q0_epoch_1.json": {}, "summaries.json": summaries(values)}
+    path.write_bytes(archive(files, zstd=zstd))
+    return str(path)
+
+
+def samples(path: Path, values: Sequence[Mapping[str, Any]]) -> str:
+    """Write a file of samples of lm-eval, and return its path."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    rows = [
+        {"doc_id": i, "doc": {}, "filter": filtered, "metrics": [metric], "doc_hash": f"{i:064}", metric: value}
+        for i, row in enumerate(values)
+        for name, value in row.items()
+        for metric, filtered in [name.split(",")]
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return str(path)
+
+
+@pytest.mark.parametrize("zstd", [False, True])
+def test_logs_of_inspect_are_compared(tmp_path: Path, zstd: bool) -> None:
+    """Samples are tasks and epochs attempts; text, numbers and truth values are right or wrong."""
+    a = log(tmp_path / "a.eval", [["C", "C"], ["C", "I"], [1, 1.0], [True, "yes"]], zstd=zstd)
+    b = log(tmp_path / "b.eval", [["I", "I"], ["C", "I"], [0, 0.0], [False, "no"]], zstd=zstd)
+    found = compare([Entrant.load(a), Entrant.load(b)])
+    (pair,) = found.pairs
+    assert (found.tasks, pair.paired.difference.value) == (4, 0.75)
+    assert [entrant.success.value for entrant in found.entrants] == [7 / 8, 1 / 8]
+    text = markdown(found)
+    assert text.startswith("sums (4 tasks); scored by match\n")
+    assert f"| {a} | some/model, sampled at temperature 0.5, replies of at most 64 tokens | 2 |" in text
+    assert "scored by match" in latex(found) and found.as_dict()["tasks"] == 4
+
+
+def test_errors_and_samples_without_a_score_are_left_out(tmp_path: Path) -> None:
+    """They are no evidence, so that their task is not compared."""
+    rows = summaries([["C"], ["C"], ["C"], ["C"]])
+    rows[0]["error"], rows[1]["scores"], rows[2]["scores"]["match"]["value"] = "timeout", None, float("nan")
+    (tmp_path / "a.eval").write_bytes(archive({"header.json": HEADER, "summaries.json": rows}))
+    b = log(tmp_path / "b.eval", [["C"], ["I"], ["C"], ["I"]])
+    found = compare([Entrant.load(tmp_path / "a.eval"), Entrant.load(b)])
+    assert (found.tasks, found.left_out) == (1, 3)
+
+
+def test_another_question_is_refused(tmp_path: Path) -> None:
+    """Other samples, versions, arguments, data or programs are named."""
+    a = Entrant.load(log(tmp_path / "a.eval", [["C"], ["I"]]))
+    changes: list[tuple[dict[str, Any], str]] = [
+        ({"task_version": 2}, "sums's version: 1, not 2"), ({"task": "more"}, "worlds: sums, not more"),
+        ({"task_args": {}}, "sums's kwargs: "), ({"dataset": {"name": "e"}}, "sums's kwargs: "),
+    ]  # fmt: skip
+    for i, (change, message) in enumerate(changes):
+        other = Entrant.load(log(tmp_path / f"{i}.eval", [["C"], ["I"]], eval=SPEC | change))
+        with pytest.raises(ConfigError, match=message):
+            compare([a, other])
+    with pytest.raises(ConfigError, match="sums's tasks: 2, not 3, with 2 in both"):
+        compare([a, Entrant.load(log(tmp_path / "c.eval", [["C"]] * 3))])
+
+
+def test_samples_of_lm_eval_are_compared(tmp_path: Path) -> None:
+    """A file, or a folder of several tasks; a score is a metric and a filter."""
+    date = "2026-11-02T10-00-00.123456"
+    for name, values in (("one", (1, 0, 1.0)), ("two", (0, 0, False))):
+        rows = [{"exact_match,strict": value, "exact_match,flexible": 1.0, "f1,strict": 0.5} for value in values]
+        for task in ("gsm8k", "arc_easy"):
+            samples(tmp_path / name / f"samples_{task}_{date}.jsonl", rows)
+    both = [Entrant.load(tmp_path / name, "exact_match,strict") for name in ("one", "two")]
+    assert markdown(compare(both)).startswith("arc_easy (3 tasks), gsm8k (3 tasks); scored by exact_match,strict\n")
+    assert [entrant.agent for entrant in both] == ["one", "two"]
+    assert compare(both).pairs[0].paired.difference.value == pytest.approx(2 / 3)
+    files = [tmp_path / name / f"samples_gsm8k_{date}.jsonl" for name in ("one", "two")]
+    assert compare([Entrant.load(file, "exact_match,strict") for file in files]).tasks == 3
+    runs = [Algorithm(entrant.name, [entrant]) for entrant in both]
+    assert "interquartile mean" in markdown(compare_algorithms(runs))
+
+
+def test_the_score_is_chosen(tmp_path: Path) -> None:
+    """The only one that is right or wrong, or the named one."""
+    rows: list[dict[str, Any]] = [{"acc,none": 1, "f1,none": 0.5}, {"acc,none": 0, "f1,none": 1.0}]
+    path = samples(tmp_path / "samples_x.jsonl", rows)
+    assert Entrant.load(path).manifest["score"] == "acc,none"
+    for score, message in (("em", "no score=em; there are acc,none, f1,none"), ("f1,none", "one has 0.5")):
+        with pytest.raises(DataError, match=message):
+            Entrant.load(path, score)
+    samples(tmp_path / "samples_x.jsonl", [{"acc,none": 1, "acc_norm,none": 0}])
+    with pytest.raises(DataError, match=r"samples_x\.jsonl: several scores; choose one with score: acc,none, acc_"):
+        Entrant.load(path)
+    samples(tmp_path / "samples_x.jsonl", [{"f1,none": 0.5}])
+    with pytest.raises(DataError, match="no score is right or wrong in every sample; there are f1,none"):
+        Entrant.load(path)
+    (tmp_path / "a.eval").write_bytes(
+        archive({"header.json": HEADER, "summaries.json": summaries([[{"x": "C", "y": 0.25}], [{"x": "I", "y": "P"}]])})
+    )
+    assert Entrant.load(tmp_path / "a.eval").manifest["score"] == "match/x"
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ({"header.json": HEADER}, "header.json or summaries.json is missing"),
+        ({"header.json": HEADER | {"status": "error"}, "summaries.json": []}, "did not finish: its status is 'error'"),
+        ({"header.json": HEADER | {"eval": []}, "summaries.json": []}, "header.json: eval: expected an object"),
+        ({"header.json": HEADER, "summaries.json": {}}, "summaries.json: expected a list"),
+        ({"header.json": HEADER, "summaries.json": [{}]}, r"summaries.json\[0\]: id: expected text or a number"),
+        ({"header.json": HEADER, "summaries.json": [{"id": 1, "scores": [1]}]}, r"summaries.json\[0\]: scores:"),
+        ({"header.json": HEADER, "summaries.json": []}, "no sample has a score"),
+        ({"header.json": b"[" * 100_000, "summaries.json": []}, "header.json: no JSON"),
+        ({"header.json": b"\xff", "summaries.json": []}, "header.json: no JSON"),
+    ],
+)
+def test_a_wrong_log_is_one_line(tmp_path: Path, files: Mapping[str, Any], message: str) -> None:
+    """The log, the file within it and the key."""
+    path = tmp_path / "a.eval"
+    path.write_bytes(archive(files))
+    with pytest.raises(DataError, match=rf"a\.eval: .*{message}"):
+        Entrant.load(path)
+
+
+@pytest.mark.parametrize("zstd", [False, True])
+def test_no_log_fills_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, zstd: bool) -> None:
+    """A file that unpacks to more than the limit is refused, whatever size the archive claims."""
+    monkeypatch.setattr(foreign, "MOST_MEMBER", 1 << 20)
+    path = tmp_path / "a.eval"
+    for size, message in ((None, "summaries.json has more than 1 MiB"), (100, "summaries.json|header.json|no log")):
+        files = {"header.json": HEADER, "summaries.json": b" " * (8 << 20)}
+        path.write_bytes(archive(files, zstd=zstd, size=size))
+        with pytest.raises(DataError, match=message):
+            Entrant.load(path)
+
+
+def test_a_damaged_log_is_one_line(tmp_path: Path) -> None:
+    """Cut, changed, encrypted or compressed by an unknown method."""
+    whole = archive({"header.json": HEADER, "summaries.json": summaries([["C"]])}, zstd=True)
+    name = whole.index(b"PK\x01\x02")
+    encrypted, unknown, changed = bytearray(whole), bytearray(whole), bytearray(whole)
+    encrypted[name + 8] |= 1
+    unknown[8] = unknown[name + 10] = 98
+    changed[60] ^= 0xFF
+    for data in (whole[:-30], whole[:40], encrypted, unknown, changed):
+        (tmp_path / "a.eval").write_bytes(bytes(data))
+        with pytest.raises(DataError, match=r"a\.eval: "):
+            Entrant.load(tmp_path / "a.eval")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"doc_id": 1}\n', r"samples_x\.jsonl:1: no sample of lm-eval"),
+        ('{"version": 2, "status": "success"}\n', "expected the keys doc_id and metrics, found status, version"),
+        ("x\n", r"samples_x\.jsonl:1: no JSON"),
+        ('{"doc_id": 1, "filter": "f", "metrics": ["acc"], "acc": 1}\n' * 2, "sample 1/ has two values of acc,f"),
+    ],
+)
+def test_a_wrong_sample_names_itself(tmp_path: Path, text: str, message: str) -> None:
+    """File, line and key."""
+    path = tmp_path / "samples_x.jsonl"
+    path.write_text(text)
+    with pytest.raises(DataError, match=message):
+        Entrant.load(path)
+
+
+def test_a_folder_with_a_task_twice_is_refused(tmp_path: Path) -> None:
+    """Two evaluations are not mixed."""
+    for date in ("2026-11-02T10-00-00.1", "2026-11-03T10-00-00.1"):
+        samples(tmp_path / f"samples_x_{date}.jsonl", [{"acc,none": 1}])
+    with pytest.raises(DataError, match="holds two evaluations of x"):
+        Entrant.load(tmp_path)

@@ -1,0 +1,267 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agentgym_py.env.actions import format_reply, parse_reply
+from agentgym_py.errors import DataError
+from agentgym_py.trajectory import Step, Trajectory
+from agentgym_py.trajectory.formats import agenttraj, chat, openai, trl
+from agentgym_py.trajectory.preferences import build_pairs
+from agentgym_py.trajectory.reading import detect, read_any
+from agentgym_py.trajectory.types import Preference
+
+Make = Callable[..., Trajectory]
+Turns = list[tuple[str, str]]
+RELAXED = settings(deadline=None, max_examples=50)
+NAMES = ("user", "assistant")
+words = st.text(max_size=12)
+turns = st.lists(st.tuples(words, words), min_size=1, max_size=4)
+plain = st.from_regex(r"[a-z ]{0,9}", fullmatch=True)
+calls = st.lists(st.tuples(words, plain, st.none() | st.just('{"a": 1}')), min_size=1, max_size=3)
+
+
+def messages(pairs: Turns, keys: Sequence[str] = ("role", "content"), names: Sequence[str] = NAMES) -> Any:
+    """Turns of a user and an assistant, by the keys and names of a format."""
+    return [{keys[0]: names[i], keys[1]: text} for pair in pairs for i, text in enumerate(pair)]
+
+
+def read_row(row: dict[str, Any]) -> list[Trajectory]:
+    """The episodes of a row, whose format is recognized."""
+    name = chat.format_of({key for key in row if row[key] is not None})
+    assert name is not None
+    return list(chat.PARSERS[name](row, "x"))
+
+
+def texts(trajectory: Trajectory) -> list[tuple[str, str, bool]]:
+    """Observation, reply and mask of each step."""
+    return [(step.observation, step.reply, step.trained) for step in trajectory.steps]
+
+
+@given(words, turns)
+@RELAXED
+def test_a_conversation_is_the_same_in_every_format(rules: str, pairs: Turns) -> None:
+    """Messages, ShareGPT with either keys, Alpaca, prompt and completion differ in what is trained on at most."""
+    system = {"role": "system", "content": rules}
+    head, (question, answer) = pairs[:-1], pairs[-1]
+    sharegpt = messages(pairs, ("from", "value"), ("human", "gpt"))
+    rows: list[dict[str, Any]] = [
+        {"messages": [system, *messages(pairs)]},
+        {"conversations": sharegpt, "system": rules},
+        {"conversation": [{"from": "system", "value": rules}, *sharegpt]},
+        {"instruction": question, "output": answer, "history": [list(pair) for pair in head], "system": rules},
+        {"prompt": [system, *messages(pairs)[:-1]], "completion": messages(pairs)[-1:]},
+        {"prompt": [system, *messages(pairs)[:-1]], "completion": answer, "label": True},
+    ]
+    for i, row in enumerate(rows):
+        [episode] = read_row(row)
+        last = len(pairs) - 1
+        assert texts(episode) == [(*pair, i < 4 or n == last) for n, pair in enumerate(pairs)]
+        assert (episode.rules, episode.success, episode.final_observation) == (rules, True, "")
+
+
+@given(turns, words)
+@RELAXED
+def test_messages_round_trip(pairs: Turns, last: str) -> None:
+    """What trl's writer makes of an episode is the row that it was read from; a last user turn is kept, not written."""
+    row = {"messages": messages(pairs)}
+    [episode] = read_row({"messages": [*row["messages"], {"role": "user", "content": last}]})
+    assert episode.final_observation == last and trl.messages(episode) == row
+
+
+@given(turns, turns)
+@RELAXED
+def test_our_preferences_round_trip(good: Turns, bad: Turns) -> None:
+    """Both sides come back, with reward 1 and 0, as attempts at one task."""
+    bad = [(good[0][0], bad[0][1]), *bad[1:]]
+    sides = [read_row({"messages": messages(side)})[0] for side in (good, bad)]
+    row = trl.preference(Preference("x", *sides))
+    assert row is not None
+    chosen, rejected = read_row(row)
+    assert [texts(chosen), texts(rejected)] == [texts(side) for side in sides]
+    assert (chosen.success, chosen.reward, rejected.success, rejected.reward) == (True, 1.0, False, 0.0)
+    assert chosen.task_id == rejected.task_id and (chosen.id, rejected.id) == ("x/chosen", "x/rejected")
+
+
+@given(calls)
+@RELAXED
+def test_our_openai_rows_round_trip(parts: list[tuple[str, str, str | None]]) -> None:
+    """Observation, thought, action and input come back from the tool calls."""
+    steps = []
+    for observation, thought, action_input in parts:
+        reply = format_reply("find", thought.strip(), action_input)
+        steps.append(Step(observation, reply, thought.strip(), "find", action_input, 0.0, True, trained=bool(thought)))
+    [episode] = read_row({"messages": [{"role": "user", "content": "x"}, {"role": "assistant", "content": "y"}]})
+    row = openai.openai_chat(replace(episode, rules="", steps=tuple(steps)))
+    [again] = read_row(json.loads(json.dumps(row)))
+    kept = [(step.observation, step.thought, step.action, step.action_input, step.trained) for step in again.steps]
+    assert kept == [(step.observation, step.thought, step.action, step.action_input, step.trained) for step in steps]
+
+
+def test_every_role_has_its_place() -> None:
+    """System before, user and tool between, assistant; what follows directly is joined, and parts of text, too."""
+    row = {
+        "messages": [
+            {"role": "developer", "content": "A."},
+            {"role": "system", "content": "B."},
+            {"role": "user", "content": [{"type": "text", "text": "one"}, {"type": "text", "text": "two"}]},
+            {"role": "user", "content": "three"},
+            {"role": "assistant", "content": None, "reasoning_content": "hm", "weight": 0,
+             "tool_calls": [{"function": {"name": "f", "arguments": '{"x": 1}'}}]},
+            {"role": "tool", "content": "result", "tool_call_id": "c"},
+            {"role": "system", "content": "note"},
+            {"role": "assistant", "content": "a"},
+            {"role": "assistant", "content": "b", "function_call": {"name": "g", "arguments": {"y": None}}},
+            {"role": "user", "content": "bye"},
+        ]
+    }  # fmt: skip
+    [episode] = read_row(row)
+    assert episode.rules == "A.\n\nB." and episode.final_observation == "bye"
+    call = '<tool_call>\n{"name": "%s", "arguments": %s}\n</tool_call>'
+    assert texts(episode) == [
+        ("one\ntwo\n\nthree", "<think>\nhm\n</think>\n\n" + call % ("f", '{"x": 1}'), False),
+        ("result\n\nnote", "a\nb\n" + call % ("g", '{"y": null}'), True),
+    ]
+    assert (episode.steps[0].action, episode.steps[0].action_input) == ("f", '{"x": 1}')
+
+
+def test_sharegpt_calls_functions() -> None:
+    """A turn of `function_call` is the JSON of a call, one of `observation` its result."""
+    row = {
+        "conversations": [
+            {"from": "human", "value": "sum?"},
+            {"from": "function_call", "value": '{"name": "add", "arguments": {"a": 1}}'},
+            {"from": "observation", "value": "3"},
+            {"from": "gpt", "value": "It is 3."},
+        ]
+    }
+    [episode] = read_row(row)
+    assert [(step.observation, step.action) for step in episode.steps] == [("sum?", "add"), ("3", "It is 3.")]
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"prompt": "q", "chosen": "good", "rejected": "bad"},
+        {"prompt": [{"role": "user", "content": "q"}], "chosen": [{"role": "assistant", "content": "good"}],
+         "rejected": {"role": "assistant", "content": "bad"}},
+        {"prompt": "q", "chosen": messages([("q", "good")]), "rejected": messages([("q", "bad")]),
+         "messages": messages([("q", "good")]), "score_chosen": 8.0},
+        {"prompt": None, "chosen": messages([("q", "good")]), "rejected": messages([("q", "bad")])},
+        {"instruction": "q", "input": "", "chosen": "good", "rejected": "bad"},
+        {"conversations": [{"from": "human", "value": "q"}], "chosen": {"from": "gpt", "value": "good"},
+         "rejected": {"from": "gpt", "value": "bad"}},
+    ],
+)  # fmt: skip
+def test_preferences_have_many_forms(row: dict[str, Any]) -> None:
+    """Texts or turns, with a prompt or within both conversations, as trl, LLaMA-Factory and others write them."""
+    chosen, rejected = read_row(row)
+    assert texts(chosen) == [("q", "good", True)] and texts(rejected) == [("q", "bad", True)]
+    assert (chosen.reward, rejected.reward) == (1.0, 0.0)
+    assert len(build_pairs([chosen, rejected]).pairs) == 1
+
+
+def test_replies_that_both_sides_share_are_not_trained_on() -> None:
+    """They belong to the prompt."""
+    head = [("hi", "hello")]
+    row = {"chosen": messages([*head, ("q", "good")]), "rejected": messages([*head, ("q", "bad")])}
+    assert [texts(side) for side in read_row(row)] == [
+        [("hi", "hello", False), ("q", "good", True)], [("hi", "hello", False), ("q", "bad", True)]
+    ]  # fmt: skip
+
+
+def test_pairs_of_agenttraj_are_read(tmp_path: Path, episode: Make) -> None:
+    """The rules and "Ok." stay what they are there."""
+    path = tmp_path / "a.json"
+    agenttraj.write_pairs(path, [Preference("webshop_6", episode("a"), episode("b"))])
+    chosen, rejected = read_any(path)
+    assert (chosen.rules, len(chosen.steps), chosen.success, rejected.success) == ("You shop.", 1, True, False)
+
+
+def test_outcomes_and_ids_are_read(tmp_path: Path) -> None:
+    """`reward`, `success` and `id` of a row count; a row without an id is named by file and number."""
+    rows: list[dict[str, Any]] = [
+        {"messages": messages([("q", "a")]), "reward": 0.25, "id": 7},
+        {"messages": messages([("q", "b")]), "reward": 0.8, "success": True},
+        {"messages": [{"role": "user", "content": "q"}]},
+        {"messages": messages([("q", "c")]), "id": 7},
+    ]
+    path = tmp_path / "mine.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    episodes = list(read_any(path))
+    assert [each.id for each in episodes] == ["7", "mine-2", "mine-3", "7#2"]
+    assert [(each.reward, each.success) for each in episodes] == [(0.25, False), (0.8, True), (0.0, False), (1.0, True)]
+    assert len({each.task_id for each in episodes}) == 1 and episodes[2].final_observation == "q"
+    [kto] = read_row({"prompt": "q", "completion": "a", "label": False})
+    assert (kto.success, kto.reward) == (False, 0.0)
+
+
+USER = {"role": "user", "content": "q"}
+
+
+def reply(**keys: Any) -> dict[str, Any]:
+    """A turn of the assistant."""
+    return {"role": "assistant", "content": "", **keys}
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ({"messages": {}}, r"messages\[0\]\.role: None is none of system"),
+        ({"messages": "x"}, "messages: expected a list, found 'x'"),
+        ({"messages": ["x"]}, r"messages\[0\]: expected an object, found 'x'"),
+        ({"messages": [{"from": "alien", "value": ""}]}, r"messages\[0\]\.from: 'alien' is none of"),
+        ({"messages": [{"role": "user", "content": None}]}, r"messages\[0\]\.content: expected a string, found None"),
+        ({"messages": [{"from": "human", "value": 1}]}, r"messages\[0\]\.value: expected a string, found 1"),
+        ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]},
+         r"messages\[0\]\.content\[0\]: only text can be read, found 'image_url'"),
+        ({"messages": [USER, reply(tool_calls=[{"function": {"name": "f", "arguments": "{"}}])]},
+         r"messages\[1\]\.tool_calls\[0\]: the arguments are no JSON object: '{'"),
+        ({"messages": [USER, reply(tool_calls=[1])]}, r"messages\[1\]\.tool_calls\[0\]: expected a call"),
+        ({"messages": [USER, reply(weight=2)]}, r"messages\[1\]\.weight: expected 0 or 1"),
+        ({"messages": [USER, reply(reasoning_content=1)]}, r"messages\[1\]\.reasoning_content: expected a string"),
+        ({"conversations": [{"from": "function_call", "value": "f()"}]},
+         r"conversations\[0\]\.value: expected a JSON object"),
+        ({"prompt": "q", "completion": "a", "label": 1}, "label: expected true or false, found 1"),
+        ({"prompt": "q", "completion": 1}, "completion: expected a list, found 1"),
+        ({"chosen": "a", "rejected": "b"}, "missing key 'prompt'"),
+        ({"instruction": 1, "output": "x"}, "instruction: expected a string"),
+        ({"instruction": "q", "output": "x", "history": [["a"]]}, r"history\[0\]: expected two strings"),
+        ({"messages": [USER], "reward": "high"}, "reward: expected a finite number, found 'high'"),
+    ],
+)  # fmt: skip
+def test_a_wrong_row_names_itself(tmp_path: Path, row: dict[str, Any], message: str) -> None:
+    """File, line and key of what is wrong."""
+    path = tmp_path / "a.jsonl"
+    name = chat.format_of(set(row))
+    path.write_text("\n" + json.dumps(row) + "\n")
+    assert detect(path) == name
+    with pytest.raises(DataError, match=rf"a\.jsonl:2: {message}"):
+        list(read_any(path))
+
+
+def test_a_deep_call_is_refused() -> None:
+    """Arguments nest a hundred deep at most."""
+    deep: Any = {}
+    for _ in range(200):
+        deep = {"x": deep}
+    turn = reply(tool_calls=[{"function": {"name": "f", "arguments": deep}}])
+    with pytest.raises(DataError, match="the arguments are no JSON object"):
+        read_row({"messages": [USER, turn]})
+
+
+def test_a_format_may_be_named(tmp_path: Path) -> None:
+    """A row of two formats is read in the one that is named."""
+    path = tmp_path / "a.jsonl"
+    row = {"messages": messages([("q", "a")]), "prompt": "other", "completion": "b"}
+    path.write_text(json.dumps(row) + "\n")
+    assert detect(path) == "prompt_completion"
+    assert texts(next(read_any(path, "messages"))) == [("q", "a", True)]
+    assert parse_reply("b").action == next(read_any(path)).steps[0].action
