@@ -43,8 +43,8 @@ _RANK, _PROCESSES = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_
 _VOCAB = 1536
 _SHORT, _LONG = (6400, 640), (5376, 1344)
 """Tokens of a batch, and maximum tokens of a row."""
-_LOOKUPS, _REPEATS = 0.08, 0.02
-"""Shares of two kinds of drills among the batches after the first drill."""
+_LOOKUPS, _REPEATS = 0.02, 0.02
+"""Shares of two kinds of drills among the batches after the first drill. Their gradients are many times as large."""
 _COPY_LOSS, _MAX_DRILLS = 0.4, 3000
 """The loss of drills at which a model copies, and the maximum number of batches until then."""
 _SAVE_STEPS = 200
@@ -142,7 +142,7 @@ def drill(policy: Policy, seed: int) -> float:
 
 
 def stage_batch(stage: Stage, step: int, policy: Policy, seed: int) -> list[Batch]:
-    """Draw this process's share of a batch; one in ten batches is a drill, of repeats or of lookups.
+    """Draw this process's share of a batch; one in 25 batches is a drill, of repeats or of lookups.
 
     The share depends on the batch's number and the number of processes alone. Its last document is cut to fit.
     """
@@ -346,7 +346,7 @@ CARD = """# The base of `tiny`
 A Llama of {parameters} weights ({config}), and a byte-level BPE tokenizer of {vocab} tokens.
 A stand-in for the base LLM of the papers: `agentgym evolve` starts from it.
 
-- **Training**: drills until it copied, then tokens of short documents and of long ones, with drills in a tenth of the
+- **Training**: drills until it copied, then tokens of short documents and of long ones, with drills in one of 25
   batches, by these commands, in order (… is a folder, or the result of the command before):
 
 {commands}
