@@ -1,4 +1,4 @@
-"""Run what the tutorials show: each command, some in a small form, each Python block of its own, and the notebooks.
+"""Run what the tutorials and two guides show: each command, some in a small form, each own Python block, and notebooks.
 
 A block after a comment `<!-- not run: … -->` needs a GPU, a key or another model, and is left out. Run it in an
 environment with the extras train, dev, smollm and docs: `python .ci/tutorials.py [PAGE ...]`. It works in a temporary
@@ -20,10 +20,12 @@ from typing import NamedTuple
 from readme import LIMIT, run, server
 
 ROOT = Path(__file__).parents[1]
-PAGES = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
+GUIDES = [ROOT / "docs" / "guides" / f"{name}.md" for name in ("gymnasium", "mcp")]
+PAGES = [*sorted((ROOT / "docs" / "tutorials").glob("*.md")), *GUIDES]
 NOTEBOOKS = sorted((ROOT / "docs" / "tutorials").glob("*.ipynb"))
 FEW = "--expert_tasks 4 --explore_tasks 4 --valid_tasks 2 --test_tasks 2 --threads 1 --allow_empty"
 SMALL = {
+    "agentgym mcp --env tools --transport http --port 8000 --record mcp.jsonl": "--port 0",
     "agentgym evolve --env shop --trainer grpo --reward examples/my_reward.py:score --reward_kwargs.step_price 0.05"
     " --rounds 1 --out runs/reward":
         f"{FEW} --expert_tasks 0 --attempts 2 --env_kwargs.max_steps 2 --max_new_tokens 8 --trainer.group_size 2"
@@ -40,7 +42,7 @@ SMALL = {
         "--tasks 1 --env_kwargs.max_steps 1 --max_new_tokens 8 --threads 1",
 }  # fmt: skip
 """What a command is run with in addition; a repeated option replaces the first. All others run as they are shown."""
-SERVERS = ("agentgym view", "python examples/guess_server.py")
+SERVERS = ("agentgym view", "agentgym mcp --env tools --transport http", "python examples/guess_server.py")
 """Commands that run until they are stopped; they stay up until the end of their page."""
 
 

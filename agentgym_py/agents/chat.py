@@ -118,7 +118,7 @@ class ChatAgent(ABC):
 
     async def areply(self, episode: Episode) -> AgentReply | None:
         """Reply to one episode."""
-        tools = _tools_of(episode.env) if self._tools else None
+        tools = offered_tools(episode.env) if self._tools else None
         body = {**self._fixed, "messages": self._messages(episode, tools)} | ({"tools": tools} if tools else {})
         seed = seed_of(episode.seed, len(episode.steps))
         if self._seeds:
@@ -208,8 +208,8 @@ def _conversation(
     return turns
 
 
-def _tools_of(env: TextEnv) -> list[dict[str, Any]]:
-    """The world's tools; `act` if it has none or does not parse calls, like one that reproduces a strict original."""
+def offered_tools(env: TextEnv) -> list[dict[str, Any]]:
+    """Return the tools of a world; `act` if it has none or, like a strict original, does not parse calls."""
     parses_calls = env.read(format_reply("name", "", "{}")).arguments == {}
     return env.tools() or [_ACT] if parses_calls else [_ACT]
 
@@ -223,7 +223,13 @@ def _text(message: Mapping[str, Any], env: TextEnv, tools: Sequence[Mapping[str,
     call = _first_call(message.get("tool_calls")) if tools else None
     if call is None:
         return content
-    name, arguments = call
+    return call_text(env, tools, *call, content)
+
+
+def call_text(
+    env: TextEnv, tools: Sequence[Mapping[str, Any]] | None, name: str, arguments: str, content: str = ""
+) -> str:
+    """Return the call of an offered tool as the reply that `TextEnv.step` takes; `arguments` is JSON."""
     if tools == [_ACT]:
         values = read_json(arguments.encode("utf-8", "surrogatepass"))
         action = values.get("action") if isinstance(values, dict) and name == "act" else None

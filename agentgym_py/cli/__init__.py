@@ -40,6 +40,7 @@ COMMANDS = {
     "report": "Write the report.html of a run folder again.",
     "view": "View and judge trajectories in the browser, and continue from any step.",
     "serve": "Serve worlds over HTTP to clients in other processes.",
+    "mcp": "Offer a world's tools to agents that speak the Model Context Protocol.",
 }
 """Every command and its line of help."""
 

@@ -66,5 +66,9 @@ EXAMPLES: Mapping[str, Sequence[tuple[str, str]]] = {
         ("Share some episodes as one file", "agentgym view runs/mine/rounds/03/test.jsonl --export test.html"),
     ],
     "serve": [("Serve two worlds", "agentgym serve --env shop --env household")],
+    "mcp": [
+        ("Let a client start it, one episode each", "agentgym mcp --env tools --record mcp.jsonl"),
+        ("Serve many sessions", "agentgym mcp --env tools --transport http --port 8000 --record mcp.jsonl"),
+    ],
 }
 """What each example does, and the example, by command; without a name those of `agentgym` itself."""

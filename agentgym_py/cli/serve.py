@@ -57,7 +57,7 @@ def run(args: Values) -> int:
     limits = Limits(**{field.name: getattr(chosen, field.name) for field in fields(Limits)})
     sessions = Sessions(specs, limits, experts=chosen.experts, allow=args["allow"])
     new_token = None if os.environ.get(TOKEN) else secrets.token_urlsafe(24)
-    token = new_token or _token_of_environment()
+    token = new_token or token_of_environment()
     with listen(chosen.host, chosen.port, backlog=limits.sessions) as server_socket:
         advice = f"export {TOKEN}={new_token}" if new_token else f"The token is that of {TOKEN} here."
         port = server_socket.getsockname()[1]
@@ -80,7 +80,8 @@ def _connections(limits: Limits) -> int:
     return max(1, files - _OTHER_FILES)
 
 
-def _token_of_environment() -> str:
+def token_of_environment() -> str:
+    """Return the token in `AGENTGYM_TOKEN`; ConfigError if it can be guessed."""
     token = os.environ[TOKEN]
     if len(token) < _MIN_TOKEN_LENGTH or not token.isascii() or not token.isprintable():
         raise ConfigError(f"{TOKEN} must be at least {_MIN_TOKEN_LENGTH} printable ASCII characters")

@@ -12,7 +12,7 @@ from agentgym_py.cli.parser import UsageError
 from agentgym_py.errors import ConfigError
 
 if TYPE_CHECKING:
-    from fastapi import FastAPI
+    from starlette.applications import Starlette
 
 LOOPBACK = "127.0.0.1"
 
@@ -58,7 +58,7 @@ def allow_files(wanted: int) -> int:
     return wanted if soft == resource.RLIM_INFINITY else min(wanted, soft)
 
 
-def serve(app: FastAPI, server_socket: socket.socket, **settings: Any) -> int:
+def serve(app: Starlette, server_socket: socket.socket, **settings: Any) -> int:
     """Serve until Ctrl-C or SIGTERM and return the exit status, 130 or 143; `settings` go to uvicorn."""
     import uvicorn
 

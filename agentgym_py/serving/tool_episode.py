@@ -1,0 +1,135 @@
+"""An episode that a client plays by tool calls, and its trajectory."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import uuid
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, fields
+from typing import Any
+
+from agentgym_py.agents.chat import call_text, offered_tools
+from agentgym_py.collection.env_turn import EnvTurn, flag, read_reply, read_start, read_task, read_turn
+from agentgym_py.env import EnvSpec, Prompt, StopReason
+from agentgym_py.env.tracebacks import contained
+from agentgym_py.errors import ConfigError
+from agentgym_py.files import canonical_json
+from agentgym_py.rng import seed_of
+from agentgym_py.trajectory import Provenance, Step, Trajectory
+from agentgym_py.trajectory.types import opening_text
+from agentgym_py.version import __version__
+
+HAS_ENDED = "The episode has ended."
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeSettings:
+    """What all episodes of a server have in common."""
+
+    spec: EnvSpec
+    split: str = "train"
+    """Split of tasks that are given by number."""
+    seed: int = 0
+    """Seed of the worlds, as in `agentgym collect`: the same seed and task start in the same state."""
+    prompt: Prompt = "full"
+    """Which rules text opens an episode."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionLimits:
+    """The limits of a server's sessions."""
+
+    sessions: int = 100
+    """Number of simultaneous sessions (http)."""
+    idle: float = 600.0
+    """Seconds without a request after which a session is closed (http); its episode is an infrastructure failure."""
+    longest: float = 30.0
+    """Seconds after which a call of the world counts as hanging, and its episode as an infrastructure failure."""
+    request_bytes: int = 1 << 20
+    """Longest request in bytes (http)."""
+    threads: int = 8
+    """Threads that run worlds."""
+
+    def __post_init__(self) -> None:
+        for limit in fields(SessionLimits):
+            if not getattr(self, limit.name) > 0:
+                raise ConfigError(f"{limit.name} must be above 0, got {getattr(self, limit.name)}")
+
+
+class ToolEpisode:
+    """A live episode. Its calls may come from any thread, one at a time.
+
+    Args:
+        settings: The world and how episodes start.
+        task: Id of the task, or its number within the split.
+
+    Raises:
+        UnknownNameError: there is no such task.
+        InfrastructureError: the world failed.
+    """
+
+    def __init__(self, settings: EpisodeSettings, task: str | int) -> None:
+        self.settings = settings
+        self.env = settings.spec.make()
+        try:
+            with contained(f"{settings.spec.name} fails at its first observation"):
+                self._begin(task)
+        except BaseException:
+            with suppress(Exception):
+                self.env.close()
+            raise
+        self.opening = opening_text(self.rules, self.observation)
+        """Rules and first observation: what the model must read before its first call."""
+        self.steps: list[Step] = []
+        self.stop_reason: StopReason | None = None
+        """How the world ended the episode; None while it runs."""
+
+    def _begin(self, name: str | int) -> None:
+        settings, env = self.settings, self.env
+        self.task = read_task(env.task(name, settings.split if isinstance(name, int) else None))
+        self.env_seed = seed_of(settings.seed, "world", self.task.id)  # that of the collector
+        start = env.reset(seed=self.env_seed, options={"task": self.task.id})
+        self.rules, self.observation = read_start(start, settings.prompt, env)
+        self.tools = offered_tools(env)
+
+    def call(self, tool: str, arguments: Mapping[str, Any]) -> EnvTurn:
+        """Do one call. After the end of the episode it does nothing and is not recorded.
+
+        Raises:
+            InfrastructureError: the world failed.
+        """
+        if self.stop_reason:
+            return EnvTurn(HAS_ENDED, 0.0, self.stop_reason, False, {})
+        with contained(f"{self.settings.spec.name} failed"):
+            text = call_text(self.env, self.tools, tool, json.dumps(arguments, ensure_ascii=False))
+            turn = read_turn(self.env.step(text))
+            flag(self.env.succeeded, "success")
+            reading = read_reply(self.env.last_reply or self.env.read(text))
+            self.tools = offered_tools(self.env)
+        self.steps.append(Step(self.observation, text, *reading, turn.reward, turn.valid, turn.parts))
+        self.observation, self.stop_reason = turn.observation, turn.stop_reason
+        return turn
+
+    def trajectory(self, agent: str, error: str | None = None) -> Trajectory:
+        """Return the episode so far; the agent has given up one that has not ended. `error` is what failed."""
+        spec, task = self.settings.spec.local_spec, self.task
+        digest = "@" + hashlib.sha256(canonical_json(spec.kwargs).encode()).hexdigest()[:8] if spec.kwargs else ""
+        return Trajectory(
+            id=f"{task.id}{digest}#{uuid.uuid4().hex[:12]}",
+            provenance=Provenance(
+                env_id=spec.name, env_version=self.env.version, env_kwargs=dict(spec.kwargs), task_id=task.id,
+                seed=self.settings.seed, agent=agent, prompt=self.settings.prompt, package_version=__version__,
+                env_seed=self.env_seed,
+            ),
+            split=task.split, kind=task.kind, difficulty=task.difficulty, instruction=task.instruction,
+            rules=self.rules, steps=tuple(self.steps), final_observation=self.observation,
+            reward=sum(step.reward for step in self.steps), success=error is None and bool(self.env.succeeded),
+            stop_reason=self.stop_reason or StopReason.GAVE_UP, optimal_steps=task.optimal_steps, error=error,
+        )  # fmt: skip
+
+    def close(self) -> None:
+        """Close the world."""
+        with contained(f"{self.settings.spec.name} fails as it is closed"):
+            self.env.close()

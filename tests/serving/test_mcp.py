@@ -1,0 +1,330 @@
+"""MCP: a world's tools, played by the official client."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("mcp")
+
+import anyio
+import httpx2
+import uvicorn
+from mcp.client.client import Client
+from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.exceptions import MCPError
+
+import agentgym_py as ag
+from agentgym_py import registry
+from agentgym_py.agents.chat import call_text, offered_tools
+from agentgym_py.cli.server_options import LOOPBACK, listen
+from agentgym_py.cli.whole_requests import WholeRequests
+from agentgym_py.env import EnvSpec, StopReason
+from agentgym_py.rng import Rng, seed_of
+from agentgym_py.serving.mcp_server import ENDED_NOTE, EpisodeServer, make_app
+from agentgym_py.serving.tool_episode import EpisodeSettings, SessionLimits
+from agentgym_py.trajectory import Step, Trajectory
+from agentgym_py.trajectory.store import read
+
+COMMAND = "import sys; from agentgym_py.cli import main; sys.exit(main())"
+
+
+def texts(result: Any) -> list[str]:
+    """The texts of a tool's result."""
+    return [block.text for block in result.content]
+
+
+async def play(client: Client, steps: Iterator[tuple[str, dict[str, Any]]]) -> list[str]:
+    """Make calls until the episode ends; return its observations."""
+    seen = []
+    for name, arguments in steps:
+        result = await client.call_tool(name, arguments)
+        seen.append(texts(result)[0])
+        if ENDED_NOTE in texts(result):
+            break
+    return seen
+
+
+# ---- the same episodes through the protocol and directly ------------------------------------------------------------
+
+
+def test_fifty_tasks_are_the_same_through_the_protocol_and_directly() -> None:
+    """The expert's calls lead to equal observations, rewards, ends and states at the start; no answer has a reward."""
+    direct = ag.collect("tools", tasks=50, split="test", play=ag.PlayConfig(seed=7, prompt="full"))
+    assert len({step.action for trajectory in direct for step in trajectory.steps}) > 20
+    played = list[Trajectory]()
+    server = EpisodeServer(EpisodeSettings(EnvSpec("tools"), "test", seed=7), played.append)
+    answers = list[str]()
+
+    async def all_tasks() -> None:
+        for number, trajectory in enumerate(direct):
+            async with Client(server.single(), mode=("auto", "legacy")[number % 2]) as client:
+                opening = f"{trajectory.rules}\n\n{trajectory.steps[0].observation}"
+                assert client.instructions == opening
+                if number < 5:
+                    prompt: Any = (await client.get_prompt("task")).messages[0].content
+                    assert prompt.text == opening
+                    tools = (await client.list_tools()).tools
+                    assert {step.action for step in trajectory.steps} <= {tool.name for tool in tools}
+                for step in trajectory.steps:
+                    result = await client.call_tool(step.action, json.loads(step.action_input or "{}"))
+                    answers.append(result.model_dump_json())
+                assert texts(result) == [trajectory.final_observation, ENDED_NOTE]
+
+    anyio.run(all_tasks)
+    assert [comparable(trajectory) for trajectory in played] == [comparable(trajectory) for trajectory in direct]
+    assert sum(trajectory.success for trajectory in played) == 50
+    assert not any("reward" in answer for answer in answers)
+
+
+def comparable(trajectory: Trajectory) -> Trajectory:
+    """Without the agent's name and words."""
+    steps = tuple(replace(step, reply="", thought="") for step in trajectory.steps)
+    provenance = replace(trajectory.provenance, agent="", sampling={}, seed=0)
+    return replace(trajectory, id="", provenance=provenance, steps=steps)
+
+
+def random_call(tool: dict[str, Any], observation: str, rng: Rng) -> tuple[str, dict[str, Any]]:
+    """A call with a tool's parameters, or some of them; texts are words of the observation."""
+    words = [word.strip(".,:") for word in observation.split()] or ["it"]
+    properties = tool["function"]["parameters"]["properties"]
+    values = {
+        name: rng.choice(schema["enum"]) if "enum" in schema
+        else rng.below(9) if schema.get("type") in ("integer", "number")
+        else rng.choice(words)
+        for name, schema in properties.items()
+    }  # fmt: skip
+    return tool["function"]["name"], {name: value for name, value in values.items() if rng.below(20)}
+
+
+@pytest.mark.parametrize("world", registry.names("agentgym.envs"))
+def test_every_world_answers_as_it_does_directly(world: str) -> None:
+    """Random calls of its tools: the same observations, tools, validity, rewards and ends."""
+    spec, played = EnvSpec(world, {"max_steps": 8}), list[Trajectory]()
+    server = EpisodeServer(EpisodeSettings(spec, "test"), played.append)
+    env, rng = spec.make(), Rng(f"calls of {world}")
+
+    async def one_task() -> list[Step]:
+        task = env.task(0, "test")
+        observation, _ = env.reset(seed=seed_of(0, "world", task.id), options={"task": task.id})
+        steps = list[Step]()
+        async with Client(server.single()) as client:
+            assert client.instructions == f"{env.rules['full']}\n\n{observation}"
+            while env.stop_reason is None:
+                tools = offered_tools(env)
+                if len(steps) < 2:
+                    offered = (await client.list_tools()).tools
+                    assert [(tool.name, tool.input_schema) for tool in offered] == [
+                        (tool["function"]["name"], tool["function"]["parameters"]) for tool in tools
+                    ]
+                name, arguments = random_call(rng.choice(tools), observation, rng)
+                result = await client.call_tool(name, arguments)
+                text = call_text(env, tools, name, json.dumps(arguments, ensure_ascii=False))
+                before, (observation, reward, _, _, info) = observation, env.step(text)
+                assert (texts(result)[0], result.is_error) == (observation, not info["valid_action"])
+                reply = env.last_reply
+                assert reply is not None
+                steps.append(
+                    Step(before, text, reply.thought, reply.action, reply.action_input, reward, info["valid_action"],
+                         info["reward_parts"])
+                )  # fmt: skip
+            assert texts(await client.call_tool(name, {})) == ["The episode has ended."]
+        return steps
+
+    steps = anyio.run(one_task)
+    (trajectory,) = played
+    assert (list(trajectory.steps), trajectory.stop_reason) == (steps, env.stop_reason)
+    assert (trajectory.success, trajectory.final_observation) == (env.succeeded, env._last)
+
+
+# ---- failures are no rewards -----------------------------------------------------------------------------------------
+
+
+def odd(record: Callable[[Trajectory], None], **limits: Any) -> EpisodeServer:
+    """A server of the world of `conftest`, which fails or hangs on demand."""
+    return EpisodeServer(EpisodeSettings(EnvSpec("OddForTests-v0")), record, SessionLimits(**limits))
+
+
+@pytest.mark.parametrize(
+    ("action", "message"),
+    [("fail", "RuntimeError"), ("nan", "nan"), ("hang", "did not answer in 0.5 s")],
+)
+def test_a_world_that_fails_is_an_error_of_the_protocol(action: str, message: str, woken: threading.Event) -> None:
+    """It is no answer of the tool and no reward 0: the trajectory has an error, and further calls repeat it."""
+    played = list[Trajectory]()
+
+    async def fail() -> None:
+        async with Client(odd(played.append, longest=0.5).single()) as client:
+            assert texts(await client.call_tool("act", {"action": "x"})) == ["1"]
+            for _ in range(2):
+                with pytest.raises(MCPError, match=message):
+                    await client.call_tool("act", {"action": action})
+        woken.set()
+
+    anyio.run(fail)
+    (trajectory,) = played
+    assert (trajectory.stop_reason, len(trajectory.steps), trajectory.is_evidence) == (StopReason.ERROR, 1, False)
+    assert message in str(trajectory.error)
+
+
+def test_a_client_that_leaves_gives_up_unless_the_server_stops_or_it_was_silent() -> None:
+    """The first is evidence about the agent, the others are infrastructure failures."""
+    played = list[Trajectory]()
+
+    async def leave(server: EpisodeServer, before: Callable[[], Awaitable[None]]) -> None:
+        async with Client(server.single()) as client:
+            await client.list_tools()
+            await before()
+
+    async def each() -> None:
+        await leave(odd(played.append), anyio.lowlevel.checkpoint)
+        await leave(odd(played.append, idle=0.01), lambda: anyio.sleep(0.05))
+        await leave(stopped := odd(played.append), lambda: stopped.stop())
+
+    anyio.run(each)
+    assert [(trajectory.stop_reason, trajectory.error) for trajectory in played] == [
+        (StopReason.GAVE_UP, None),
+        (StopReason.ERROR, "the client was silent for 0.01 s"),
+        (StopReason.ERROR, "the server was stopped"),
+    ]
+
+
+def test_a_trajectory_that_cannot_be_written_is_an_error() -> None:
+    """Of the call that ended the episode: no reward is lost in silence."""
+
+    def full(_: Trajectory) -> None:
+        raise OSError("No space left on device")
+
+    async def end() -> None:
+        server = EpisodeServer(EpisodeSettings(EnvSpec("OddForTests-v0", {"max_steps": 1})), full)
+        async with Client(server.single()) as client:
+            with pytest.raises(MCPError, match="cannot be written: No space left"):
+                await client.call_tool("act", {"action": "x"})
+
+    anyio.run(end)
+
+
+# ---- stdio and HTTP --------------------------------------------------------------------------------------------------
+
+
+def test_a_client_starts_the_command(tmp_path: Path) -> None:
+    """Over stdio: what the world prints is not in the protocol, and two episodes are in one file."""
+    text = (Path(__file__).parents[2] / "examples" / "my_world.py").read_text(encoding="utf-8")
+    head = "    def act(self, reply: Reply) -> Outcome:\n"
+    assert head in text
+    top = "from __future__ import annotations\n"
+    text = text.replace(top, f"{top}print('at import')\n").replace(head, f"{head}        print(reply)\n")
+    (tmp_path / "printing.py").write_text(text)
+    file = tmp_path / "record.jsonl"
+    words = ["-c", COMMAND, "mcp", "--env", str(tmp_path / "printing.py"), "--record", str(file)]
+
+    async def start() -> None:
+        for _ in range(2):
+            program = StdioServerParameters(command=sys.executable, args=[*words, "--task", "3"])
+            with open(tmp_path / "err", "w") as err:  # noqa: PTH123
+                async with Client(stdio_client(program, err)) as client:
+                    assert client.instructions
+                    await client.call_tool("act", {"action": "1"})
+
+    anyio.run(start)
+    first, second = read(file)
+    assert first.id != second.id and comparable(first) == comparable(second)
+    assert (first.stop_reason, len(first.steps), first.task_id.endswith("/3")) == (StopReason.GAVE_UP, 1, True)
+
+
+@contextmanager
+def serving(episodes: EpisodeServer, token: str | None = None) -> Iterator[str]:
+    """Serve in a thread; the address."""
+    with listen(LOOPBACK, 0) as at:
+        config = uvicorn.Config(make_app(episodes, LOOPBACK, token), http=WholeRequests, log_level="error")
+        running = uvicorn.Server(config)
+        thread = threading.Thread(target=running.run, args=([at],), daemon=True)
+        thread.start()
+        yield f"http://{LOOPBACK}:{at.getsockname()[1]}/mcp"
+        running.should_exit = True
+        thread.join(20)
+
+
+async def failure(client: Client) -> str:
+    """Connect and make a call; the message of the error, which the client wraps in groups."""
+    try:
+        async with client:
+            await client.call_tool("look", {})
+    except Exception as error:
+        while isinstance(error, ExceptionGroup):
+            error = error.exceptions[0]
+        assert isinstance(error, MCPError), error
+        return str(error)
+    raise AssertionError("there was no error")
+
+
+def test_each_connection_is_an_episode_with_a_task_of_its_own() -> None:
+    """Over HTTP: tasks 0 and 1, or the one in the address; as many sessions as allowed."""
+    played = list[Trajectory]()
+    limits = SessionLimits(sessions=3)
+    server = EpisodeServer(EpisodeSettings(EnvSpec("maze"), "test"), played.append, limits)
+
+    async def connect(url: str) -> None:
+        async with Client(url) as one, Client(url) as other, Client(f"{url}?task=maze/valid/medium/5") as named:
+            for client in (one, named, other, one):
+                await client.call_tool("look", {})
+            assert "Too many open sessions" in await failure(Client(url))
+        assert "maze/valid/medium/x" in await failure(Client(f"{url}?task=maze/valid/medium/x"))
+        assert "an episode needs a session" in await failure(Client(url, mode="2026-07-28"))
+
+    with serving(server) as url:
+        anyio.run(connect, url)
+    steps = {trajectory.task_id: len(trajectory.steps) for trajectory in played}
+    assert steps == {"maze/test/medium/0": 2, "maze/test/medium/1": 1, "maze/valid/medium/5": 1}
+    assert {trajectory.stop_reason for trajectory in played} == {StopReason.GAVE_UP}
+
+
+def test_a_session_without_requests_is_closed() -> None:
+    """Its episode is an infrastructure failure, and its client must open another session."""
+    played = list[Trajectory]()
+    server = EpisodeServer(EpisodeSettings(EnvSpec("maze")), played.append, SessionLimits(idle=0.5))
+
+    async def wait(url: str) -> None:
+        async with Client(url) as client:
+            while not played:
+                await anyio.sleep(0.05)
+            with pytest.raises(MCPError):
+                await client.call_tool("look", {})
+
+    with serving(server) as url:
+        anyio.run(wait, url)
+    assert [trajectory.error for trajectory in played] == ["the client was silent for 0.5 s"]
+
+
+def test_strangers_are_refused() -> None:
+    """A foreign `Host` or `Origin` (DNS rebinding), a request without the token, a stream, a long request."""
+    server = EpisodeServer(EpisodeSettings(EnvSpec("maze")), lambda _: None, SessionLimits(request_bytes=2000))
+    opening = {
+        "jsonrpc": "2.0", "id": 1, "method": "initialize",
+        "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}},
+    }  # fmt: skip
+    token = {"Authorization": "Bearer a-token-for-tests", "Accept": "application/json, text/event-stream"}
+
+    async def with_token(url: str) -> None:
+        http_client = httpx2.AsyncClient(headers=token)
+        async with http_client, Client(streamable_http_client(url, http_client=http_client)) as client:
+            assert "go" in [tool.name for tool in (await client.list_tools()).tools]
+
+    with serving(server, "a-token-for-tests") as url:
+        anyio.run(with_token, url)
+        with httpx2.Client(headers=token) as client:
+            assert client.post(url, json=opening).status_code == 200
+            assert client.post(url, json=opening, headers={"Host": "evil.example"}).status_code == 421
+            assert client.post(url, json=opening, headers={"Origin": "http://evil.example"}).status_code == 403
+            assert client.post(url, json={**opening, "x": "x" * 3000}).status_code == 413
+            assert client.get(url).status_code == 405
+        assert httpx2.post(url, json=opening).status_code == 401
