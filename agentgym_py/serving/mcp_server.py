@@ -41,6 +41,8 @@ ENDED_NOTE = f"{HAS_ENDED} Further calls do nothing."
 _EVERYWHERE = "0.0.0.0"  # noqa: S104  # only compared with
 _MAX_NAME = 100
 """Characters of a client's name in trajectories."""
+_LAST_CALL = 2.0
+"""Seconds that the end of a session waits for a call that is running."""
 _LOG = logging.getLogger(__name__)
 T = TypeVar("T")
 
@@ -176,14 +178,14 @@ class EpisodeServer:
         return session
 
     async def in_thread(self, work: Callable[[], T]) -> T:
-        """Run a world in a thread.
+        """Run a world in a thread. A call that its client cancels runs to its end: nothing can stop a thread.
 
         Raises:
             InfrastructureError: it has not returned in time; its thread is abandoned.
         """
         if self.hanging_threads >= self.limits.threads:
             raise InfrastructureError("a world hangs in every thread of this server; restart it")
-        with anyio.move_on_after(self.limits.longest):
+        with anyio.move_on_after(self.limits.longest, shield=True):
             return await anyio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=self._free)
         self.hanging_threads += 1
         raise _HangsError(f"{self.settings.spec.name} did not answer in {self.limits.longest:g} s")
@@ -232,9 +234,12 @@ class _Session:
         elif anyio.current_time() - self._last_used >= self._server.limits.idle:
             self._error = self._error or f"the client was silent for {self._server.limits.idle:g} s"
         with anyio.CancelScope(shield=True), suppress(MCPError):
-            self._record()
-            if not self._hangs:
-                await self._try(self._episode.close)
+            with anyio.move_on_after(_LAST_CALL):
+                async with self._lock:
+                    self._record()
+                    if not self._hangs:
+                        await self._try(self._episode.close)
+            self._record()  # if a call is still running
 
     async def _begun(self) -> ToolEpisode:
         self._last_used = anyio.current_time()

@@ -156,14 +156,14 @@ def odd(record: Callable[[Trajectory], None], **limits: Any) -> EpisodeServer:
 
 @pytest.mark.parametrize(
     ("action", "message"),
-    [("fail", "RuntimeError"), ("nan", "nan"), ("hang", "did not answer in 0.5 s")],
+    [("fail", "RuntimeError"), ("nan", "nan"), ("hang", "did not answer in 2 s")],
 )
 def test_a_world_that_fails_is_an_error_of_the_protocol(action: str, message: str, woken: threading.Event) -> None:
     """It is no answer of the tool and no reward 0: the trajectory has an error, and further calls repeat it."""
     played = list[Trajectory]()
 
     async def fail() -> None:
-        async with Client(odd(played.append, longest=0.5).single()) as client:
+        async with Client(odd(played.append, longest=2 if action == "hang" else 30).single()) as client:
             assert texts(await client.call_tool("act", {"action": "x"})) == ["1"]
             for _ in range(2):
                 with pytest.raises(MCPError, match=message):
@@ -196,6 +196,28 @@ def test_a_client_that_leaves_gives_up_unless_the_server_stops_or_it_was_silent(
         (StopReason.ERROR, "the client was silent for 0.01 s"),
         (StopReason.ERROR, "the server was stopped"),
     ]
+
+
+def test_a_call_that_its_client_cancels_is_done_before_the_next(woken: threading.Event) -> None:
+    """A world is in one thread at a time; the step is part of the episode."""
+    played, seen = list[Trajectory](), list[str]()
+
+    async def next_call(client: Client) -> None:
+        seen.extend(texts(await client.call_tool("act", {"action": "x"})))
+
+    async def cancel() -> None:
+        async with Client(odd(played.append).single(), mode="legacy") as client:
+            await client.list_tools()
+            with anyio.move_on_after(0.3) as scope:
+                await client.call_tool("act", {"action": "hang"})
+            assert scope.cancelled_caught
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(next_call, client)
+                await anyio.sleep(0.3)
+                woken.set()
+
+    anyio.run(cancel)
+    assert (seen, [step.action for step in played[0].steps]) == (["2"], ["hang", "x"])
 
 
 def test_a_trajectory_that_cannot_be_written_is_an_error() -> None:
@@ -291,7 +313,7 @@ def test_each_connection_is_an_episode_with_a_task_of_its_own() -> None:
 def test_a_session_without_requests_is_closed() -> None:
     """Its episode is an infrastructure failure, and its client must open another session."""
     played = list[Trajectory]()
-    server = EpisodeServer(EpisodeSettings(EnvSpec("maze")), played.append, SessionLimits(idle=0.5))
+    server = EpisodeServer(EpisodeSettings(EnvSpec("maze")), played.append, SessionLimits(idle=2))
 
     async def wait(url: str) -> None:
         async with Client(url) as client:
@@ -302,7 +324,7 @@ def test_a_session_without_requests_is_closed() -> None:
 
     with serving(server) as url:
         anyio.run(wait, url)
-    assert [trajectory.error for trajectory in played] == ["the client was silent for 0.5 s"]
+    assert [trajectory.error for trajectory in played] == ["the client was silent for 2 s"]
 
 
 def test_strangers_are_refused() -> None:
