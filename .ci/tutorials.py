@@ -1,4 +1,4 @@
-"""Run what the tutorials and two guides show: each command, some in a small form, each own Python block, and notebooks.
+"""Run what the tutorials and some guides show: each command, some in a small form, each Python block, and notebooks.
 
 A block after a comment `<!-- not run: … -->` needs a GPU, a key or another model, and is left out. Run it in an
 environment with the extras train, dev, smollm and docs: `python .ci/tutorials.py [PAGE ...]`. It works in a temporary
@@ -20,7 +20,7 @@ from typing import NamedTuple
 from readme import LIMIT, run, server
 
 ROOT = Path(__file__).parents[1]
-GUIDES = [ROOT / "docs" / "guides" / f"{name}.md" for name in ("gymnasium", "mcp")]
+GUIDES = [ROOT / "docs" / "guides" / f"{name}.md" for name in ("curriculum", "gymnasium", "mcp")]
 PAGES = [*sorted((ROOT / "docs" / "tutorials").glob("*.md")), *GUIDES]
 NOTEBOOKS = sorted((ROOT / "docs" / "tutorials").glob("*.ipynb"))
 FEW = "--expert_tasks 4 --explore_tasks 4 --valid_tasks 2 --test_tasks 2 --threads 1 --allow_empty"

@@ -246,19 +246,18 @@ def evolve(env: Envs = "shop", *, out: str | os.PathLike[str], **options: Any) -
     """
     from agentgym_py.cli import run_command
     from agentgym_py.cli.evolve import RESUMABLE, require_same_settings
+    from agentgym_py.cli.values import expand_plugins, plugin_names
     from agentgym_py.evolution.run_folder import RunFolder
     from agentgym_py.rewards.functions import reward_sources
 
     specs, folder = _specs(env), RunFolder(Path(out))
     if "env_kwargs" in options and any(spec.kwargs for spec in specs):
         raise ConfigError("env_kwargs cannot be combined with an EnvSpec that has arguments: put them in the EnvSpec")
-    settings = _env_settings(specs) | options
-    if isinstance(trainer := settings.get("trainer"), str):
-        settings["trainer"] = {"name": trainer}
+    settings = expand_plugins(_env_settings(specs) | options)
     where = ["--out", str(out)]
     if (folder.path / "run.yaml").is_file():
         require_same_settings(folder, settings)
-        sources = [name for name in (*settings["env"], settings.get("trainer", {}).get("name", "")) if is_source(name)]
+        sources = [name for name in (*settings["env"], *plugin_names(settings).values()) if is_source(name)]
         sources += reward_sources(settings.get("reward"), settings.get("reward_kwargs"))
         where = ["--resume", str(out), *(word for name in sources for word in ("--trust", name))]
         settings = {name: settings[name] for name in RESUMABLE if name in settings}

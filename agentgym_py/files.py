@@ -234,7 +234,8 @@ def canonical_json(kwargs: Mapping[str, Any]) -> str:
     return json.dumps(dict(kwargs), sort_keys=True, default=str)
 
 
-RENAMED = {"tries": "attempts", "samples": "attempts", "fork_tries": "fork_attempts", "temperatures": "temperature"}
+RENAMED = {"tries": "attempts", "samples": "attempts", "fork_tries": "fork_attempts", "temperatures": "temperature",
+           "explore_max_steps": "horizon"}  # fmt: skip
 """Today's names of settings in files of earlier versions."""
 
 

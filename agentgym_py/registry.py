@@ -1,4 +1,4 @@
-"""Find environments, trainers, agents and reward functions: installed ones by their entry points, others by source."""
+"""Find the plugins of every `Group`, such as environments: installed ones by their entry points, others by source."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from typing import Any, Literal
 from agentgym_py import trust
 from agentgym_py.errors import UnknownNameError, did_you_mean
 
-Group = Literal["agentgym.envs", "agentgym.trainers", "agentgym.agents", "agentgym.rewards"]
+Group = Literal["agentgym.envs", "agentgym.trainers", "agentgym.agents", "agentgym.rewards", "agentgym.curricula"]
 _NOUN = {
     "agentgym.envs": "environment", "agentgym.trainers": "trainer", "agentgym.agents": "agent",
-    "agentgym.rewards": "reward function",
+    "agentgym.rewards": "reward function", "agentgym.curricula": "curriculum",
 }  # fmt: skip
 
 
@@ -43,6 +43,10 @@ def _is_agent(value: Any) -> bool:
     return "act" in dir(value) and "Protocol" not in [base.__name__ for base in value.__bases__]
 
 
+def _is_curriculum(value: Any) -> bool:
+    return inspect.isclass(value) and is_dataclass(value) and "weights" in dir(value)
+
+
 def _is_reward(value: Any) -> bool:
     is_callable = inspect.isfunction(value) or (inspect.isclass(value) and "__call__" in vars(value))
     return is_callable and not value.__name__.startswith("_")
@@ -53,6 +57,7 @@ _SOURCE_RULES: Mapping[Group, tuple[str, Callable[[Any], bool]]] = {
     "agentgym.trainers": ("a trainer is a dataclass with a method train or improve", _is_trainer),
     "agentgym.agents": ("an agent is a class with a method act", _is_agent),
     "agentgym.rewards": ("a reward function is a function, or a class with a method __call__", _is_reward),
+    "agentgym.curricula": ("a curriculum is a dataclass with a method weights", _is_curriculum),
 }
 """What of a source belongs to a group, in words and as a test."""
 

@@ -131,6 +131,7 @@ EVOLVE: list[dict[str, Any]] = [
     {"env_kwargs": {"max_steps": 0}}, {"engine": "server"}, {"server_kind": "sglang"}, {"base_url": "http://localhost"},
     {"kv_cache_gib": -1}, {"env_kwargs": {"games": 3}}, {"track": "paper"}, {"reward_model": "nowhere"},
     {"env": "GUESS"}, {"model": "nowhere"}, {"resume": "nowhere", "rounds": 2},
+    {"curriculum": {"name": "difficulty", "threshold": 2}}, {"curriculum": {"threshold": 0.5}}, {"horizon": [5, 6]},
 ]  # fmt: skip
 
 

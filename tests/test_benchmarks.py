@@ -286,3 +286,31 @@ def test_the_runs_of_the_rewards_benchmark_can_be_started_and_tabulated() -> Non
     lines = list(rewards.tables(rows))
     assert lines[2].startswith("| parts | agent | 2 | 25.0 % | 62.5 % | 0.375 [")
     assert lines[2].endswith("| 0.500 | 4.50 | 40 |") and lines[-1] == "| parts | agent | 25 50 |"
+
+
+# ---- curricula beside each other ------------------------------------------------------------------------------------
+
+
+def test_the_runs_of_the_curriculum_benchmark_can_be_started_and_tabulated() -> None:
+    """Each arm is a valid plan; the episodes to a target are interpolated, and counted only if it is reached."""
+    from agentgym_py.cli import build_parser
+    from agentgym_py.cli.evolve import read_plan
+    from agentgym_py.cli.parser import normalize_argv
+
+    benchmark = script("curriculum")
+    for study in benchmark.STUDIES.values():
+        for arm in study.arms:
+            words = normalize_argv(["evolve", *benchmark.words_of(study, arm, "tiny")])[1:]
+            values = build_parser("evolve", words).parse(words)
+            config = read_plan(values, values).config
+            assert (config.curriculum is None) == ("curriculum" not in study.arms[arm])
+    assert benchmark.episodes_to(0.6, [(0, 0.2), (100, 0.5), (200, 0.7)]) == pytest.approx(150)
+    assert benchmark.episodes_to(0.6, [(0, 0.6)]) == 0 and benchmark.episodes_to(0.6, [(0, 0.2), (100, 0.5)]) is None
+    rows = [
+        {"study": "maze", "arm": "difficulty", "seed": seed, "curve": [(0, 0.2), (100, success)],
+         "before": [0, 0, 1, 0], "after": [1, 0, 1, 0]}
+        for seed, success in enumerate((0.6, 0.1))
+    ]  # fmt: skip
+    lines = list(benchmark.tables(rows, 0.6))
+    assert lines[2].startswith("| maze | difficulty | 2 | 100, never | 1 of 2 reach it | 50.0 % | ")
+    assert lines[-1] == "| maze | difficulty | 0: 20, 100: 35 |"

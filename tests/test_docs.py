@@ -103,13 +103,15 @@ def test_commands_in_the_docs_can_be_typed(page: str, capsys: pytest.CaptureFixt
     lines = re.findall(r"^(?:    )?(?:.*&& |[A-Z_]+=\S+ )?agentgym ([a-z].*?)(?:  .*)?$", text, re.MULTILINE)
     assert lines or page not in ("README.md", "README.zh-CN.md", "docs/reference/cli.md")
     known = {name: " ".join(f"--{each}" for each in parser.options) for name, parser in parsers()}
-    installed = set(registry.names("agentgym.trainers"))
+    installed = {  # the settings of a plugin are options, too
+        "trainer": set(registry.names("agentgym.trainers")), "curriculum": set(registry.names("agentgym.curricula")),
+    }  # fmt: skip
     for line in lines:
         words = normalize_argv(line.split("#")[0].split())
         command = next((each for each in (" ".join(words[:2]), words[0]) if each in known), None)
         assert command, line
         options = known[command].split()
-        if "--trainer.name" in words and installed & set(words):  # its settings are options too
+        if any(f"--{group}.name" in words and names & set(words) for group, names in installed.items()):
             options = [f"--{each}" for each in build_parser(command, words[1:]).options]
         for option in re.findall(r"--[\w.]+", " ".join(words)):
             plain = option
@@ -235,7 +237,7 @@ def test_every_block_of_a_tutorial_runs_in_ci(tutorials: Any) -> None:
         text = page.read_text(encoding="utf-8")
         found = tutorials.blocks(text)
         assert len(found) * 2 == len(re.findall(r"^```", text, re.MULTILINE)), page
-        assert {block.language for block in found} <= {"", "python", "yaml", "json", "text"}, page
+        assert {block.language for block in found} <= {"", "python", "yaml", "json", "text", "toml"}, page
         assert text.count("<!-- not run") == sum(not block.runs for block in found), page
         for program in tutorials.programs(text):
             ast.parse(program)

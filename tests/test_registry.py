@@ -6,6 +6,7 @@ import textwrap
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import get_args
 
 import gymnasium
 import pytest
@@ -57,10 +58,13 @@ def test_a_strangers_plugin_registers_as_the_built_ins_do(install: Install) -> N
         luck = stranger:Luck
         [agentgym.rewards]
         tidy = stranger:tidy
+        [agentgym.curricula]
+        steep = stranger:Luck
         """,
         "class Cave: pass\nclass Luck: pass\ndef tidy(trajectory): return 1.0\n",
     )
     assert registry.load("agentgym.rewards", "tidy").__name__ == "tidy" and "tidy" in registry.names("agentgym.rewards")
+    assert registry.load("agentgym.curricula", "steep").__name__ == "Luck"
     assert "AgentCave-v0" in registry.names("agentgym.envs") and "luck" in registry.names("agentgym.trainers")
     assert registry.load("agentgym.trainers", "luck").__name__ == "Luck"
     assert registration.env_id("cave") == registration.env_id("AgentCave-v0") == "AgentCave-v0"
@@ -159,7 +163,7 @@ def test_built_ins_all_load() -> None:
     pytest.importorskip("torch")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        for group in ("agentgym.envs", "agentgym.trainers", "agentgym.agents", "agentgym.rewards"):
+        for group in get_args(registry.Group):
             assert registry.plugins(group)
 
 

@@ -17,16 +17,17 @@ from agentgym_py.agents.model import require_room
 from agentgym_py.checks import Basic
 from agentgym_py.cli import interrupt_status, print_interrupted, resume_hint, write_errors_with
 from agentgym_py.cli.agent_options import ModelOptions
+from agentgym_py.cli.curriculum_options import add_curriculum_options, curriculum_lines, read_curriculum
 from agentgym_py.cli.engine_options import EngineOptions
 from agentgym_py.cli.env_options import (
     add_env_options,
     env_specs,
     env_versions,
-    require_tasks,
     warn_of_training_tasks,
 )
 from agentgym_py.cli.evolve_defaults import require_options, world_defaults
 from agentgym_py.cli.evolve_header import header, headline, learning_rates
+from agentgym_py.cli.evolve_tasks import require_all_tasks
 from agentgym_py.cli.interrupts import InterruptibleReporter, no_interrupt_lost
 from agentgym_py.cli.parser import (
     Parser,
@@ -50,7 +51,7 @@ from agentgym_py.cli.trainer_options import (
     read_trainer,
     trainer_class,
 )
-from agentgym_py.cli.values import flatten_options
+from agentgym_py.cli.values import flatten_options, plugin_names
 from agentgym_py.collection import Executor
 from agentgym_py.collection.processes import Workers
 from agentgym_py.env import registration
@@ -60,10 +61,10 @@ from agentgym_py.evolution.config import (
     require_cloner,
     require_compatible,
     require_compatible_policy,
+    require_levels,
     require_reachable,
 )
 from agentgym_py.evolution.run_folder import RunFolder
-from agentgym_py.evolution.task_sampling import tasks_per_env
 from agentgym_py.files import new_folder
 from agentgym_py.registry import is_source
 from agentgym_py.rewards.reward_model import require_reward_model
@@ -148,19 +149,20 @@ def options(parser: Parser) -> None:
     add_config(parser)
     parser.add_dataclass(RunOptions)
     trainer = first.get("trainer", "filtered_bc")
-    add_settings(parser, trainer)
+    add_settings(parser, trainer, first.get("curriculum"))
     defaults = info_of(trainer_class(trainer)).evolve_defaults
     require_options(parser, defaults, f"the trainer {trainer}")
     worlds = world_defaults(peek_envs(parser.argv) or ["shop"], parser)
     parser.set_defaults({**worlds, **defaults, **_preset(first.get("preset", "default"), parser)})
 
 
-def add_settings(parser: Parser, trainer: str) -> None:
+def add_settings(parser: Parser, trainer: str, curriculum: str | None) -> None:
     """Add the options that `run.yaml` holds."""
     add_env_options(parser)
     parser.add_dataclass(ModelOptions)
     parser.add_dataclass(EngineOptions, basic=False)
-    parser.add_dataclass(EvolveConfig, skip={"select"})
+    parser.add_dataclass(EvolveConfig, skip={"select", "curriculum"})
+    add_curriculum_options(parser, curriculum)
     parser.add_dataclass(SelectConfig, "select.", "Which trajectories a round learns from", basic=False)
     add_trainer_options(parser, trainer)
     add_cloner_options(parser, trainer)
@@ -218,7 +220,7 @@ def _run(args: Values, opened: list[RunFolder], stack: ExitStack) -> dict[str, A
     if folder is None and args["out"]:
         distributed.on_rank_zero(new_folder, args["out"])
     if extends:
-        _require_all_tasks(config, envs)
+        require_all_tasks(config, envs)
     finished = folder is not None and folder.finished and not extends
     if folder is None and distributed.is_rank_zero():
         warn_of_training_tasks(envs, ["valid", "test"])
@@ -240,7 +242,7 @@ def _run(args: Values, opened: list[RunFolder], stack: ExitStack) -> dict[str, A
         Evolution, folder, envs, config, plan.trainer, _loader(plan.model, config.seed, base), cloner=plan.cloner,
         executor=executor, engine=engines,
     )  # fmt: skip
-    lines = header(folder, config, len(envs))
+    lines = header(folder, config, len(envs), curriculum_lines(config, envs, settings["curriculum.name"]))
     if base:
         cloner = {info_of(plan.trainer).warm_start or "": plan.cloner} if plan.cloner else {}
         lines += learning_rates(base[0].num_parameters, {**cloner, settings["trainer.name"]: plan.trainer})
@@ -298,23 +300,15 @@ def read_plan(settings: Values, args: Values) -> RunPlan:
     try:
         require_compatible(config, trainer, len(envs))
         require_reachable(config, trainer, envs)
+        require_levels(config, envs)
         require_cloner(config, trainer, cloner)
     except ConfigError as error:
         raise with_option_names(error, settings, "") from error
     model.require_room(config.max_new_tokens)
     engine.require_no_step_timeout(config.step_timeout)
     if settings is args:
-        _require_all_tasks(config, envs)
+        require_all_tasks(config, envs)
     return RunPlan(model, engine, config, trainer, cloner, envs)
-
-
-def _require_all_tasks(config: EvolveConfig, envs: Sequence[EnvSpec]) -> None:
-    """Raise UsageError if a world has too few tasks."""
-    shares = tasks_per_env(envs, config.explore_weights, config.explore_tasks)
-    if config.explore_order == "learnable":
-        shares = [sum(shares)] * len(envs)  # a round may explore one world alone
-    for spec, share in zip(envs, shares, strict=True):
-        require_tasks([spec], _tasks_of(config, share))
 
 
 def _extend(folder: RunFolder, rounds: int) -> None:
@@ -326,7 +320,8 @@ def _extend(folder: RunFolder, rounds: int) -> None:
 
 def evolve_config(args: Values) -> EvolveConfig:
     """Read the settings of the rounds."""
-    return read_options(EvolveConfig, args, select=read_options(SelectConfig, args, "select."))
+    select = read_options(SelectConfig, args, "select.")
+    return read_options(EvolveConfig, args, select=select, curriculum=read_curriculum(args))
 
 
 # ---------------------------------------------------------------------------------------------------------- the folder
@@ -411,24 +406,31 @@ def _threads(folder: RunFolder | None, threads: int | None) -> int | None:
     return threads or before
 
 
+def _parser_of(settings: Mapping[str, Any]) -> Parser:
+    """Return a parser of a run's settings."""
+    parser, names = Parser("agentgym evolve"), plugin_names(settings)
+    add_settings(parser, names.get("trainer", str(settings.get("trainer"))), names.get("curriculum"))
+    return parser
+
+
 def _read_settings(folder: RunFolder) -> Values:
     """Read `run.yaml`, with the same checks as for a command line."""
     settings = folder.config()
-    trainer = settings.get("trainer")
-    parser = Parser("agentgym evolve")
-    add_settings(parser, str(trainer.get("name")) if isinstance(trainer, dict) else str(trainer))
-    return parser.read_mapping(settings, str(folder.path / "run.yaml"))
+    return _parser_of(settings).read_mapping(settings, str(folder.path / "run.yaml"))
 
 
 def require_same_settings(folder: RunFolder, settings: Mapping[str, Any]) -> None:
     """Raise ConfigError if a run has other settings than these; those that `RESUMABLE` names may differ."""
     stored = folder.config()
-    parser, trainer = Parser("agentgym evolve"), stored["trainer"]["name"]
-    add_settings(parser, trainer)
+    parser, names = _parser_of(stored), plugin_names(stored)
     ignored = {"preset", *RESUMABLE}
     given = {name: value for name, value in settings.items() if value is not None and name not in ignored}
-    if (name := given.get("trainer", {}).get("name", trainer)) != trainer:
-        raise ConfigError(f"trainer.name is {trainer!r} in the run of {folder.path}, not {name!r}; choose another out")
+    for group, name in plugin_names(given).items():
+        if name != names.get(group):
+            known = names.get(group)
+            raise ConfigError(
+                f"{group}.name is {known!r} in the run of {folder.path}, not {name!r}; choose another out"
+            )
     before = parser.read_mapping(stored, "")
     kwargs = world_defaults(stored["env"], parser).get("env_kwargs", {})
     if "env_kwargs" in given:
@@ -479,17 +481,3 @@ def _run_with_progress(
         note = SMOKE if is_smoke(folder) else ""
         reporter.finish(rows, "\n".join(filter(None, [verdict, note])), report())
     return result
-
-
-def _tasks_of(config: EvolveConfig, share: int) -> dict[str, tuple[str, int]]:
-    """Return the settings and the number of tasks that a run needs of a world, by split; `share` is that of a round."""
-    option = setting("expert_tasks")
-    if config.rounds:
-        option = f"{setting('expert_tasks', config.expert_tasks)} + {setting('rounds', config.rounds)}"
-        option += f" * {setting('explore_tasks', share)}"
-        option += f", by {setting('explore_weights')}," if share != config.explore_tasks else ""
-    return {
-        "train": (option, config.expert_tasks + config.rounds * share),
-        "valid": (setting("valid_tasks"), config.valid_tasks),
-        "test": (setting("test_tasks"), config.test_tasks),
-    }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agentgym_py import distributed
@@ -21,8 +21,8 @@ def headline(settings: Values, config: EvolveConfig) -> str:
     return f"AgentEvol on {', '.join(settings['env'])}: {details}{processes}"
 
 
-def header(folder: RunFolder, config: EvolveConfig, worlds: int) -> list[str]:
-    """Describe the plan of a run, unusual settings and its progress."""
+def header(folder: RunFolder, config: EvolveConfig, worlds: int, curriculum: Sequence[str] = ()) -> list[str]:
+    """Describe the plan of a run, with the lines on its curriculum, unusual settings and its progress."""
     from agentgym_py.report.page import is_smoke
 
     rounds = f"then {config.rounds} round{'s' * (config.rounds != 1)}" if config.rounds else "no rounds after it"
@@ -35,7 +35,7 @@ def header(folder: RunFolder, config: EvolveConfig, worlds: int) -> list[str]:
             f"Failed episodes are selected, too: {setting('select.success_only', False)}, "
             f"{setting('select.threshold', f'{config.select.threshold:g}')}."
         )
-    return lines + chosen_by_worlds(folder.config()) + _progress(folder, config)
+    return [*lines, *curriculum, *chosen_by_worlds(folder.config()), *_progress(folder, config)]
 
 
 def learning_rates(weights: int, trainers: Mapping[str, Any]) -> list[str]:

@@ -13,16 +13,24 @@ import textwrap
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import MISSING, dataclass, fields
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, TypeVar, cast, get_type_hints
+from typing import Any, TypeVar, cast, get_args, get_origin, get_type_hints
 
 import yaml
 
 from agentgym_py import registry
 from agentgym_py.checks import is_basic
-from agentgym_py.cli.values import as_list, convert, is_mapping_type, load_yaml, nest_options
+from agentgym_py.cli.values import (
+    PLUGINS,
+    as_list,
+    convert,
+    is_mapping_type,
+    load_yaml,
+    nest_options,
+    plugin_names,
+)
 from agentgym_py.env import registration
 from agentgym_py.errors import AgentGymError, ConfigError, nearest, setting
 from agentgym_py.files import RENAMED
@@ -136,7 +144,8 @@ class Parser:
     ) -> None:
         """Add an option named `--prefix.field` for each field of a dataclass.
 
-        `--help` shows the fields marked `Basic`, or all if none is marked. Without `basic` it shows none of them.
+        `--help` shows the fields marked `Basic`, or all if none is marked. Without `basic` it shows none of them. The
+        option of a list takes several values.
         """
         hints, marked = get_type_hints(config), get_type_hints(config, include_extras=True)
         title = title or (inspect.getdoc(config) or "").partition("\n")[0].rstrip(".:")
@@ -145,10 +154,12 @@ class Parser:
             if not field.init or field.name in skip:
                 continue
             default = field.default if field.default_factory is MISSING else field.default_factory()
+            hint = hints[field.name]
             self.add(
-                f"{prefix}{field.name}", hints[field.name], None if default is MISSING else default,
+                f"{prefix}{field.name}", hint, None if default is MISSING else default,
                 field_docs(config).get(field.name, ""), group=title, required=default is MISSING,
                 basic=basic and (none_marked or is_basic(marked[field.name])),
+                item=partial(convert, hint=get_args(hint)[0]) if get_origin(hint) is list else None,
             )  # fmt: skip
 
     def set_defaults(self, defaults: Mapping[str, Any]) -> None:
@@ -397,7 +408,7 @@ def config_text(args: Mapping[str, Any]) -> str:
 
 
 def normalize_argv(argv: Iterable[str]) -> list[str]:
-    """Write option names as they are declared: with underscores, and `--trainer` as `--trainer.name`."""
+    """Write option names as they are declared: with underscores, and `--trainer` as `--trainer.name` (`PLUGINS`)."""
     return [_normalize(word) if word.startswith("--") and len(word) > 2 else word for word in argv]
 
 
@@ -407,7 +418,7 @@ def _normalize(word: str) -> str:
     if first.endswith("_kwargs"):  # names of envs and of their arguments stay
         rest = name.partition(".")[2]
     value = "-.inf" if value == "-inf" else value
-    return f"--{'trainer.name' if name == 'trainer' else first + dot + rest}{equals}{value}"
+    return f"--{f'{name}.name' if name in PLUGINS else first + dot + rest}{equals}{value}"
 
 
 def wants_help(argv: Sequence[str]) -> bool:
@@ -416,7 +427,7 @@ def wants_help(argv: Sequence[str]) -> bool:
 
 
 def peek_options(argv: Sequence[str]) -> dict[str, str]:
-    """Return the values of `trainer`, `preset`, `config`, `resume` and `manifest`, on which other options depend.
+    """Return the values of `PLUGINS`, `preset`, `config`, `resume` and `manifest`, on which other options depend.
 
     Mistakes are left to the parser.
     """
@@ -424,7 +435,7 @@ def peek_options(argv: Sequence[str]) -> dict[str, str]:
     for word, following in zip(argv, [*argv[1:], ""], strict=False):
         name, equals, value = word.removeprefix("--").partition("=")
         name = name.removesuffix(".name")
-        if word.startswith("--") and name in ("trainer", "preset", "config", "resume", "manifest"):
+        if word.startswith("--") and name in (*PLUGINS, "preset", "config", "resume", "manifest"):
             values[name] = value if equals else following
     values = {name: value for name, value in values.items() if value and not value.startswith("--")}
     return {**_peek_file(values["config"]), **values} if "config" in values else values
@@ -452,9 +463,8 @@ def _peek_file(path: str) -> dict[str, str]:
         return {}
     if not isinstance(settings, dict):
         return {}
-    trainer = settings.get("trainer")
-    values = {"trainer": trainer.get("name") if isinstance(trainer, dict) else None, "preset": settings.get("preset")}
-    return {name: value for name, value in values.items() if isinstance(value, str)}
+    preset = settings.get("preset")
+    return plugin_names(settings) | ({"preset": preset} if isinstance(preset, str) else {})
 
 
 def require_allowed(argv: Sequence[str], config: type, reason: str) -> None:

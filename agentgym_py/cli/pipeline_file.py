@@ -11,7 +11,7 @@ from agentgym_py.cli import build_parser, command_module
 from agentgym_py.cli.parser import UsageError, Values, read_yaml, suggestion
 from agentgym_py.cli.runtime import require_model_files
 from agentgym_py.cli.trainer_options import trainer_class
-from agentgym_py.cli.values import as_list
+from agentgym_py.cli.values import as_list, expand_plugins, plugin_names
 from agentgym_py.errors import AgentGymError, UnknownNameError, did_you_mean
 from agentgym_py.training import tracking
 from agentgym_py.training.trainer import info_of, require_policy_trainer
@@ -79,7 +79,7 @@ def read_file(file: str) -> dict[str, Any]:
 
 def read_stages(content: Mapping[str, Any], file: str) -> list[Stage]:
     """Return the stages with their settings, defaults and inputs; references to stages are checked."""
-    defaults, used, stages = _expand_trainer(content.get("defaults", {})), set[str](), list[Stage]()
+    defaults, used, stages = _expand(content.get("defaults", {})), set[str](), list[Stage]()
     for number, row in enumerate(content["stages"], 1):
         if not isinstance(row, dict) or "stage" not in row:
             raise UsageError(f"{file}: stage {number} must be a mapping with `stage: KIND`; kinds: {', '.join(KINDS)}")
@@ -90,7 +90,7 @@ def read_stages(content: Mapping[str, Any], file: str) -> list[Stage]:
             )
         if not name.replace("_", "").replace("-", "").isalnum() or name in [stage.name for stage in stages]:
             raise UsageError(f"{file}: stage {number} needs a unique name of letters, digits, - and _; got {name!r}")
-        given = {key: value for key, value in _expand_trainer(row).items() if key not in ("stage", "name")}
+        given = {key: value for key, value in _expand(row).items() if key not in ("stage", "name")}
         with _naming_stage(f"{file}: stage {name}"):
             command, settings, options = _settings(kind, given, defaults, stages)
             substitute(settings, {stage.name: "" for stage in stages})
@@ -102,10 +102,8 @@ def read_stages(content: Mapping[str, Any], file: str) -> list[Stage]:
     return stages
 
 
-def _expand_trainer(settings: Mapping[Any, Any]) -> dict[str, Any]:
-    """Write `trainer: NAME` as `trainer: {name: NAME}`."""
-    trainer = {"trainer": {"name": settings["trainer"]}} if isinstance(settings.get("trainer"), str) else {}
-    return {str(key): value for key, value in settings.items()} | trainer
+def _expand(settings: Mapping[Any, Any]) -> dict[str, Any]:
+    return {str(key): value for key, value in expand_plugins(settings).items()}
 
 
 @contextmanager
@@ -164,10 +162,9 @@ def substitute(value: Any, products: Mapping[str, str]) -> Any:
 
 def _argv(settings: Mapping[str, Any]) -> list[str]:
     """Return the options on which other options depend."""
-    trainer = settings.get("trainer")
-    name = trainer.get("name") if isinstance(trainer, Mapping) else trainer
-    options = (("--trainer.name", name), ("--preset", settings.get("preset")))
-    return [word for option, value in options if value for word in (option, str(value))]
+    options = {f"{group}.name": name for group, name in plugin_names(settings).items()}
+    options |= {"preset": settings["preset"]} if settings.get("preset") else {}
+    return [word for option, value in options.items() for word in (f"--{option}", str(value))]
 
 
 def parse_settings(stage: Stage, settings: Mapping[str, Any]) -> Values:

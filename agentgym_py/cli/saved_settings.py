@@ -9,7 +9,7 @@ from typing import Any
 from agentgym_py.cli.env_options import absolute_paths, path_arguments
 from agentgym_py.cli.parser import Values
 from agentgym_py.cli.trainer_options import path_settings
-from agentgym_py.cli.values import nest_options
+from agentgym_py.cli.values import nest_options, plugin_names
 from agentgym_py.env import EnvSpec, registration
 from agentgym_py.errors import RunError
 from agentgym_py.registry import absolute_source, is_source, source_digest, source_file
@@ -37,6 +37,10 @@ def saved_settings(args: Values, envs: Sequence[EnvSpec]) -> dict[str, Any]:
         settings["reward_kwargs"] = absolute_settings(settings["reward_kwargs"])
     if is_source(settings.get("agent") or ""):
         settings["agent"] = absolute_source(settings["agent"])
+    if not settings.get("curriculum", {}).get("name"):
+        settings.pop("curriculum", None)  # as in files of versions without it
+    else:
+        settings["curriculum"]["name"] = absolute_source(settings["curriculum"]["name"])
     if "trainer" in settings:
         settings["trainer"]["name"] = absolute_source(settings["trainer"]["name"])
         settings["trainer"] = absolute_paths(settings["trainer"], path_settings(settings["trainer"]["name"]))
@@ -51,9 +55,8 @@ def absolute_model_path(model: str) -> str:
 
 
 def source_digests(settings: Mapping[str, Any]) -> dict[str, str]:
-    """Return the source files of worlds, agent, trainer and reward in the settings, with digests of their content."""
-    trainer = settings.get("trainer") or {}
-    names = [*settings.get("env", []), settings.get("agent"), trainer.get("name")]
+    """Return the source files of worlds, agents, trainers and so on in the settings, with digests of their content."""
+    names = [*settings.get("env", []), settings.get("agent"), *plugin_names(settings).values()]
     names += reward_sources(settings.get("reward"), settings.get("reward_kwargs"))
     files = [source_file(name) for name in names if name and is_source(name)]
     return {str(path): source_digest(path) for path in files}

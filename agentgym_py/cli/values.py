@@ -16,6 +16,9 @@ from agentgym_py.files import parse_yaml
 
 _NAMES = {NoneType: "null", bool: "true or false", dict: "a mapping", list: "a list", str: "text"}
 
+PLUGINS = ("trainer", "curriculum")
+"""Settings that name a plugin, whose own settings are options such as `trainer.learning_rate`."""
+
 
 class _Loader(yaml.SafeLoader):
     """YAML in which `1e-4` is a number, as in version 1.2."""
@@ -26,15 +29,27 @@ _Loader.add_implicit_resolver("tag:yaml.org,2002:float", _FLOAT, list("-+0123456
 
 
 def load_yaml(text: str) -> Any:
-    """Parse YAML; `trainer: NAME` is short for `trainer: {name: NAME}`.
+    """Parse YAML; `trainer: NAME` is short for `trainer: {name: NAME}`, also for the other `PLUGINS`.
 
     Raises:
         ValueError: it is not YAML.
     """
     value = parse_yaml(text, _Loader)
-    if isinstance(value, dict) and isinstance(value.get("trainer"), str):
-        value["trainer"] = {"name": value["trainer"]}
-    return value
+    return expand_plugins(value) if isinstance(value, dict) else value
+
+
+def expand_plugins(settings: Mapping[Any, Any]) -> dict[Any, Any]:
+    """Write `trainer: NAME` as `trainer: {name: NAME}`, and so on for all `PLUGINS`."""
+    return {
+        key: {"name": value} if key in PLUGINS and isinstance(value, str) else value for key, value in settings.items()
+    }
+
+
+def plugin_names(settings: Mapping[str, Any]) -> dict[str, str]:
+    """Return the names of the `PLUGINS` in nested settings."""
+    expanded = expand_plugins(settings)
+    names = {key: group.get("name") for key in PLUGINS if isinstance(group := expanded.get(key), Mapping)}
+    return {key: name for key, name in names.items() if isinstance(name, str)}
 
 
 def convert(value: Any, hint: Any) -> Any:
@@ -106,6 +121,8 @@ def metavar_of(hint: Any, name: str = "text") -> str:
         return "|".join(choices)
     if is_mapping_type(hint):
         return "NAME VALUE"
+    if get_origin(hint) is list:
+        return f"{metavar_of(get_args(hint)[0], name)},..."
     metavars = {bool: "true|false", int: "INT", float: "FLOAT", Path: "PATH", str: name.upper()}
     return next((metavars[part] for part in _alternatives(hint) if part in metavars), "VALUE")
 

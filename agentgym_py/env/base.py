@@ -189,6 +189,11 @@ class TextEnv(gymnasium.Env[str, str]):
         """
         return None
 
+    @property
+    def difficulties(self) -> tuple[str, ...]:
+        """Values of the argument `difficulty` from easy to hard: the levels of a curriculum; empty without them."""
+        return ()
+
     def tools(self) -> list[dict[str, Any]] | None:
         """Return JSON schemas (OpenAI function tools) of the actions; None if the world has no tools."""
         return None

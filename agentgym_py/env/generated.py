@@ -81,6 +81,11 @@ class GeneratedEnv(TextEnv, Generic[P]):
         return self._generate(name, split)[0]
 
     @property
+    def difficulties(self) -> tuple[str, ...]:
+        """The keys of `limits`."""
+        return tuple(self.limits)
+
+    @property
     def puzzle(self) -> P:
         """The puzzle of the current task."""
         return self.puzzle_of(self._require_reset())

@@ -8,12 +8,13 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from agentgym_py.checks import Basic, require_at_least, require_field_types
+from agentgym_py.checks import Basic, has_type, require_at_least, require_field_types
 from agentgym_py.collection import Executor, PlayConfig
 from agentgym_py.engine import SamplingParams
 from agentgym_py.env import EnvSpec, Prompt
 from agentgym_py.env.base import require_seed
-from agentgym_py.errors import ConfigError
+from agentgym_py.errors import ConfigError, setting
+from agentgym_py.evolution.curricula import Curriculum, find_levels
 from agentgym_py.rewards.functions import build_reward
 from agentgym_py.rewards.reward_model import require_reward_model
 from agentgym_py.training import OnPolicyTrainer, Trainer
@@ -65,9 +66,14 @@ class EvolveConfig:
     """`uniform`: a round explores new tasks; `hard`: the same number, drawn from new and explored ones with a weight
     that grows with a task's failures; `learnable`: new tasks, shared among several worlds by p (1 - p), where p is a
     world's success in the round before (arXiv:2502.12272)."""
-    explore_max_steps: int | None = None
-    """Steps after which an episode of exploration is truncated, if that is before the world's own limit: an agent that
-    fails often takes most of a round's time for its failures. Demonstrations and evaluations keep the world's limit."""
+    curriculum: Curriculum | None = None
+    """How a round's tasks of a world are shared among its levels; None: all are of the world's own difficulty. Round 0
+    and all evaluations keep that difficulty."""
+    levels: list[str] = field(default_factory=list)
+    """Difficulties that the curriculum uses, from easy to hard, such as easy,medium; by default all of the world."""
+    horizon: list[int] = field(default_factory=list)
+    """Steps after which an episode of exploration is truncated, if that is before the world's own limit: one number, or
+    one for each round, such as 10,20,50 (arXiv:2509.08755). Demonstrations and evaluations keep the world's limit."""
     attempts: Basic[int] = 1
     """Episodes per task in exploration."""
     forks: int = 0
@@ -110,10 +116,26 @@ class EvolveConfig:
         positive = ("explore_tasks", "attempts", "fork_attempts", "valid_tasks", "slots", "save_episodes")
         not_negative = ("expert_tasks", "rounds", "forks", "test_tasks", "patience")
         require_at_least(self, dict.fromkeys(positive, 1.0) | dict.fromkeys(not_negative, 0.0))
-        if self.explore_max_steps is not None:
-            require_at_least(self, {"explore_max_steps": 1.0})
+        self._require_curriculum()
         self.play_config(0)  # both check their settings
         SamplingParams(temperature=self.temperature, max_new_tokens=self.max_new_tokens)
+
+    def _require_curriculum(self) -> None:
+        """Raise ConfigError if the levels or the horizon are wrong."""
+        if self.levels and not self.curriculum:
+            raise ConfigError(f"levels needs {setting('curriculum', 'NAME')}")
+        if repeated := [name for number, name in enumerate(self.levels) if name in self.levels[:number]]:
+            raise ConfigError(f"levels has {repeated[0]} twice")
+        if not all(has_type(steps, int) and steps >= 1 for steps in self.horizon):
+            raise ConfigError(f"horizon must be whole numbers of at least 1, got {', '.join(map(str, self.horizon))}")
+        if self.rounds and len(self.horizon) not in (0, 1, self.rounds):
+            raise ConfigError(
+                f"horizon needs one number, or one for each round: it has {len(self.horizon)} for {self.rounds} rounds"
+            )
+
+    def horizon_of(self, number: int) -> int | None:
+        """Return the horizon of a round, from 1; None if there is none."""
+        return self.horizon[-1 if len(self.horizon) == 1 else number - 1] if self.horizon else None
 
     def play_config(self, seed: int, executor: Executor | None = None) -> PlayConfig:
         """Return the settings of collecting episodes with a seed."""
@@ -174,6 +196,12 @@ def require_reachable(config: EvolveConfig, trainer: Trainer | OnPolicyTrainer, 
         declared = [f"{limit:g} in {name}" for name, limit in max_returns.items() if limit is not None]
         reason = f": the largest return is {', '.join(declared)}" if declared else ", because no return is so large"
         raise ConfigError(f"select.threshold {config.select.threshold:g} keeps no trajectory{reason}")
+
+
+def require_levels(config: EvolveConfig, envs: Sequence[EnvSpec]) -> None:
+    """Raise ConfigError if an env lacks a level of the curriculum."""
+    for spec in envs if config.curriculum and config.rounds else ():
+        find_levels(spec, config.levels)
 
 
 def _max_return(spec: EnvSpec) -> float | None:

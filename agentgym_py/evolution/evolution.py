@@ -37,9 +37,16 @@ from agentgym_py.errors import (
 from agentgym_py.evaluation import evaluate
 from agentgym_py.evaluation.evaluate import summary_dict
 from agentgym_py.evaluation.text import cut_warning
-from agentgym_py.evolution.config import EvolveConfig, require_cloner, require_compatible, require_reachable
+from agentgym_py.evolution.config import (
+    EvolveConfig,
+    require_cloner,
+    require_compatible,
+    require_levels,
+    require_reachable,
+)
+from agentgym_py.evolution.curricula import success_by_level
 from agentgym_py.evolution.run_folder import RunFolder
-from agentgym_py.evolution.task_sampling import demonstration_jobs, round_jobs, tasks_per_env
+from agentgym_py.evolution.task_sampling import demonstration_jobs, explored_levels, round_jobs, tasks_per_env
 from agentgym_py.policy.memory import release_memory
 from agentgym_py.rewards.functions import build_reward
 from agentgym_py.rewards.reward_model import require_reward_model
@@ -99,6 +106,7 @@ class Evolution:
         """Run the remaining rounds, then the test; return the test's result."""
         require_compatible(self.config, self.trainer, len(self.envs))
         require_reachable(self.config, self.trainer, self.envs)
+        require_levels(self.config, self.envs)
         require_reward_model(self.config.reward_model)
         if not distributed.on_rank_zero(self.folder.done, 0):
             require_cloner(self.config, self.trainer, self.cloner)
@@ -151,8 +159,16 @@ class Evolution:
             "valid": self._evaluate(number, policy, "valid", self.config.valid_tasks),
             "policy_digest": distributed.require_same("weights", policy.digest()),
             "seconds": time.monotonic() - began,
-        }
+        } | (self._curriculum(number, explored) if number else {})
         distributed.on_rank_zero(self.folder.finish_round, number, metrics)
+
+    def _curriculum(self, number: int, explored: Sequence[Trajectory]) -> dict[str, Any]:
+        """Return a round's horizon and its success by level, as far as the run has these."""
+        found: dict[str, Any] = {"horizon": self.config.horizon_of(number)} if self.config.horizon else {}
+        if self.config.curriculum:
+            levels = [level for spec in self.envs for level in explored_levels(self.config, spec)]
+            found["levels"] = success_by_level(levels, explored)
+        return {"curriculum": found} if found else {}
 
     def _load_or_play(
         self, number: int, name: str, play: Callable[[], list[Trajectory]], episodes: int, forks: int = 0

@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import closing
-from itertools import accumulate, pairwise, zip_longest
+from itertools import accumulate, chain, pairwise, zip_longest
 from typing import TYPE_CHECKING
 
 from agentgym_py.collection import Job
 from agentgym_py.env import EnvSpec
 from agentgym_py.env.registration import short_name
 from agentgym_py.errors import ConfigError, did_you_mean
+from agentgym_py.evolution.curricula import (
+    Counts,
+    Level,
+    count_outcomes,
+    find_levels,
+    learnability,
+    level_weights,
+    outcomes_in,
+)
 from agentgym_py.files import canonical_json
 from agentgym_py.rng import Rng
 from agentgym_py.trajectory import Trajectory
@@ -37,7 +46,12 @@ def tasks_per_env(envs: Sequence[EnvSpec], weights: Mapping[str, float], tasks: 
     values = [weights.get(name, 1.0) for name in names]
     if not all(math.isfinite(weight) and weight >= 0 for weight in values) or not any(values):
         raise ConfigError(f"explore_weights must be numbers of at least 0, not all of them 0, got {dict(weights)}")
-    bounds = [round(len(envs) * tasks * total / sum(values)) for total in accumulate(values, initial=0.0)]
+    return _share(len(envs) * tasks, values)
+
+
+def _share(total: int, weights: Sequence[float]) -> list[int]:
+    """Divide a number by weights."""
+    bounds = [round(total * weight / sum(weights)) for weight in accumulate(weights, initial=0.0)]
     return [end - start for start, end in pairwise(bounds)]
 
 
@@ -71,34 +85,42 @@ def sample_hard(
 
 def round_shares(
     config: EvolveConfig,
-    envs: Sequence[EnvSpec],
+    levels: Sequence[Sequence[Level]],
     number: int,
     load_round: Callable[[int], Iterable[Trajectory]],
 ) -> list[list[int]]:
-    """Return how many tasks of each env the rounds from 0 to `number` explore; round 0 explores none."""
-    weights, tasks = config.explore_weights, config.explore_tasks
-    shares = [[0] * len(envs)]
+    """Return how many tasks of each level of each env the rounds from 1 to `number` explore."""
+    envs, history, shares = [first for first, *_ in levels], list[Counts](), list[list[int]]()
+    reads_rounds = config.curriculum is not None or config.explore_order == "learnable"
     for earlier in range(number):
-        names = {short_name(spec.local_spec.name) for spec in envs}
-        learnable = learnability(names, load_round(earlier)) if earlier and config.explore_order == "learnable" else {}
-        by_world = {name: weights.get(name, 1.0) * learnable.get(name, 1.0) for name in weights | learnable}
-        shares.append(tasks_per_env(envs, by_world, tasks))
+        if earlier and reads_rounds:
+            history.append(count_outcomes(load_round(earlier)))
+        weights = _env_weights(config, [level.world for level in envs], history)
+        by_env = tasks_per_env([level.spec for level in envs], weights, config.explore_tasks)
+        by_level = [
+            _share(tasks, _level_weights(config, of_env, history)) for of_env, tasks in zip(levels, by_env, strict=True)
+        ]
+        shares.append(list(chain.from_iterable(by_level)))
     return shares
 
 
-def learnability(names: Collection[str], trajectories: Iterable[Trajectory]) -> dict[str, float]:
-    """Return p (1 - p) by world, the variance of its success: 0.25 if half of its episodes succeed.
+def _env_weights(config: EvolveConfig, names: Sequence[str], history: Sequence[Counts]) -> dict[str, float]:
+    """Return the weights of a round's envs, from the outcomes of the rounds before."""
+    weights, learnable = config.explore_weights, dict[str, float]()
+    if history and config.explore_order == "learnable":
+        learnable = {name: learnability(outcomes_in(name, history[-1])) for name in names}
+    return {name: weights.get(name, 1.0) * learnable.get(name, 1.0) for name in weights | learnable}
 
-    With p = (successes + 1) / (episodes + 2), so that no world is dropped for good.
-    """
-    episodes, successes = Counter[str](), Counter[str]()
-    for trajectory in trajectories:
-        if trajectory.is_evidence:
-            name = short_name(trajectory.provenance.env_id)
-            episodes[name] += 1
-            successes[name] += trajectory.success
-    rates = {name: (successes[name] + 1) / (episodes[name] + 2) for name in names}
-    return {name: rate * (1 - rate) for name, rate in rates.items()}
+
+def _level_weights(config: EvolveConfig, levels: Sequence[Level], history: Sequence[Counts]) -> list[float]:
+    return level_weights(config.curriculum, levels, history) if config.curriculum else [1.0]
+
+
+def explored_levels(config: EvolveConfig, spec: EnvSpec) -> list[Level]:
+    """Return the levels of an env that a run explores; without a curriculum it is the env alone."""
+    if config.curriculum:
+        return find_levels(spec, config.levels)
+    return [Level(short_name(spec.local_spec.name), "", spec)]
 
 
 def exploration_spec(spec: EnvSpec, max_steps: int | None) -> EnvSpec:
@@ -121,19 +143,24 @@ def round_jobs(
 
     `load_round` returns the episodes of an earlier round.
     """
-    experts, tasks_by_env = config.expert_tasks, list[list[tuple[EnvSpec, int]]]()
+    experts = config.expert_tasks
+    if not number:
+        by_env = [[(spec, task) for task in task_order(spec, experts, config.seed)] for spec in envs]
+        return _alternate(by_env, attempts)
     hard = number > 1 and config.explore_order == "hard"
     explored = [trajectory for r in range(1, number) for trajectory in load_round(r)] if hard else []
-    for spec, shares in zip(envs, zip(*round_shares(config, envs, number, load_round), strict=True), strict=True):
+    levels = [explored_levels(config, spec) for spec in envs]
+    shares_by_level = zip(*round_shares(config, levels, number, load_round), strict=True)
+    tasks_by_level = list[list[tuple[EnvSpec, int]]]()
+    for level, shares in zip(chain.from_iterable(levels), shares_by_level, strict=True):
         end, share = experts + sum(shares), shares[-1]
-        order = task_order(spec, end, config.seed)
-        tasks = order[end - share : end] if number else order[:experts]
-        explores = exploration_spec(spec, config.explore_max_steps) if number else spec
+        order = task_order(level.spec, end, config.seed)
+        tasks, explores = order[end - share :], exploration_spec(level.spec, config.horizon_of(number))
         if hard:
-            rng = Rng(config.seed, "hard", number, spec.key)
-            tasks = sample_hard(explores, order[experts:end], share, explored, rng)
-        tasks_by_env.append([(explores, task) for task in tasks])
-    return _alternate(tasks_by_env, attempts)
+            rng = Rng(config.seed, "hard", number, level.spec.key)
+            tasks = sample_hard(explores, order[experts:], share, explored, rng)
+        tasks_by_level.append([(explores, task) for task in tasks])
+    return _alternate(tasks_by_level, attempts)
 
 
 def demonstration_jobs(config: EvolveConfig, envs: Sequence[EnvSpec], number: int) -> list[Job]:

@@ -176,6 +176,47 @@ def rewards(rounds: Rounds) -> Iterator[Figure]:
                      "Bars of a row add up to the round's episodes.")  # fmt: skip
 
 
+def curriculum(rounds: Rounds) -> Iterator[Figure]:
+    """Draw the level of exploration, the success of exploration at each level, and the horizon, by round."""
+    by_round = {metrics["round"]: metrics["curriculum"] for metrics in rounds if "curriculum" in metrics}
+    levels = {number: row["levels"] for number, row in by_round.items() if "levels" in row}
+    worlds = list(next(iter(levels.values()), {}))
+    if worlds:
+        curves = [
+            Curve(world, list(levels), [_mean_level(row[world]) for row in levels.values()], colour=i % svg.COLOURS)
+            for i, world in enumerate(worlds)
+        ]
+        rows = [[str(number), *(_tasks_by_level(row[world]) for world in worlds)] for number, row in levels.items()]
+        yield _lines("Level of exploration, from 1", curves, ["round", *worlds], rows)
+    for world in worlds:
+        of_world = f" in {world}" if len(worlds) > 1 else ""
+        yield from _success_by_level(of_world, {number: row[world] for number, row in levels.items()})
+    if horizons := {number: row["horizon"] for number, row in by_round.items() if "horizon" in row}:
+        curve = Curve("horizon", list(horizons), list(map(float, horizons.values())))
+        rows = [[str(number), str(steps)] for number, steps in horizons.items()]
+        yield _lines("Horizon of exploration, steps", [curve], ["round", "horizon"], rows)
+
+
+def _success_by_level(of_world: str, levels: Mapping[int, Mapping[str, Any]]) -> Iterator[Figure]:
+    """Draw the success at each level; `levels` holds the estimates of each round by level."""
+    names = list(next(iter(levels.values())))
+    rates = {name: {number: read_estimate(row[name]) for number, row in levels.items()} for name in names}
+    curves = [_estimates(name, rates[name], colour=i % svg.COLOURS) for i, name in enumerate(names)]
+    if curves := [curve for curve in curves if curve.x]:
+        rows = [[str(number), *(format_interval(rates[name][number]) for name in names)] for number in levels]
+        yield _lines(f"Success of exploration by level{of_world}", curves, ["round", *names], rows, percent=True)
+
+
+def _mean_level(levels: Mapping[str, Mapping[str, Any]]) -> float:
+    """Return the mean number of the levels of a round's tasks."""
+    tasks = sum(rate["n"] for rate in levels.values())
+    return sum(number * rate["n"] for number, rate in enumerate(levels.values(), 1)) / tasks if tasks else math.nan
+
+
+def _tasks_by_level(levels: Mapping[str, Mapping[str, Any]]) -> str:
+    return ", ".join(f"{rate['n']} {name}" for name, rate in levels.items() if rate["n"]) or "–"
+
+
 def reward_parts(rounds: Rounds) -> Iterator[Figure]:
     """Draw the mean parts of an offline trainer's reward function by round; `training` draws those that are logged."""
     by_round = {metrics["round"]: (metrics["training"] or {}).get("metrics", {}) for metrics in rounds}
@@ -305,10 +346,13 @@ def _by_round(rounds: Rounds, name: str, title: str, phases: Iterable[str], scal
         yield _lines(title, curves, ["round", *(curve.name for curve in curves)], rows, percent=scale == 100)
 
 
-def _estimates(name: str, estimates: Mapping[int, Estimate], shift: float = 0, *, joined: bool = True) -> Curve:
+def _estimates(
+    name: str, estimates: Mapping[int, Estimate], shift: float = 0, *, joined: bool = True, colour: int | None = None
+) -> Curve:
     numbers = [number for number, estimate in estimates.items() if not math.isnan(estimate.value)]
     y, low, high = ([getattr(estimates[n], part) for n in numbers] for part in ("value", "low", "high"))
-    return Curve(name, [number + shift for number in numbers], y, low, high, joined, _SERIES[name])
+    colour = _SERIES[name] if colour is None else colour
+    return Curve(name, [number + shift for number in numbers], y, low, high, joined, colour)
 
 
 def _usage(metrics: Mapping[str, Any]) -> dict[str, int]:

@@ -246,6 +246,8 @@ def _episodes(config: Mapping[str, Any], number: int) -> dict[str, str]:
             "expert": f"{config['expert']}, {config['expert_tasks']} tasks a world, {thoughts} thoughts"
             if config["expert_tasks"] else "",
             "exploration": explored.format_map(config) if number else "",
+            "curriculum": _format_settings({key: config.get(key) for key in ("curriculum", "levels", "horizon")})
+            if number else "",
             "selection": _format_settings({key: config[key] for key in ("select", "merge", "restart")})
             if number else "",
         }  # fmt: skip

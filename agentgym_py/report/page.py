@@ -185,7 +185,12 @@ def page_of(folder: RunFolder) -> dict[str, Any]:
         "verdict": sentence,
         "selection": [figures.selection(rounds)] if rounds else [],
         "training": list(figures.training(rounds)),
-        "behaviour": [*figures.behaviour(rounds), *figures.rewards(rounds), *figures.reward_parts(rounds)],
+        "behaviour": [
+            *figures.curriculum(rounds),
+            *figures.behaviour(rounds),
+            *figures.rewards(rounds),
+            *figures.reward_parts(rounds),
+        ],
         "turned": turns,
         "changed": changed[:_MAX_CHANGED],
         "unnamed": len(changed[_MAX_CHANGED:]),
@@ -232,9 +237,16 @@ def _summary(
         ("world", ", ".join(map(str, worlds)) if isinstance(worlds, list) else str(worlds)),
         ("trainer", str(name)), ("model", str(config.get("model"))), ("seed", str(config.get("seed"))),
         ("prompt", str(config.get("prompt"))), ("state", state),
-        ("time", time),
+        ("curriculum", _curriculum(config, rounds)), ("time", time),
     ]  # fmt: skip
     return [(key, value) for key, value in rows if value not in ("None", "")]
+
+
+def _curriculum(config: Mapping[str, Any], rounds: Sequence[Mapping[str, Any]]) -> str:
+    """Name the curriculum and the difficulties of evaluation; empty without one."""
+    name = (config.get("curriculum") or {}).get("name")
+    evaluated = ", ".join(rounds[-1]["valid"].get("by_difficulty", ())) if rounds else ""
+    return f"{name}{f', evaluated at {evaluated}' if evaluated else ''}" if name else ""
 
 
 def _progress(done: int, planned: int) -> str:

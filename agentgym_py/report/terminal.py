@@ -243,11 +243,22 @@ def selection_line(metrics: Mapping[str, Any]) -> str:
     text += f"; trained on {training['trajectories']} in all" if training else "; not trained"
     if training and (dropped := training.get("dropped")):
         text += f", left out: {', '.join(f'{number} {why}' for why, number in dropped.items())}"
-    if explored := list(filter(None, play_notes(metrics["explored"]))):
+    if explored := list(filter(None, [curriculum_note(metrics), *play_notes(metrics["explored"])])):
         text += f"; exploration: {', '.join(explored)}"
     notes = [small_sample_note(read_estimate(valid["success"])), *play_notes(valid)]
     notes += [f"{env} {format_interval(read_estimate(part['success']))}" for env, part in env_summaries(valid).items()]
     return text + (f"; valid: {', '.join(filter(None, notes))}" if any(notes) else "")
+
+
+def curriculum_note(metrics: Mapping[str, Any]) -> str:
+    """Note the levels and the horizon of a round's exploration; empty without a curriculum."""
+    curriculum = metrics.get("curriculum", {})
+    notes = [
+        f"{world} {name} {format_interval(read_estimate(rate))} of {rate['n']}"
+        for world, levels in curriculum.get("levels", {}).items() for name, rate in levels.items() if rate["n"]
+    ]  # fmt: skip
+    notes += [f"at most {curriculum['horizon']} steps"] if "horizon" in curriculum else []
+    return ", ".join(notes)
 
 
 def play_notes(summary: Mapping[str, Any]) -> list[str]:

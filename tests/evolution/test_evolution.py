@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from agentgym_py.env import EnvSpec
 from agentgym_py.errors import ConfigError, NothingToTrainOnError, RunError, TrainingError
 from agentgym_py.evolution import Evolution, EvolveConfig
 from agentgym_py.evolution.config import require_compatible
+from agentgym_py.evolution.curricula import Outcomes
 from agentgym_py.evolution.run_folder import RunFolder
 from agentgym_py.policy import Policy
 from agentgym_py.training import OnPolicyTrainer, TrainReport
@@ -242,6 +243,40 @@ def test_hard_tasks_are_drawn_again_and_an_interrupted_run_draws_the_same(
     assert explored(resumed) == explored(whole)
     first, second = ({t.task_id for t in store.read(whole.folder.round(r) / "trajectories.jsonl")} for r in (1, 2))
     assert len(second) == len(first) and first & second
+
+
+@dataclass
+class InTurn:
+    """A curriculum that explores one level after the other, whatever the success."""
+
+    def weights(self, levels: Sequence[str], history: Sequence[Mapping[str, Outcomes]]) -> list[float]:
+        done = sum(bool(outcomes.episodes) for of_round in history for outcomes in of_round.values())
+        return [float(number == done) for number in range(len(levels))]
+
+
+def test_an_interrupted_run_resumes_with_its_levels_and_horizon(tiny_policy: Any, tmp_path: Path) -> None:
+    """Bit-identical; the metrics hold both by round; demonstrations and evaluations keep the world's difficulty."""
+    config = replace(SMALL, curriculum=InTurn(), levels=["easy", "hard"], horizon=[2, 4], test_tasks=0, valid_tasks=1)
+    whole = evolution(tmp_path / "whole", tiny_policy, config)
+    whole.run()
+    with pytest.raises(KeyboardInterrupt):
+        evolution(tmp_path / "cut", tiny_policy, config, reporter=Listener(stop_at=(2, "explore"))).run()
+    resumed = evolution(tmp_path / "cut", tiny_policy, config)
+    resumed.run()
+    rounds = [list(store.read(resumed.folder.round(r) / "trajectories.jsonl")) for r in range(3)]
+    assert [{(t.difficulty, t.provenance.env_kwargs["max_steps"]) for t in played} for played in rounds] == [
+        {("medium", 6)}, {("easy", 2)}, {("hard", 4)},
+    ]  # fmt: skip
+    for number in range(3):
+        paths = [run.folder.round(number) / "trajectories.jsonl" for run in (whole, resumed)]
+        assert paths[0].read_bytes() == paths[1].read_bytes()
+        assert list(resumed.folder.metrics(number)["valid"]["by_difficulty"]) == ["medium"]
+    found = [resumed.folder.metrics(number).get("curriculum") for number in range(3)]
+    assert found[0] is None and [each["horizon"] for each in found[1:] if each] == [2, 4]
+    counts = [{name: rate["n"] for name, rate in each["levels"]["shop"].items()} for each in found[1:] if each]
+    assert counts == [{"easy": 4, "hard": 0}, {"easy": 0, "hard": 4}]
+    with pytest.raises(ConfigError, match=r"levels: shop: .*'hart'"):
+        evolution(tmp_path / "other", tiny_policy, replace(config, levels=["hart"])).run()
 
 
 def test_worlds_are_explored_by_weight(tiny_policy: Any, tmp_path: Path) -> None:

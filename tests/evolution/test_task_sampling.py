@@ -9,7 +9,8 @@ import pytest
 from agentgym_py.env import EnvSpec
 from agentgym_py.errors import ConfigError
 from agentgym_py.evolution import EvolveConfig
-from agentgym_py.evolution.task_sampling import learnability, round_jobs, sample_hard, task_order, tasks_per_env
+from agentgym_py.evolution.curricula import Difficulty, Learnable, count_outcomes, learnability, outcomes_in
+from agentgym_py.evolution.task_sampling import round_jobs, sample_hard, task_order, tasks_per_env
 from agentgym_py.rng import Rng
 from agentgym_py.trajectory import Trajectory
 
@@ -68,7 +69,7 @@ def test_worlds_take_turns_and_every_task_is_new() -> None:
 def test_exploration_can_be_cut_short() -> None:
     """Its tasks are the same, and neither demonstrations nor a world with an earlier limit change."""
     shop, maze, _ = WORLDS
-    config = replace(CONFIG, explore_max_steps=17)
+    config = replace(CONFIG, horizon=[17])
     before, after = (
         [job for n in (0, 1) for job in round_jobs(c, WORLDS, n, lambda _: [], 1)] for c in (CONFIG, config)
     )
@@ -131,8 +132,9 @@ def test_learnable_worlds_have_more_tasks() -> None:
                                             for t in played(0, *[True] * 40)]  # fmt: skip
     episodes = [*shop, *maze, *todo, *lost]
     expected = {"shop": 0.25, "maze": 41 / 42 / 42, "todo": 41 / 42 / 42}
-    assert learnability(["shop", "maze", "todo"], episodes) == pytest.approx(expected)
-    assert learnability(["shop"], []) == {"shop": 0.25}
+    found = {name: learnability(outcomes_in(name, count_outcomes(episodes))) for name in ("shop", "maze", "todo")}
+    assert found == pytest.approx(expected)
+    assert learnability(outcomes_in("shop", {})) == 0.25
 
     config = replace(CONFIG, explore_tasks=40, explore_order="learnable")
     rounds = [round_jobs(config, WORLDS, number, lambda _: episodes, 1) for number in range(4)]
@@ -141,3 +143,52 @@ def test_learnable_worlds_have_more_tasks() -> None:
     assert all(sum(shares) == 120 and shares[0] > 90 and min(shares) > 5 for shares in counts[2:])
     tasks = [(job.env.name, job.task) for jobs in rounds for job in jobs]
     assert len(set(tasks)) == len(tasks)
+
+
+def maze_round(number: int, **successes: list[bool]) -> list[Trajectory]:
+    """Episodes of a round in the maze, by difficulty."""
+    return [replace(t, difficulty=difficulty) for difficulty, ends in successes.items() for t in played(number, *ends)]
+
+
+def test_a_curriculum_shares_the_tasks_of_a_world_among_its_levels() -> None:
+    """One level at a time, of each world by itself; demonstrations keep the world's own difficulty."""
+    config = replace(CONFIG, explore_tasks=6, curriculum=Difficulty(), levels=["easy", "medium"], expert_tasks=2)
+    rounds = {1: maze_round(0, easy=[True] * 4 + [False]), 2: maze_round(1, medium=[True] * 4 + [False] * 2)}
+    jobs = [round_jobs(config, WORLDS[:2], number, rounds.__getitem__, 1) for number in range(4)]
+    levels = [{(job.env.name, job.env.kwargs.get("difficulty")) for job in of_round} for of_round in jobs]
+    shop, maze = (world.name for world in WORLDS[:2])
+    assert levels == [
+        {(shop, None), (maze, None)}, {(shop, "easy"), (maze, "easy")}, {(shop, "easy"), (maze, None)},
+        {(shop, "easy"), (maze, None)},
+    ]  # fmt: skip
+    assert [len(of_round) for of_round in jobs] == [4, 12, 12, 12]
+    tasks = [(job.env.key, job.task) for of_round in jobs for job in of_round]
+    assert len(set(tasks)) == len(tasks)
+
+
+def test_levels_and_worlds_are_shared_by_what_can_be_learnt() -> None:
+    """By the same formula: among worlds by `explore_order`, among a world's levels by the curriculum."""
+    config = replace(CONFIG, explore_tasks=100, curriculum=Learnable(), explore_order="learnable")
+    explored = maze_round(0, easy=[True] * 38, medium=[True, False] * 19, hard=[False] * 38)
+    first, second = ([job.env for job in round_jobs(config, WORLDS[:2], n, lambda _: explored, 1)] for n in (1, 2))
+    difficulties = [env.kwargs.get("difficulty", "medium") for env in first if env.name == WORLDS[1].name]
+    assert [difficulties.count(name) for name in ("easy", "medium", "hard")] == [33, 34, 33]
+    difficulties = [env.kwargs.get("difficulty", "medium") for env in second if env.name == WORLDS[1].name]
+    shares = [difficulties.count(name) / len(difficulties) for name in ("easy", "medium", "hard")]
+    assert shares == pytest.approx([0.0796, 0.8408, 0.0796], abs=0.01)
+    p = (38 + 19 + 1) / (3 * 38 + 2)
+    assert len(difficulties) / 200 == pytest.approx(p * (1 - p) / (p * (1 - p) + 0.25), abs=0.01)
+
+
+def test_a_horizon_grows_with_the_rounds() -> None:
+    """The tasks are the same; a world's own limit counts if it is earlier; demonstrations keep that of the world."""
+    config = replace(CONFIG, horizon=[5, 20, 50])
+    maze, shop = WORLDS[1], WORLDS[0]
+    rounds = [round_jobs(config, WORLDS[:2], number, lambda _: [], 1) for number in range(4)]
+    limits = [{job.env.name: job.env.kwargs.get("max_steps") for job in jobs} for jobs in rounds]
+    assert limits == [
+        {shop.name: None, maze.name: None}, {shop.name: 5, maze.name: 5}, {shop.name: None, maze.name: 20},
+        {shop.name: None, maze.name: None},
+    ]  # fmt: skip
+    plain = [round_jobs(CONFIG, WORLDS[:2], number, lambda _: [], 1) for number in range(4)]
+    assert [[job.task for job in jobs] for jobs in rounds] == [[job.task for job in jobs] for jobs in plain]

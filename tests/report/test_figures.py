@@ -180,6 +180,27 @@ def test_the_parts_of_a_reward_are_drawn() -> None:
     assert found.header == ["round", "f/0"] and found.rows == [["1", "2"]]
 
 
+def test_the_levels_and_the_horizon_are_drawn() -> None:
+    """Of rounds that have them: the mean level, the success at each level, in each of several worlds, the steps."""
+    assert not list(figures.curriculum([metrics(0), metrics(1)]))
+    none = {"value": None, "low": None, "high": None, "n": 0}
+    rounds = [
+        metrics(0),
+        metrics(1, curriculum={"horizon": 10, "levels": {"maze": {"easy": RATE, "hard": none}}}),
+        metrics(2, curriculum={"horizon": 20, "levels": {"maze": {"easy": {**RATE, "n": 30}, "hard": RATE}}}),
+    ]
+    level, success, horizon = figures.curriculum(rounds)
+    assert level.title == "Level of exploration, from 1" and level.header == ["round", "maze"]
+    assert level.rows == [["1", f"{RATE['n']} easy"], ["2", f"30 easy, {RATE['n']} hard"]]
+    assert f"maze: 1 first, {(30 + 2 * RATE['n']) / (30 + RATE['n']):.4g} last" in level.description
+    assert success.title == "Success of exploration by level" and success.header == ["round", "easy", "hard"]
+    assert [row[2] for row in success.rows] == ["–", success.rows[1][1]] and "–" not in success.rows[1]
+    assert horizon.rows == [["1", "10"], ["2", "20"]]
+    both = {"levels": {"maze": {"easy": RATE}, "shop": {"easy": RATE}}}
+    titles = [figure.title for figure in figures.curriculum([metrics(1, curriculum=both)])]
+    assert titles[1:] == ["Success of exploration by level in maze", "Success of exploration by level in shop"]
+
+
 def test_long_logs_have_short_tables() -> None:
     """At even distances, with the first and the last step."""
     (found,) = figures.training([metrics(0, training={"loss": [float(i) for i in range(1000)]})])

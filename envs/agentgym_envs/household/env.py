@@ -143,6 +143,11 @@ class HouseholdEnv(GeneratedEnv[Room]):
         """Draw a random task of a split."""
         return super().sample_task(split) if self.games is None else self._task(self.games.draw(self.rng, split), split)
 
+    @property
+    def difficulties(self) -> tuple[str, ...]:
+        """Those of generated tasks; games have none."""
+        return super().difficulties if self.games is None else ()
+
     def task(self, name: str | int, split: str | None = None) -> Task:
         """Return the task of an id or a game's name, or number `name` of a split."""
         if self.games is None:

@@ -16,7 +16,7 @@ from agentgym_envs.shop.original import StrictMoves, split_action
 from agentgym_envs.shop.render import RENDERERS
 from agentgym_envs.shop.reward import exact_match, reward_parts
 from agentgym_envs.shop.session import Moves, Session, normalize
-from agentgym_envs.shop.tasks import Difficulty, GeneratedTasks, Goals, ListedTasks, ShopTask
+from agentgym_envs.shop.tasks import DIFFICULTIES, Difficulty, GeneratedTasks, Goals, ListedTasks, ShopTask
 from agentgym_py.env import Outcome, Reply, StopReason, Task, TextEnv, function_tool, require_split, text_parameter
 from agentgym_py.env.actions import parse_reply
 from agentgym_py.errors import ConfigError, SnapshotError, UnknownNameError
@@ -97,6 +97,11 @@ class ShopEnv(TextEnv):
     def task(self, name: str | int, split: str | None = None) -> Task:
         """Return the task of an id or number; without a split, numbers count through a user's whole list of goals."""
         return self._find(name, split).task
+
+    @property
+    def difficulties(self) -> tuple[str, ...]:
+        """Those of generated tasks; lists of goals have none."""
+        return tuple(DIFFICULTIES) if isinstance(self.tasks, GeneratedTasks) else ()
 
     def sample_task(self, split: str) -> Task:
         """Draw a random task of a split."""
