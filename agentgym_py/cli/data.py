@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
 from itertools import chain
@@ -46,7 +47,11 @@ def options(parser: Parser) -> None:
     salvage.add_positional("target", "New store.")
     convert = parser.add_command("convert", "Copy trajectories into another format.")
     convert.add_positional("source", _SOURCE)
-    convert.add_positional("target", "New file: a store (.jsonl), AgentTraj (.json) or parquet (.parquet).")
+    convert.add_positional(
+        "target",
+        "New file: a store (.jsonl), AgentTraj (.json) or parquet (.parquet). A name that ends in / is a folder of "
+        "Hugging Face's datasets.",
+    )
     about = f"Format, by default from the target's suffix; one of {', '.join(FORMATS)}."
     convert.add("to", str, None, about, metavar="FORMAT")
     convert.add("format", str, None, _FORMAT.replace("the file", "the source"), metavar="NAME")
@@ -95,9 +100,11 @@ def _salvage(source: str, target: str) -> None:
 
 
 def _convert(source: str, target: str, to: str | None, format: str | None) -> None:
-    form = to or ENDINGS.get(Path(target).suffix, "")
+    form = to or ("parquet" if _is_folder(target) else ENDINGS.get(Path(target).suffix, ""))
     if form not in FORMATS:
         raise UsageError(_which_format(target, to))
+    if _is_table(target) and form in FILES and form != "parquet":
+        raise UsageError(f"{target}: --to {form} writes JSON; end the name in .json or .jsonl")
     with new_file(target, "the target") as file:
         _write(file, form, source, target, format)
 
@@ -111,10 +118,20 @@ def _write(file: Path, form: str, source: str, target: str, format: str | None) 
         first = next(lines, None)
         if first is None:
             raise DataError(f"{source} gives no row of {form}, so {target} is not written: {_why_no_rows(form, data)}")
-        print(f"{target}: {rows.write_rows(file, chain([first], lines))} rows, {form}")
+        write = parquet.write_table if _is_table(target) else rows.write_rows
+        print(f"{target}: {write(file, chain([first], lines))} rows, {form}")
         return
     note = "; keep the source, because this format cannot be replayed" if form == "agenttraj" else ""
-    print(f"{target}: {FILES[form](file, trajectories)} trajectories, {form}{note}")
+    write_trajectories = parquet.write_dataset if _is_folder(target) else FILES[form]
+    print(f"{target}: {write_trajectories(file, trajectories)} trajectories, {form}{note}")
+
+
+def _is_folder(target: str) -> bool:
+    return target.endswith(("/", os.sep))
+
+
+def _is_table(target: str) -> bool:
+    return _is_folder(target) or Path(target).suffix == ".parquet"
 
 
 def _why_no_rows(form: str, trajectories: Iterable[Trajectory]) -> str:

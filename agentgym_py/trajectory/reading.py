@@ -15,15 +15,13 @@ from agentgym_py.trajectory.formats import agenttraj, atif, chat, parquet, rows
 from agentgym_py.trajectory.formats.foreign import unique_ids
 from agentgym_py.trajectory.types import Trajectory
 
-_READERS: Mapping[str, Callable[[str | Path], Iterator[Trajectory]]] = {
-    "store": store.read, "parquet": parquet.read_parquet,
-}  # fmt: skip
-"""Reader of a file of this project."""
+STORE = "store"
 _PARSERS: Mapping[str, Callable[[rows.Row, str], Sequence[Trajectory]]] = {
-    "atif": lambda row, _: [atif.from_row(row)], "agenttraj": lambda row, _: [agenttraj.from_row(row)], **chat.PARSERS,
+    "parquet": lambda row, _: [parquet.from_row(row)], "atif": lambda row, _: [atif.from_row(row)],
+    "agenttraj": lambda row, _: [agenttraj.from_row(row)], **chat.PARSERS,
 }  # fmt: skip
-"""Parser of a row of each other format; the second argument is the id of a row that has none."""
-FORMATS = (*_READERS, *_PARSERS)
+"""Parser of a row of each format but the store; the second argument is the id of a row that has none."""
+FORMATS = (STORE, *_PARSERS)
 """Names of the formats that are read."""
 _HEAD = 1 << 20
 """Bytes of an array, or of an object of several lines, that are searched for its keys."""
@@ -45,11 +43,22 @@ def read_any(path: str | Path, format: str | None = None) -> Iterator[Trajectory
 
 
 def _read(path: str | Path, name: str) -> Iterator[Trajectory]:
-    if name in _READERS:
-        return _READERS[name](path)
+    if name == STORE:
+        return store.read(path)
     number, parse = count(1), _PARSERS[name]
-    parsed = rows.parse_rows(path, rows.read_rows(path), lambda row: parse(row, f"{Path(path).stem}-{next(number)}"))
-    return unique_ids(chain.from_iterable(parsed))
+    source = parquet.read_rows(path) if _is_table(Path(path)) else rows.read_rows(path)
+    parsed = chain.from_iterable(
+        rows.parse_rows(path, source, lambda row: parse(row, f"{Path(path).stem}-{next(number)}"))
+    )
+    return parsed if name == "parquet" else unique_ids(parsed)
+
+
+def _is_table(path: Path) -> bool:
+    """Whether a path is a parquet file or a saved dataset."""
+    if not path.is_file():
+        return parquet.is_dataset(path)
+    with path.open("rb") as file:
+        return file.read(4) == b"PAR1"
 
 
 def verify_any(path: str | Path, format: str | None = None) -> store.VerifyReport:
@@ -62,7 +71,7 @@ def verify_any(path: str | Path, format: str | None = None) -> store.VerifyRepor
         DataError: no such file, or in none of these forms.
     """
     name = _require_format(path, format)
-    if name == "store":
+    if name == STORE:
         return store.verify(path)
     episodes, bad, torn = 0, dict[int, str](), None
     with warnings.catch_warnings():
@@ -91,11 +100,11 @@ def detect(path: str | Path) -> str:
     Raises:
         DataError: no such file, or in none of these forms.
     """
-    target = store.require_file(path)
-    with target.open("rb") as file:
+    target = Path(path)
+    if _is_table(target):
+        return _format_of_table(target)
+    with store.require_file(target).open("rb") as file:
         head = file.read(_HEAD)
-    if head.startswith(b"PAR1"):
-        return "parquet"
     text = head.decode(errors="replace").removeprefix("\ufeff").lstrip()
     first, second = ([line for line in text.splitlines() if line.strip()] + ["{", "{"])[:2]
     if first[:1] not in "[{" and second[:1] != "{":
@@ -107,6 +116,16 @@ def detect(path: str | Path) -> str:
         return _format_of(row, is_array) or ("agenttraj" if is_array else "store")
     if (name := _format_of(row, is_array)) is None:
         raise _unknown_format(target, row)
+    return name
+
+
+def _format_of_table(path: Path) -> str:
+    """The format of a table by its first row; one without rows is an empty table of trajectories."""
+    _, row = next(parquet.read_rows(path), ("", {"provenance": "", "steps": ""}))
+    if {"provenance", "steps"} <= row.keys():
+        return "parquet"
+    if (name := _format_of(row, is_array=True)) is None:
+        raise _unknown_format(path, row)
     return name
 
 

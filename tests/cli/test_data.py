@@ -321,6 +321,22 @@ def test_a_file_for_other_programs_is_read_again(agentgym: Run, form: str, name:
         assert [[step.action for step in each.steps] for each in again] == [[s.action for s in t.steps] for t in first]
 
 
+@pytest.mark.parametrize("target", ["b.parquet", "b/"])
+def test_rows_become_a_table_by_the_name_of_the_target(agentgym: Run, target: str) -> None:
+    """A parquet file, or a folder of datasets; other formats are refused there, and so is a target that exists."""
+    pytest.importorskip("pyarrow")
+    source = collect(agentgym)
+    status, _, err = agentgym("data", "convert", source, target, "--to", "atif")
+    assert status == 2 and f"{target}: --to atif writes JSON" in err
+    assert agentgym("data", "convert", source, target, "--to", "trl")[1] == f"{target}: 4 rows, trl\n"
+    assert agentgym("data", "verify", target)[1].startswith(f"{target}: 4 intact episodes")
+    assert "exists already" in agentgym("data", "convert", source, target, "--to", "trl")[2]
+    whole = target.replace("b", "c")
+    assert agentgym("data", "convert", source, whole)[1] == f"{whole}: 4 trajectories, parquet\n"
+    assert "4 identical" in agentgym("replay", whole)[1]
+    assert not [path for path in Path().iterdir() if path.name.startswith(".")]
+
+
 def test_labels_of_steps_are_not_read(agentgym: Run) -> None:
     """Their rows do not say where an observation ends; that is said."""
     assert agentgym("data", "convert", collect(agentgym), "b.json", "--to", "trl_stepwise")[0] == 0

@@ -15,7 +15,8 @@ from agentgym_py.env import StopReason
 from agentgym_py.errors import DataError
 from agentgym_py.trajectory import Provenance, Step, Tokens, Trajectory
 from agentgym_py.trajectory.formats import openai, parquet, trl
-from agentgym_py.trajectory.types import Preference, Usage
+from agentgym_py.trajectory.reading import detect, read_any
+from agentgym_py.trajectory.types import NOT_STORED, Preference, Usage
 
 Make = Callable[..., Trajectory]
 _TEMPLATE = """{% for m in messages %}<{{ m['role'] }}>{{ m['content'] }}</s>{% endfor %}\
@@ -190,7 +191,7 @@ def rich(number: int) -> Trajectory:
         replace(record, ids=(4,)),
     )  # fmt: skip
     origin = Provenance("AgentShop-v0", 1, {"mode": ["text", None]}, "shop/1", 2**64 - 1, "tiny", "abc",
-                        {"temperature": 0.7}, "brief", "0.1.0", 2**63 + 1)  # fmt: skip
+                        {"temperature": 0.7}, "brief", "0.1.0", 2**63 + 1, "{rules}")  # fmt: skip
     made = Trajectory(f"t{number}", origin, "test", "buy", "hard", "Buy.", "rules", (step, step), "end", 0.5, True,
                       StopReason.ERROR, 4, "timeout")  # fmt: skip
     for part in (made, origin, step, record):
@@ -218,7 +219,8 @@ def test_parquet_has_a_column_for_every_field() -> None:
     pa = pytest.importorskip("pyarrow")
 
     def check(record: Any, column: Any) -> None:
-        assert {each.name for each in column} == {each.name for each in fields(record)}, type(record)
+        stored = {each.name for each in fields(record) if each.metadata != NOT_STORED}
+        assert {each.name for each in column} == stored, type(record)
         for each in column:
             kind = each.type.value_type if pa.types.is_list(each.type) else each.type
             value = getattr(record, each.name)
@@ -263,3 +265,73 @@ def test_without_pyarrow_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, tmp
         list(parquet.read_parquet(tmp_path / "x"))
     with pytest.raises(DataError, match="parquet needs pyarrow, part of the extra `train`: "):
         parquet.write_parquet(tmp_path / "x", [])
+
+
+# ---- tables of other rows --------------------------------------------------------------------------------------------
+
+
+def test_a_saved_dataset_round_trips(tmp_path: Path, episode: Make) -> None:
+    """Whole trajectories come back; `datasets` opens the folder, and a dataset of its own is read by pyarrow alone."""
+    datasets = pytest.importorskip("datasets")
+    episodes = [rich(0), episode("a"), episode()]
+    assert parquet.write_dataset(tmp_path / "mine", iter(episodes)) == 3
+    assert detect(tmp_path / "mine") == "parquet" and list(read_any(tmp_path / "mine")) == episodes
+    opened = datasets.load_from_disk(str(tmp_path / "mine"))
+    assert opened[0]["id"] == "t0" and opened.map(lambda row: {"id": row["id"] + "!"})[2]["id"] == "t0!"
+    datasets.Dataset.from_list([{"messages": [{"role": "user", "content": "q"}]}]).save_to_disk(str(tmp_path / "hf"))
+    assert detect(tmp_path / "hf") == "messages"
+    assert [each.final_observation for each in read_any(tmp_path / "hf")] == ["q"]
+    datasets.DatasetDict({"train": datasets.load_from_disk(str(tmp_path / "hf"))}).save_to_disk(str(tmp_path / "all"))
+    with pytest.raises(DataError, match=r"a dataset with the splits \['train'\]; name the folder of one of them"):
+        detect(tmp_path / "all")
+    assert detect(tmp_path / "all" / "train") == "messages"
+
+
+@pytest.mark.parametrize("name", ["a.parquet", "folder"])
+def test_rows_for_other_programs_fit_a_table(tmp_path: Path, episode: Make, name: str) -> None:
+    """What is missing in some rows is null there, and null is read as missing."""
+    pytest.importorskip("pyarrow")
+    tool = replace(episode("a").steps[0], action="find", action_input='{"x": [1]}')
+    mixed = [unlearned(episode("a", "b"), 0), replace(episode("a"), steps=(tool,))]
+    assert parquet.write_table(tmp_path / name, [openai.openai_chat(each) for each in mixed]) == 2
+    assert detect(tmp_path / name) == "messages"
+    again = list(read_any(tmp_path / name))
+    assert [[(s.action, s.action_input, s.trained) for s in each.steps] for each in again] == [
+        [(s.action, s.action_input, s.trained) for s in each.steps] for each in mixed
+    ]
+    assert parquet.write_table(tmp_path / "b.parquet", trl.prompt_completion(mixed[0])) == 1
+    assert [len(each.steps) for each in read_any(tmp_path / "b.parquet")] == [2]
+
+
+def test_a_prepared_table_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files outside the folder, damaged buffers, rows and groups beyond the limit, other rows and types."""
+    pa = pytest.importorskip("pyarrow")
+    folder, table = tmp_path / "d", pa.table({"messages": [[{"role": "user", "content": "q" * 2000}]] * 3})
+    folder.mkdir()
+    with pa.OSFile(str(folder / "a.arrow"), "wb") as file, pa.ipc.new_stream(file, table.schema) as writer:
+        writer.write_table(table)
+    parquet.write_table(tmp_path / "a.parquet", table.to_pylist())
+    for state, message in (
+        ({"_data_files": [{"filename": "../../etc/passwd"}]}, "leads out of"),
+        ({"_data_files": [{"filename": "none.arrow"}]}, "no table"),
+        ({"_data_files": 1}, "no table"), ({}, "no table"), ([], "is not a JSON object"),
+    ):  # fmt: skip
+        (folder / "state.json").write_text(json.dumps(state))
+        with pytest.raises(DataError, match=message):
+            detect(folder)
+    (folder / "state.json").write_text(json.dumps({"_data_files": [{"filename": "a.arrow"}]}))
+    assert len(list(read_any(folder))) == 3
+    raw = (folder / "a.arrow").read_bytes()
+    offsets = raw.index((2000).to_bytes(4, "little") + (4000).to_bytes(4, "little"))
+    (folder / "a.arrow").write_bytes(raw[:offsets] + (1 << 30).to_bytes(4, "little") + raw[offsets + 4 :])
+    with pytest.raises(DataError, match="no table"):
+        list(read_any(folder))
+    monkeypatch.setattr(parquet, "MOST_LINE", 1000)
+    with pytest.raises(DataError, match="a row of more than"):
+        list(read_any(tmp_path / "a.parquet"))
+    monkeypatch.setattr(parquet, "MOST_DOCUMENT", 10)
+    with pytest.raises(DataError, match="a group of rows of more than"):
+        list(read_any(tmp_path / "a.parquet"))
+    with pytest.raises(DataError, match=r"b\.parquet: "):
+        parquet.write_table(tmp_path / "b.parquet", [{"x": 1}, {"x": "y"}])
+    assert not (tmp_path / "b.parquet").exists()

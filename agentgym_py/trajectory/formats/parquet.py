@@ -1,18 +1,21 @@
-"""Trajectories as a parquet file."""
+"""Tables: parquet files, and folders that Hugging Face's datasets save. Trajectories have columns of their own."""
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Iterable, Iterator
-from itertools import islice
+import os
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import count, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agentgym_py.errors import DataError
-from agentgym_py.files import replacing
+from agentgym_py.errors import DataError, RunError
+from agentgym_py.files import JsonFolder, inside, replacing
 from agentgym_py.registry import install_advice
-from agentgym_py.trajectory.formats.rows import Row
-from agentgym_py.trajectory.json_values import from_json, to_json
+from agentgym_py.trajectory.formats.rows import MOST_DOCUMENT, MOST_LINE, Place, Row, Rows, parse_rows
+from agentgym_py.trajectory.json_values import from_json, quote, to_json
 from agentgym_py.trajectory.types import Trajectory
 
 if TYPE_CHECKING:
@@ -20,6 +23,13 @@ if TYPE_CHECKING:
 
 
 _BLOCK_ROWS = 256
+_STATE, _SPLITS = "state.json", "dataset_dict.json"
+"""Files of a saved dataset, and of one with several splits."""
+_DATA = "data-00000-of-00001.arrow"
+_AS_SAVED: Row = {
+    "_format_columns": None, "_format_kwargs": {}, "_format_type": None, "_output_all_columns": False, "_split": None,
+}  # fmt: skip
+"""Keys of `state.json` of a dataset without settings."""
 _AS_TEXT = ("env_kwargs", "sampling")
 """Keys of the provenance without a fixed type; a parquet file holds them as JSON text."""
 
@@ -31,7 +41,6 @@ def write_parquet(path: str | Path, trajectories: Iterable[Trajectory]) -> int:
         DataError: a value that the columns cannot hold (a seed beyond 64 bits, text that is not UTF-8).
     """
     pyarrow, parquet = _pyarrow()
-
     schema, written = _schema(), 0
     rows = map(_parquet_row, trajectories)
     try:
@@ -45,20 +54,153 @@ def write_parquet(path: str | Path, trajectories: Iterable[Trajectory]) -> int:
 
 
 def read_parquet(path: str | Path) -> Iterator[Trajectory]:
-    """Stream the episodes of a file of `write_parquet`, a block at a time.
+    """Stream the episodes of a file of `write_parquet`, or of a folder of `write_dataset`, a block at a time.
 
     Raises:
-        DataError: no such file, not parquet, or other columns.
+        DataError: no such file, not parquet, or other columns; names the row.
+    """
+    return parse_rows(path, read_rows(path), from_row)
+
+
+def from_row(row: Row) -> Trajectory:
+    """Return the episode of a row.
+
+    Raises:
+        DataError: other columns, or a value that is none of an episode's.
+    """
+    try:
+        return from_json(_from_parquet_row(row))
+    except (KeyError, TypeError, ValueError, RecursionError, AttributeError) as error:
+        if isinstance(error, DataError):
+            raise
+        raise DataError(f"no trajectory: {error!r}") from error
+
+
+# ---- rows of any kind -----------------------------------------------------------------------------------------------
+
+
+def is_dataset(path: str | Path) -> bool:
+    """Return whether a path is a folder that `save_to_disk` of Hugging Face's datasets wrote."""
+    return any((Path(path) / name).is_file() for name in (_STATE, _SPLITS))
+
+
+def read_rows(path: str | Path) -> Iterator[tuple[Place, Row]]:
+    """Stream the rows of a parquet file or of a saved dataset, each with its place; nothing of them is unpickled.
+
+    Raises:
+        DataError: no such file, neither of these, several splits, or a row or block of rows that is too large.
+    """
+    pyarrow, _ = _pyarrow()
+    target = Path(path)
+    number = count(1)
+    try:
+        for block in _dataset_blocks(target) if target.is_dir() else _parquet_blocks(target):
+            for row in _rows_of(block):
+                yield f"row {next(number)}", row
+    except (pyarrow.ArrowException, OSError, KeyError, TypeError) as error:
+        raise DataError(f"{path}: no table: {error}") from error
+
+
+def _parquet_blocks(path: Path) -> Iterator[Any]:
+    _, parquet = _pyarrow()
+    with parquet.ParquetFile(path) as file:
+        sizes = (file.metadata.row_group(i).total_byte_size for i in range(file.num_row_groups))
+        if max(sizes, default=0) > MOST_DOCUMENT:
+            raise DataError(f"{path}: a group of rows of more than {MOST_DOCUMENT >> 20} MiB")
+        yield from file.iter_batches(_BLOCK_ROWS)
+
+
+def _dataset_blocks(folder: Path) -> Iterator[Any]:
+    """The blocks of the files that a saved dataset names, which must be in its folder."""
+    pyarrow, _ = _pyarrow()
+    try:
+        if (folder / _SPLITS).is_file():
+            splits = JsonFolder(folder).read_json(_SPLITS).get("splits")
+            raise DataError(f"{folder}: a dataset with the splits {quote(splits)}; name the folder of one of them")
+        files = [str(item["filename"]) for item in JsonFolder(folder).read_json(_STATE)["_data_files"]]
+        paths = [inside(folder, name) for name in files]
+    except RunError as error:
+        raise DataError(str(error)) from error
+    for path in paths:
+        with pyarrow.memory_map(str(path)) as file, pyarrow.ipc.open_stream(file) as reader:
+            for block in reader:
+                block.validate(full=True)  # a prepared file may point outside its buffers
+                yield block
+
+
+def _rows_of(block: Any) -> Iterator[Row]:
+    """The rows of a block, all at once if they are small."""
+    if block.nbytes <= MOST_LINE:
+        yield from block.to_pylist()
+        return
+    for i in range(block.num_rows):
+        row = block.slice(i, 1)
+        if row.nbytes > MOST_LINE:
+            raise DataError(f"a row of more than {MOST_LINE >> 20} MiB")
+        yield from row.to_pylist()
+
+
+def write_table(path: str | Path, rows: Rows) -> int:
+    """Write rows to a parquet file, or to a folder as a saved dataset; return how many. They are loaded into memory.
+
+    Raises:
+        DataError: values of one key differ in type.
     """
     pyarrow, parquet = _pyarrow()
-
     try:
-        with parquet.ParquetFile(path) as file:
-            for block in file.iter_batches(_BLOCK_ROWS):
-                for row in block.to_pylist():
-                    yield from_json(_from_parquet_row(row))
-    except (pyarrow.ArrowException, FileNotFoundError, KeyError, TypeError) as error:
-        raise DataError(f"{path}: no trajectories in parquet: {error}") from error
+        table = pyarrow.Table.from_pylist([_with_text_tools(row) for row in rows])
+        if Path(path).suffix == ".parquet":
+            with replacing(Path(path)) as partial:
+                parquet.write_table(table, partial, compression="zstd")
+        else:
+            _save_dataset(table, Path(path))
+    except (pyarrow.ArrowException, OverflowError, UnicodeEncodeError) as error:
+        raise DataError(f"{path}: {error}") from error
+    return int(table.num_rows)
+
+
+def write_dataset(path: str | Path, trajectories: Iterable[Trajectory]) -> int:
+    """Write episodes to a folder as a saved dataset, and return how many; `datasets.load_from_disk` opens it.
+
+    Raises:
+        DataError: as `write_parquet`.
+    """
+    pyarrow, _ = _pyarrow()
+    try:
+        table = pyarrow.Table.from_pylist(list(map(_parquet_row, trajectories)), schema=_schema())
+        _save_dataset(table, Path(path))
+    except (pyarrow.ArrowException, OverflowError, UnicodeEncodeError) as error:
+        raise DataError(f"{path}: {error}") from error
+    return int(table.num_rows)
+
+
+def _with_text_tools(row: Mapping[str, Any]) -> Row:
+    """The row with its schemas of tools as JSON text, because columns have no place for free keys; trl reads both."""
+    return {**row, "tools": json.dumps(row["tools"], ensure_ascii=False)} if "tools" in row else dict(row)
+
+
+def _save_dataset(table: Any, folder: Path) -> None:
+    """Write what `datasets.load_from_disk` opens: a stream of Arrow, its name, and an empty description."""
+    pyarrow, _ = _pyarrow()
+    partial = folder.absolute().with_name(f".{folder.name}.{os.getpid()}.tmp")
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    try:
+        with pyarrow.OSFile(str(partial / _DATA), "wb") as file, pyarrow.ipc.new_stream(file, table.schema) as writer:
+            writer.write_table(table, max_chunksize=_BLOCK_ROWS)
+        with (partial / _DATA).open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()[:16]
+        state = {**_AS_SAVED, "_data_files": [{"filename": _DATA}], "_fingerprint": digest}
+        JsonFolder(partial).write_json(_STATE, state)
+        JsonFolder(partial).write_json("dataset_info.json", {})
+        if folder.is_dir():
+            folder.rmdir()
+        partial.rename(folder)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+# ---- our own columns ------------------------------------------------------------------------------------------------
 
 
 def _pyarrow() -> tuple[Any, Any]:
