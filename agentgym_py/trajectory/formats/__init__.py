@@ -1,1 +1,1 @@
-"""Formats that other tools read: AgentTraj, TRL, OpenAI, Parquet."""
+"""Formats that other tools read or write: ATIF, AgentTraj, chats, trl, OpenAI, tables."""
