@@ -65,6 +65,21 @@ EXACT = {
 }
 """World to the exactness of its experts, as far as the card does not state it."""
 
+MORE = {
+    "shop": """\
+## WebShop's own files
+
+The shop also runs on the files of WebShop.
+
+1. `python -m agentgym_envs.shop.nouns FOLDER` prepares the folder.
+2. `--env_kwargs.catalogue FOLDER` uses it.
+
+The nouns are spaCy's, as in WebShop, after `pip install -e ".[nouns]"` and `python -m spacy download en_core_web_sm`.
+The model is on no package index. Without it, a rule finds most of the same nouns.
+""",
+}
+"""World to a section that only its page has."""
+
 
 def page(env_id: str) -> str:
     """Write the page of a world."""
@@ -72,6 +87,7 @@ def page(env_id: str) -> str:
     env = spec.make()
     trajectory = Collector(ExpertAgent(fair=True), PlayConfig(prompt="none")).collect(Job(spec, 0, "test"))
     lines = [f"# {env_id}", "", card(type(env)), "", *difficulties(env.name)]
+    lines += [MORE[env.name]] if env.name in MORE else []
     lines += ["## Rules that open an episode", ""]
     for style in ("full", "brief"):
         lines += [f"`--prompt {style}`:", "", "```", env.rules[style], "```", ""]

@@ -2,9 +2,9 @@
 
 A page marks a block by `<!-- figures: NAME -->` and `<!-- end -->`. A block of results is a printed table, which is
 replaced as a whole. In the README's tables only the cells with figures are replaced, so that each language keeps its
-own words. The picture of the README is drawn from the same lines, for light and dark pages. `tests/test_docs.py`
-compares all of it with the output of this script, except the tables of trainers, whose bootstrap takes a minute:
-`tests/test_benchmarks.py` compares these.
+own words. The picture of the README is drawn from the same lines, for light and dark pages; its badges come from
+pyproject.toml. `tests/test_docs.py` compares all of it with the output of this script, except the tables of trainers,
+whose bootstrap takes a minute: `tests/test_benchmarks.py` compares these.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import io
 import json
 import re
 import sys
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stdout
 from functools import cache
@@ -303,11 +304,41 @@ def percent(rate: float) -> str:
     return f"{100 * rate:.0f} %"
 
 
+# ---- badges ---------------------------------------------------------------------------------------------------------
+
+ASSETS = ROOT / "docs" / "assets"
+
+
+def badges() -> dict[Path, str]:
+    """Draw the badges of the README: licence and Python version, as pyproject.toml has them."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    python = project["requires-python"].removeprefix(">=")
+    values = {"licence": project["license"], "python": f"{python} or newer"}
+    return {ASSETS / f"{name}.svg": badge(name, value) for name, value in values.items()}
+
+
+def badge(name: str, value: str) -> str:
+    """Draw a badge: a name on grey, its value on blue."""
+    left, right = (8 * len(text) + 12 for text in (name, value))
+    texts = ((name, left / 2), (value, left + right / 2))
+    parts = [
+        f'<rect width="{left + right}" height="20" rx="3" fill="#1a5fc4"/>',
+        f'<path d="M3 0H{left}V20H3A3 3 0 0 1 0 17V3A3 3 0 0 1 3 0Z" fill="#50565e"/>',
+        *(write(x, 14, text, "#ffffff", "middle", size=12) for text, x in texts),
+    ]
+    body = "\n".join(parts)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + right}" height="20" role="img" '
+        f'font-family="-apple-system, Segoe UI, Helvetica, Arial, sans-serif">\n<title>{name}: {value}</title>\n'
+        f"{body}\n</svg>\n"
+    )
+
+
 def written(*, trainers: bool = False) -> dict[Path, str]:
     """Return everything that this script writes; the tables of trainers stay as they are by default."""
     lines = learning().read()
     pages = {ROOT / name: filled((ROOT / name).read_text(encoding="utf-8"), lines, trainers=trainers) for name in PAGES}
-    return pages | {path: picture(main_job(lines), mode) for mode, path in PICTURES.items()}
+    return pages | {path: picture(main_job(lines), mode) for mode, path in PICTURES.items()} | badges()
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import importlib.util
 import json
 import re
 import subprocess
+import sys
 import textwrap
 import tomllib
 from collections.abc import Iterator
@@ -267,6 +268,61 @@ def test_notebooks_are_stored_without_outputs(tutorials: Any) -> None:
                 assert cell["outputs"] == [] and cell["execution_count"] is None, notebook
 
 
+def python_blocks(page: Path) -> str:
+    """Return all Python blocks of a page as one program, in order."""
+    return "\n".join(re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL))
+
+
+WITH_PYTHON = [page for page in sorted(DOCS.rglob("*.md")) if python_blocks(page)]
+
+
+def test_python_blocks_define_what_they_use(tmp_path: Path) -> None:
+    """A reader can run the blocks of a page one after another; parts of the examples in tutorials are tested apart."""
+    for number, page in enumerate(page for page in WITH_PYTHON if page.parent.name != "tutorials"):
+        (tmp_path / f"{page.stem}_{number}.py").write_text(python_blocks(page), encoding="utf-8")
+    command = [sys.executable, "-m", "ruff", "check", "--isolated", "--select", "F821"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_names_that_pages_import_are_on_the_api_pages() -> None:
+    """Each exists, and the reference documents its module with this name among the members."""
+    listed = list[tuple[str, set[str]]]()
+    for page in sorted((DOCS / "reference" / "api").glob("*.md")):
+        text = page.read_text(encoding="utf-8")
+        for module, options in re.findall(r"^::: (\S+)\n((?: {4}.*\n)*)", text, re.MULTILINE):
+            found = importlib.import_module(module)
+            members = (yaml.safe_load(options) or {"options": {}})["options"].get("members")
+            assert all(hasattr(found, member) for member in members or ()), module
+            listed.append((module, set(members or getattr(found, "__all__", vars(found)))))
+    documented = {f"{module}.{member}" for module, members in listed for member in members}
+    imported = set[str]()
+    for page in WITH_PYTHON:
+        for node in ast.walk(ast.parse(python_blocks(page))):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("agentgym_py"):
+                imported |= {f"{node.module}.{alias.name}" for alias in node.names}
+    assert len(imported) >= 15
+    modules = {module for module, _ in listed}
+    assert {name for name in imported - documented if name not in modules} <= INTERNAL
+
+
+INTERNAL = {"agentgym_py.rng.Rng", "agentgym_py.errors.UnknownNameError"}
+"""Imported on pages, but documented by their own page or docstring."""
+
+
+def test_the_page_of_metrics_has_every_name() -> None:
+    """Those of an evaluation, of an endpoint, beside the experts, and of a training's report."""
+    from agentgym_py.evaluation.evaluate import ApiUsage, Evaluation
+    from agentgym_py.evaluation.experts_comparison import ExpertsComparison
+    from agentgym_py.evaluation.stats import Estimate
+    from agentgym_py.training import TrainReport
+
+    page = (DOCS / "reference" / "metrics.md").read_text(encoding="utf-8")
+    names = {name for row in re.findall(r"^\| (`.*?) \|", page, re.MULTILINE) for name in re.findall(r"`(\S+)`", row)}
+    for described in (Estimate, Evaluation, ApiUsage, ExpertsComparison, TrainReport):
+        assert {each.name for each in fields(described)} <= names, described
+
+
 def test_links_lead_somewhere() -> None:
     """Each to a file of the repository, and to a heading that stands in it."""
     pages = [page for folder in ("docs", "examples", "datasets") for page in (ROOT / folder).rglob("*.md")]
@@ -410,6 +466,32 @@ def test_the_picture_shows_the_rounds_of_the_lines(mode: str) -> None:
     for each in (text for text in shapes["text"] if text.attrib["text-anchor"] == "start"):
         width = 0.58 * float(each.attrib["font-size"]) * len(each.text or "")  # of an average letter
         assert float(each.attrib["x"]) + width < figures.WIDTH, each.text
+
+
+def test_the_world_of_the_readme_works() -> None:
+    """Its methods with the rest of `examples/my_world.py` are a world that the expert solves."""
+    code = re.search(r"^```python\n(class .*?)^```", (ROOT / "README.md").read_text(encoding="utf-8"), re.M | re.S)
+    assert code
+    spaces: dict[str, Any] = {"ag": agentgym_py}
+    exec(code[1], spaces)  # noqa: S102  # the README's own code
+    spec = importlib.util.spec_from_file_location("readme_world", ROOT / "examples" / "my_world.py")
+    assert spec and spec.loader
+    example = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(example)
+    env = type("World", (spaces["Guess"], example.GuessEnv), {})()
+    env.reset(seed=0)
+    assert env.step("guess[-1]")[1:3] == (0.0, False)
+    *_, info = [env.step(action) for action in env.expert()][-1]
+    assert info["success"]
+
+
+def test_the_bibtex_entry_is_the_citation() -> None:
+    """docs/index.md has title, author, version and licence of `CITATION.cff`."""
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    entry = dict(re.findall(r"^  (\w+) = \{(.*)\}", (DOCS / "index.md").read_text(encoding="utf-8"), re.MULTILINE))
+    expected = {"title": "title", "version": "version", "license": "license"}
+    assert {name: entry[name] for name in expected} == {name: citation[key] for name, key in expected.items()}
+    assert entry["author"] == citation["authors"][0]["name"]
 
 
 def test_readmes_say_the_same() -> None:

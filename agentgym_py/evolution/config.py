@@ -41,8 +41,8 @@ class EvolveConfig:
     prompt_template: str | None = None
     """Text in place of the rules, in which {rules} is the --prompt text; the first observation follows."""
     expert_tasks: Basic[int] = 12
-    """Training tasks of each world that the --expert demonstrates to make Agent_v0: 12 give 25 % success in the shop,
-    90 give 75 % and leave the rounds less to learn. 0: the model itself is Agent_v0."""
+    """Training tasks of each world that the --expert demonstrates to make Agent_v0. More demonstrations make a better
+    Agent_v0 and leave the rounds less to learn. 0: the model itself is Agent_v0."""
     expert: Literal["exact", "fair"] = "fair"
     """Expert of round 0: `exact` knows the whole state and always succeeds; `fair` knows only what the episode has
     shown, so all its actions can be learnt, and may fail."""
