@@ -46,7 +46,16 @@ EXAMPLES: Mapping[str, Sequence[tuple[str, str]]] = {
         ("Run or resume them", "agentgym pipeline examples/pipelines/rlhf.yaml"),
     ],
     "envs": [("Show a world with an example", "agentgym envs show shop")],
+    "envs list": [("List the worlds for a program", "agentgym envs list --json")],
+    "envs show": [
+        ("Show a world with an example", "agentgym envs show shop"),
+        ("Show a world of your own", "agentgym envs show examples/my_world.py"),
+    ],
     "trainers": [("Show a trainer with its settings", "agentgym trainers show grpo")],
+    "trainers list": [("List the trainers for a program", "agentgym trainers list --json")],
+    "trainers show": [("Show a trainer with its settings", "agentgym trainers show grpo")],
+    "agents": [("List the agents", "agentgym agents list")],
+    "agents list": [("List the agents for a program", "agentgym agents list --json")],
     "plan": [
         (
             "GRPO with adapters on eight GPUs",
@@ -60,6 +69,12 @@ EXAMPLES: Mapping[str, Sequence[tuple[str, str]]] = {
         ("Check every line of a store", "agentgym data verify demos.jsonl"),
         ("Convert a store", "agentgym data convert demos.jsonl demos.parquet"),
     ],
+    "data verify": [("Check every line of a store", "agentgym data verify demos.jsonl")],
+    "data salvage": [("Copy the intact lines", "agentgym data salvage broken.jsonl intact.jsonl")],
+    "data convert": [
+        ("To a table of rows", "agentgym data convert demos.jsonl demos.parquet"),
+        ("To messages for trl", "agentgym data convert demos.jsonl messages.jsonl --to trl"),
+    ],
     "report": [("Write a report again", "agentgym report runs/mine")],
     "view": [
         ("Read a run in the browser", "agentgym view runs/mine"),
@@ -71,4 +86,4 @@ EXAMPLES: Mapping[str, Sequence[tuple[str, str]]] = {
         ("Serve many sessions", "agentgym mcp --env tools --transport http --port 8000 --record mcp.jsonl"),
     ],
 }
-"""What each example does, and the example, by command; without a name those of `agentgym` itself."""
+"""What each example does, and the example, by command or subcommand; without a name those of `agentgym` itself."""

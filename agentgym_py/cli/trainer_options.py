@@ -9,8 +9,8 @@ from typing import Any
 
 from agentgym_py import registry
 from agentgym_py.checks import is_path, parameters_of
-from agentgym_py.cli.parser import Parser, Values, read_options
-from agentgym_py.errors import ConfigError
+from agentgym_py.cli.parser import Parser, Values, read_options, wants_help
+from agentgym_py.errors import AgentGymError, ConfigError
 from agentgym_py.training.settings import RENAMED
 from agentgym_py.training.trainer import info_of
 
@@ -30,11 +30,25 @@ def path_settings(trainer: str) -> set[str]:
 
 def add_trainer_options(parser: Parser, name: str) -> None:
     """Add `--trainer NAME`, and `--trainer.FIELD` for the fields of that trainer."""
-    names = registry.names("agentgym.trainers")
-    about = f"One of {', '.join(names)}, or a source (FILE.py, FILE.py:Class, module:Class)."
+    about = f"One of {', '.join(_names_for(parser))}, or a source (FILE.py, FILE.py:Class, module:Class)."
     parser.add("trainer.name", str, name, about, metavar="NAME", group="The trainer")
     parser.add_dataclass(trainer_class(name), "trainer.", f"The trainer {name}", basic=False)
     parser.renamed = RENAMED.get(name, {})
+
+
+def _names_for(parser: Parser) -> list[str]:
+    """Return the installed trainers that a command takes; all of them unless its help, which names them, is wanted."""
+    names = registry.names("agentgym.trainers")
+    return [name for name in names if _fits(name, parser.prog)] if wants_help(parser.argv) else names
+
+
+def _fits(name: str, prog: str) -> bool:
+    try:
+        trainer = trainer_class(name)
+        makes_policy = info_of(trainer).output == "policy"
+    except AgentGymError:  # broken; `agentgym trainers list` has the reason
+        return False
+    return hasattr(trainer, "train") if prog == "agentgym train" else makes_policy
 
 
 def read_trainer(args: Values) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -393,6 +394,11 @@ def latex(comparison: Comparison | AlgorithmComparison) -> str:
         lines = [" & ".join("".join(_TEX.get(char, char) for char in cell) for cell in row) + r" \\"
                  for row in (header, *rows)]  # fmt: skip
         lines = [r"\toprule", lines[0], r"\midrule", *lines[1:], r"\bottomrule"]
-        columns = "l" + "r" * (len(header) - 1)
+        columns = "l" + "".join(map(_alignment, list(zip(*rows, strict=True))[1:]))
         parts.append("\n".join([rf"\begin{{tabular}}{{{columns}}}", *lines, r"\end{tabular}"]))
     return "\n\n".join([*parts, "\n".join(f"% {note}" for note in notes)])
+
+
+def _alignment(column: Sequence[str]) -> str:
+    """Return how LaTeX aligns a column: numbers to the right, texts to the left."""
+    return "r" if all(re.match(r"[+−-]?\d|< \d|–$", cell) for cell in column) else "l"

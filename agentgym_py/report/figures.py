@@ -41,7 +41,7 @@ _NAMES = {
     "kl_old_k3": "from the policy that sampled (k3)", "kl_ref_k3": "from the policy as the training began (k3)",
 }  # fmt: skip
 _SERIES = {"valid": 0, "valid split": 0, "test split": 1, "explored": 3}
-"""Colour numbers of the curves by round, the same in every chart."""
+"""Colour numbers of curves and histograms by round, the same in every chart."""
 _PARTS = {
     "success": 2, "out of steps": 0, "wrong goal": 1, "looped": 3, "no valid action": 4, "gave up": 5,
     "trained on": 2, "kept": 0, "below reward": 1, "duplicates": 3, "without success": 4,
@@ -169,7 +169,7 @@ def rewards(rounds: Rounds) -> Iterator[Figure]:
     sample = {name: counts_by_round[name] for name in _sample_evenly(list(counts_by_round), _MAX_HISTOGRAMS)}
     if sample:
         rows = [[name, f"{value:g}", str(count)] for name, counts in sample.items() for value, count in counts.items()]
-        image = svg.histograms(sample, "reward") if svg.has_matplotlib() else ""
+        image = svg.histograms(sample, "reward", _SERIES["explored"]) if svg.has_matplotlib() else ""
         means = {name: sum(v * n for v, n in counts.items()) / sum(counts.values()) for name, counts in sample.items()}
         description = "; ".join(f"{name}: mean {mean:.3g}" for name, mean in means.items())
         yield Figure("Rewards of the explored episodes", image, description, [], ["", "reward", "episodes"], rows,

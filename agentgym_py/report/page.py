@@ -10,10 +10,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import islice, pairwise
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import yaml
 
+from agentgym_py import registry
 from agentgym_py.env.registration import short_name
 from agentgym_py.errors import DataError
 from agentgym_py.evaluation.compare import p_value
@@ -29,8 +31,9 @@ from agentgym_py.evaluation.text import (
 )
 from agentgym_py.evolution.run_folder import RunFolder, read_estimate
 from agentgym_py.files import write_atomic
-from agentgym_py.registry import install_advice
+from agentgym_py.registry import install_advice, is_source
 from agentgym_py.report import figures, svg
+from agentgym_py.rewards.state_values import first_fault
 from agentgym_py.trajectory import Step, Trajectory, store
 
 SMOKE = (
@@ -143,13 +146,13 @@ def render(page: Mapping[str, Any]) -> str:
     """Render the page as HTML; every value of `page` is escaped."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    from agentgym_py.report.terminal import loss_text, number_text, selection_line
+    from agentgym_py.report.terminal import loss_cell, number_text, selection_line
 
     env = Environment(
         loader=PackageLoader("agentgym_py.report"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True,
     )  # fmt: skip
-    env.filters |= {"number": number_text, "loss": loss_text, "selection_line": selection_line}
+    env.filters |= {"number": number_text, "loss_cell": loss_cell, "selection_line": selection_line}
     env.filters["single_table"] = figures.single_table
     env.filters["interval"] = lambda estimate: format_interval(read_estimate(estimate))
     return env.get_template("report.html").render(page)
@@ -165,7 +168,7 @@ def page_of(folder: RunFolder) -> dict[str, Any]:
     planned = int(config.get("rounds", 0))
     numbers = [metrics["round"] for metrics in rounds]
     turns, changed = task_changes({number: _outcomes(folder.round(number) / "valid.jsonl") for number in numbers})
-    examples = _examples(folder, numbers, changed)
+    examples = _examples(folder, numbers, changed, _worlds(config))
     total = _total_seconds(rounds, test)
     unit = TimeUnit.for_run(total)
     return {
@@ -232,9 +235,8 @@ def _summary(
     trainer = config.get("trainer")
     name = trainer.get("name") if isinstance(trainer, dict) else trainer
     state = "finished" if test else _progress(len(rounds), planned)
-    worlds = config.get("env", [])
     rows = [
-        ("world", ", ".join(map(str, worlds)) if isinstance(worlds, list) else str(worlds)),
+        ("world", ", ".join(_worlds(config))),
         ("trainer", str(name)), ("model", str(config.get("model"))), ("seed", str(config.get("seed"))),
         ("prompt", str(config.get("prompt"))), ("state", state),
         ("curriculum", _curriculum(config, rounds)), ("time", time),
@@ -247,6 +249,12 @@ def _curriculum(config: Mapping[str, Any], rounds: Sequence[Mapping[str, Any]]) 
     name = (config.get("curriculum") or {}).get("name")
     evaluated = ", ".join(rounds[-1]["valid"].get("by_difficulty", ())) if rounds else ""
     return f"{name}{f', evaluated at {evaluated}' if evaluated else ''}" if name else ""
+
+
+def _worlds(config: Mapping[str, Any]) -> list[str]:
+    """Return the names or sources of a run's worlds."""
+    worlds = config.get("env", [])
+    return list(map(str, worlds)) if isinstance(worlds, list) else [str(worlds)]
 
 
 def _progress(done: int, planned: int) -> str:
@@ -327,6 +335,10 @@ class Example:
     trajectory: Trajectory
     anchor: str
     """Its id on the page."""
+    world: str
+    """Its world as the command line takes it."""
+    fault: int | None = None
+    """Number of the first step of a failure after which the value falls, if it is known."""
 
     @property
     def kind(self) -> str:
@@ -344,11 +356,6 @@ class Example:
     def has_credit(self) -> bool:
         """Whether it failed with a reward above 0, which a reader may take for a mistake."""
         return not self.trajectory.success and self.trajectory.reward > 0
-
-    @property
-    def env(self) -> str:
-        """The short name of the world."""
-        return short_name(self.trajectory.provenance.env_id)
 
     @property
     def shows_instruction(self) -> bool:
@@ -388,24 +395,39 @@ class RoundExamples:
         return next((example.anchor for example in self.examples if example.trajectory.task_id == task), "")
 
 
-def _examples(folder: RunFolder, rounds: Sequence[int], changed: Sequence[ChangedTask]) -> list[RoundExamples]:
+def _examples(
+    folder: RunFolder, rounds: Sequence[int], changed: Sequence[ChangedTask], worlds: Sequence[str]
+) -> list[RoundExamples]:
     """Choose an example of each kind of failure per round; successes and changed tasks in the first and last one."""
     ends = sorted({rounds[0], rounds[-1]}) if rounds else []
     tasks = set[str]()
     for before, now in ((False, True), (True, False)):
         same = (change.task for change in changed if [change.solved[number] for number in ends] == [before, now])
         tasks |= set(islice(same, _EXAMPLES))
-    return [_round_examples(folder, number, number in ends, tasks) for number in rounds]
+    return [_round_examples(folder, number, number in ends, tasks, worlds) for number in rounds]
 
 
-def _round_examples(folder: RunFolder, number: int, is_end: bool, tasks: Set[str]) -> RoundExamples:
+def _round_examples(
+    folder: RunFolder, number: int, is_end: bool, tasks: Set[str], worlds: Sequence[str]
+) -> RoundExamples:
     failures = folder.metrics(number)["valid"].get("failures", {})
     path = folder.round(number) / "valid.jsonl"
     trajectories = _choose(path, failures, _EXAMPLES, tasks) if is_end else _choose(path, failures)
-    examples = [Example(trajectory, f"round-{number}-{place}") for place, trajectory in enumerate(trajectories)]
+    examples = [
+        Example(t, f"round-{number}-{place}", _world_name(t, worlds), None if t.success else first_fault(t))
+        for place, t in enumerate(trajectories)
+    ]
     anchors = {example.kind: example.anchor for example in reversed(examples)}
     counts = [(kind, failure["count"], anchors.get(kind, "")) for kind, failure in failures.items()]
     return RoundExamples(number, examples, counts)
+
+
+def _world_name(trajectory: Trajectory, worlds: Sequence[str]) -> str:
+    """Return what the command line takes for the world of a trajectory, which is one of the run's `worlds`."""
+    env_id, sources = trajectory.provenance.env_id, [world for world in worlds if is_source(world)]
+    if not sources or env_id in registry.names("agentgym.envs"):
+        return short_name(env_id)
+    return quote(sources[0]) if len(sources) == 1 else "FILE.py"
 
 
 def _choose(path: Path, kinds: Iterable[str], successes: int = 0, tasks: Set[str] = frozenset()) -> list[Trajectory]:

@@ -16,14 +16,14 @@ from io import StringIO
 from typing import Any
 
 COLOURS = 8
-MARKS = "●■▲◆▼★✚●"
+MARKS = "●■▲◆▼★✚✕"
 """Markers of the curves of a chart, one per colour."""
-_MARKERS, _DASHES = "os^Dv*Po", ("-", "--", ":", "-.", "-", "--", ":", "-.")
+_MARKERS, _DASHES = "os^Dv*PX", ("-", "--", ":", "-.", "-", "--", ":", "-.")
 _WIDTH = 380
 _VARIABLES = {f"#0101{i:02x}": f"var(--c{i})" for i in range(COLOURS)} | {
     "#0101f0": "var(--soft)", "#0101f1": "var(--line)", "#0101f2": "var(--back)",
 }  # fmt: skip
-_FIRST, *_, _SOFT, _LINE, _BACK = _VARIABLES
+*_, _SOFT, _LINE, _BACK = _VARIABLES
 _STYLE: Any = {
     "svg.fonttype": "none", "svg.hashsalt": "agentgym",
     "font.size": 12, "text.color": _SOFT, "axes.labelcolor": _SOFT, "axes.edgecolor": _LINE,
@@ -102,8 +102,8 @@ def stacked(rows: Sequence[str], parts: Sequence[tuple[int, Sequence[float]]]) -
     return _to_svg(draw, 60 + 24 * len(rows))
 
 
-def histograms(rows: Mapping[str, Mapping[float, int]], x: str) -> str:
-    """Draw a histogram per row, one below the other, of values and their counts, in the same bins."""
+def histograms(rows: Mapping[str, Mapping[float, int]], x: str, colour: int = 0) -> str:
+    """Draw a histogram per row, one below the other, of values and their counts, in the same bins and colour."""
 
     def draw(figure: Any) -> None:
         values = [value for counts in rows.values() for value in counts]
@@ -111,7 +111,7 @@ def histograms(rows: Mapping[str, Mapping[float, int]], x: str) -> str:
         edges = [low + (high - low or 1) * i / 20 for i in range(21)]
         rows_of_axes = figure.subplots(len(rows), 1, sharex=True, squeeze=False)[:, 0]
         for axes, (name, counts) in zip(rows_of_axes, rows.items(), strict=True):
-            axes.hist(list(counts), edges, weights=list(counts.values()), color=_FIRST)
+            axes.hist(list(counts), edges, weights=list(counts.values()), color=f"#0101{colour:02x}")
             axes.set_ylabel(name, rotation=0, ha="right", va="center")
             axes.set_yticks([])
             axes.grid(visible=False)

@@ -218,22 +218,45 @@ class TerminalReporter:
 def round_cells(number: int, metrics: Mapping[str, Any]) -> list[str]:
     """A round's metrics as the cells of its row."""
     explored, valid, training = metrics["explored"], metrics["valid"], metrics["training"]
-    loss = training["loss"] if training else []
     episodes = metrics["selection"]["kept"] + sum(metrics["selection"]["dropped"].values())
     return [
         str(number),
         f"{episodes} at {number_text(explored['success']['value'], 1, 100)} %" if episodes else "–",
         str(metrics["selection"]["kept"]),
-        f"{loss_text(loss[0])} → {loss_text(loss[-1])}" if loss else "not trained" if training is None else "–",
+        loss_cell(training),
         format_interval(read_estimate(valid["success"])),
         number_text(valid["reward"]["value"], 2),
         number_text(valid["steps"], 1),
-        duration(metrics["seconds"]),
+        clock(metrics["seconds"]),
     ]
 
 
+def loss_cell(training: Mapping[str, Any] | None) -> str:
+    """Return the first and last loss of a training; a dash for on-policy trainers, whose loss says nothing."""
+    if training is None:
+        return "not trained"
+    loss = training["loss"]
+    return f"{loss_text(loss[0])} → {loss_text(loss[-1])}" if loss and not on_policy_note(training) else "–"
+
+
+def on_policy_note(training: Mapping[str, Any]) -> str:
+    """Describe success and KL divergence of an on-policy training; empty for other trainings.
+
+    The divergence is that from the policy as the training began, if it is logged, or else from the sampling policy.
+    """
+    history = training.get("history", ())
+    rates = [row["success"] for row in history if row.get("success") is not None]
+    if not rates:
+        return ""
+    note = f"success of the training {100 * rates[0]:.1f} → {100 * rates[-1]:.1f} %"
+    for name in ("kl_ref_k3", "kl_old_k3"):
+        if values := [row[name] for row in history if row.get(name) is not None]:
+            return f"{note}, KL {values[-1]:.2g}"
+    return note
+
+
 def selection_line(metrics: Mapping[str, Any]) -> str:
-    """Summarise who explored, what was selected, dropped, trained on and given up, and valid success.
+    """Summarise who explored, what was selected, dropped, trained on and given up, training and valid success.
 
     Valid success says if the tasks are few, and shows each environment if there are several.
     """
@@ -243,6 +266,8 @@ def selection_line(metrics: Mapping[str, Any]) -> str:
     text += f"; trained on {training['trajectories']} in all" if training else "; not trained"
     if training and (dropped := training.get("dropped")):
         text += f", left out: {', '.join(f'{number} {why}' for why, number in dropped.items())}"
+    if training and (note := on_policy_note(training)):
+        text += f"; {note}"
     if explored := list(filter(None, [curriculum_note(metrics), *play_notes(metrics["explored"])])):
         text += f"; exploration: {', '.join(explored)}"
     notes = [small_sample_note(read_estimate(valid["success"])), *play_notes(valid)]
@@ -302,8 +327,11 @@ def loss_text(loss: float) -> str:
 
 def duration(seconds: float) -> str:
     """`42 s`, `3:05` or `1:02:03`."""
-    if seconds < 99.5:
-        return f"{seconds:.0f} s"
+    return f"{seconds:.0f} s" if seconds < 99.5 else clock(seconds)
+
+
+def clock(seconds: float) -> str:
+    """`0:42`, `3:05` or `1:02:03`, the times of a column."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from functools import partial
+from itertools import pairwise
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 
@@ -20,6 +21,7 @@ from agentgym_py.collection import Collector, Job, PlayConfig, torchrun
 from agentgym_py.collection.branching import or_none, snapshots_at, warn_env_failure
 from agentgym_py.collection.env_pool import EnvPool
 from agentgym_py.collection.job import StateSnapshot
+from agentgym_py.collection.watchdog import Watchdog
 from agentgym_py.env import TextEnv
 from agentgym_py.errors import AgentGymError, ExpertError, InfrastructureError, SnapshotError
 from agentgym_py.rng import Rng, seed_of
@@ -38,10 +40,13 @@ Judge = Callable[[Trajectory, int], float | None]
 A judge chooses what it reads of the trajectory. `llm_judge.OpenAIJudge` is a model behind an endpoint.
 """
 Target = Literal["success", "return"]
+DISCOUNT = 0.9
+"""Discount of the values that the viewer and the report show; the default of trainers and rewards, too."""
 CHANGED, NO_PLAN = "whose world does not play it again", "whose expert gave no plan"
 FAILED = "whose world failed as it was to play it again"
 """Reason why a trajectory has no values."""
 T = TypeVar("T")
+_ROUNDING = 1e-9
 
 
 class Value(NamedTuple):
@@ -107,6 +112,17 @@ def exact_values(trajectory: Trajectory, discount: float = 1.0, pool: EnvPool | 
             env.restore(state.snapshot)
             values.append(exact_value(env, discount))
     return [*values, last]
+
+
+def first_fault(trajectory: Trajectory) -> int | None:
+    """Return the number of the first step after which the exact value falls; None without one or without values."""
+    try:
+        with Watchdog():  # ends copies of this process that a world makes
+            values = exact_values(trajectory, DISCOUNT)
+    except Exception:  # a world may raise anything for a stranger's arguments
+        return None
+    falls = (number for number, (before, after) in enumerate(pairwise(values), 1) if after < before - _ROUNDING)
+    return next(falls, None)
 
 
 @contextmanager

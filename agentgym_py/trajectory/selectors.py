@@ -48,11 +48,11 @@ class SelectConfig:
     dedupe: bool = True
     """Whether to keep only one of the trajectories with the same actions in the same task."""
     per_task: int | None = None
-    """Keep at most this many per task, the best first (rejection sampling); None for all."""
+    """Keep at most this many per task, the best first (rejection sampling); by default all."""
     top_ratio: float | None = None
-    """Fraction of the trajectories to keep, in (0, 1], the best first; None for all."""
+    """Fraction of the trajectories to keep, in (0, 1], the best first; by default all."""
     top_percentile: float | None = None
-    """Percentile of the rewards, in [0, 100], that a trajectory must reach; None for all."""
+    """Percentile of the rewards, in [0, 100], that a trajectory must reach; by default all are kept."""
 
     def __post_init__(self) -> None:
         build_selector(self)

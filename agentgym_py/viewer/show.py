@@ -14,14 +14,12 @@ from typing import Any
 
 from agentgym_py.errors import ExpertError, RunError
 from agentgym_py.files import inside
-from agentgym_py.rewards.state_values import exact_values
+from agentgym_py.rewards.state_values import DISCOUNT, exact_values
 from agentgym_py.trajectory import Trajectory
 from agentgym_py.trajectory.json_values import to_json
 from agentgym_py.viewer.live import checkpoints, evaluated_model, plans
 from agentgym_py.viewer.source import short_digest
 
-DISCOUNT = 0.95
-"""Discount per step of the values that the page draws, so that states nearer to the goal are worth more."""
 _POLICY, _DATA = ("<!-- an exported page has its policy here -->", "<!-- an exported page has its data here -->")
 
 

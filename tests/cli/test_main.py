@@ -22,6 +22,7 @@ from agentgym_py.cli.parser import Parser, UsageError, normalize_argv
 from agentgym_py.cli.values import convert, metavar_of
 from agentgym_py.errors import naming_options
 from agentgym_py.training.settings import RENAMED
+from agentgym_py.training.trainer import info_of
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -61,13 +62,33 @@ def test_help_ends_with_examples_that_can_be_typed(
     assert out.endswith("\n\nExamples:\n" + "\n".join(lines) + "\n")
     for _, example in EXAMPLES[command]:
         program, name, *words = normalize_argv(shlex.split(example))
-        assert program == "agentgym" and name == (command or name)
+        assert program == "agentgym" and name == (command.split()[0] if command else name)
         build_parser(name, words).parse(words)
 
 
-def test_every_command_has_examples_but_lists() -> None:
-    """`agentgym agents` only lists."""
-    assert {"", *COMMANDS} - EXAMPLES.keys() == {"agents"}
+def test_every_command_and_subcommand_has_examples() -> None:
+    """And there are none of others."""
+    leaves = [f"{name} {leaf}" for name in COMMANDS for leaf in build_parser(name, ()).commands]
+    assert {"", *COMMANDS, *leaves} == EXAMPLES.keys()
+
+
+@pytest.mark.parametrize(
+    ("command", "missing"),
+    [
+        ("train", {"grpo", "ppo", "r3"}),
+        ("evolve", {"reward_model", "process_reward"}),
+        ("plan", {"reward_model", "process_reward"}),
+    ],
+)
+def test_help_names_the_trainers_that_the_command_takes(command: str, missing: set[str]) -> None:
+    """`train` those that learn from files, `evolve` and `plan` those of policies; a broken plugin is none of them."""
+    about = build_parser(command, ["--help"]).options["trainer.name"].help
+    named = set(about.removeprefix("One of ").partition(", or a source")[0].split(", "))
+    assert not named & missing and "dpo" in named
+    for name in named:
+        trainer = registry.load("agentgym.trainers", name)
+        assert hasattr(trainer, "train") if command == "train" else info_of(trainer).output == "policy"
+    assert ", ppo," in build_parser(command, []).options["trainer.name"].help
 
 
 def test_no_command_shows_the_help(agentgym: Run) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -119,6 +120,13 @@ def test_latex_has_the_rules_of_booktabs() -> None:
         lines = table.splitlines()
         rules = [number for number, line in enumerate(lines) if line.endswith("rule")]
         assert rules == [1, 3, lines.index(r"\end{tabular}") - 1] and r"\hline" not in table
+
+
+def test_latex_aligns_texts_to_the_left() -> None:
+    """Names of evaluations and agents; numbers, intervals, p-values and dashes to the right."""
+    used = Resources.of({"tokens": 1234.5, "spent": {"cost": 0.0126}})
+    said = latex(compare([replace(A, resources=used), replace(B, resources=Resources.of({"tokens": 30.0}))]))
+    assert re.findall(r"begin{tabular}{(\w+)}", said) == ["llrr", "lrrrr", "lrr"]
 
 
 def test_what_the_agents_used_is_a_table() -> None:

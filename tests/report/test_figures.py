@@ -101,6 +101,17 @@ def test_rewards_and_ends_are_counted() -> None:
     assert [name for colour, _, name in found.legend if colour == 2] == ["success"]
 
 
+def test_rewards_have_the_colour_of_exploration(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That of the explored episodes in the other charts, not that of the valid split."""
+    monkeypatch.setattr(svg, "has_matplotlib", lambda: True)
+    monkeypatch.setattr(svg, "histograms", lambda rows, x, colour=0: f"<svg {colour}>")
+    monkeypatch.setattr(svg, "lines", lambda *_, **__: "<svg>")
+    rounds = [metrics(number, explored={**PLAYED, "rewards": {"0.0": 3}}) for number in range(2)]
+    (histogram,) = figures.rewards(rounds)
+    colours = {name: colour for figure in figures.behaviour(rounds) for colour, _, name in figure.legend}
+    assert histogram.svg == f"<svg {colours['explored']}>" and colours["explored"] != colours["valid"]
+
+
 def ends(*kinds: str) -> figures.Figure:
     """The chart of a valid split with failures of these kinds."""
     failed = {**PLAYED, "failures": {kind: {"count": 1, "example": "x"} for kind in kinds}}

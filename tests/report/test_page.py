@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
+from agentgym_py.agents import ExpertAgent, RandomAgent
+from agentgym_py.collection import Collector, PlayConfig, jobs_for
 from agentgym_py.env import StopReason
 from agentgym_py.errors import RunError
 from agentgym_py.evaluation import summarise
@@ -18,6 +21,7 @@ from agentgym_py.evaluation.evaluate import summary_dict
 from agentgym_py.evolution.run_folder import RunFolder
 from agentgym_py.files import write_atomic
 from agentgym_py.report.page import SMOKE, TimeUnit, comparison, role, task_changes, write_report
+from agentgym_py.rewards.state_values import first_fault
 from agentgym_py.trajectory import Provenance, Step, Trajectory, store
 
 NASTY = "<script>alert('x')</script> & \"quotes\" {{ 7 * 7 }} \ud800 ✓"
@@ -144,6 +148,33 @@ def test_a_failure_with_a_reward_is_explained(tmp_path: Path) -> None:
     html = page(tmp_path / "run")
     assert html.count("a success needs the whole task") == 1 and "agentgym envs show guess" in html
     assert html.index("failure (out of steps), reward 1.00") < html.index("a success needs the whole task")
+
+
+@pytest.mark.parametrize(
+    ("worlds", "name"),
+    [
+        (["guess"], "guess"),
+        (["/home/me/my worlds/guess.py"], "'/home/me/my worlds/guess.py'"),
+        (["a.py", "b.py:B"], "FILE.py"),
+    ],
+)
+def test_the_advice_names_a_world_that_can_be_shown(tmp_path: Path, worlds: list[str], name: str) -> None:
+    """By its source if it is not installed."""
+    folder = make_run(tmp_path / "run", 1, test=False)
+    write_atomic(folder.path / "run.yaml", yaml.safe_dump(CONFIG | {"env": worlds}))
+    store.write(folder.round(0) / "valid.jsonl", [replace(episode(0, False), reward=0.5)])
+    assert f"<code>agentgym envs show {name}</code>" in unescape(page(tmp_path / "run"))
+
+
+def test_a_failure_marks_its_first_fault(tmp_path: Path) -> None:
+    """At its step, or at the equal steps that contain it; none in successes and in worlds that are not installed."""
+    folder = make_run(tmp_path / "run", 1, test=False)
+    assert ">first fault" not in page(tmp_path / "run")
+    failed = Collector(RandomAgent(), PlayConfig(seed=0)).collect_batch(jobs_for("maze", "valid", range(1)))
+    solved = Collector(ExpertAgent()).collect_batch(jobs_for("maze", "valid", range(1)))
+    store.write(folder.round(0) / "valid.jsonl", [*failed, *solved])
+    found = re.findall(r">step (\d+).*?<span class=\"bad\">first fault", page(tmp_path / "run"))
+    assert first_fault(solved[0]) is None and [int(number) for number in found] == [first_fault(failed[0])]
 
 
 def test_a_rise_of_invalid_actions_is_a_remark(tmp_path: Path) -> None:

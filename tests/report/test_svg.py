@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from agentgym_py.report.svg import Curve, histograms, lines, stacked
+from agentgym_py.report.svg import COLOURS, MARKS, Curve, histograms, lines, stacked
 
 pytest.importorskip("matplotlib")
 CURVES = [
@@ -36,6 +36,17 @@ def test_a_chart_is_one_element_in_the_colours_of_its_page(name: str) -> None:
         "lines": {"round", "0%", "100%"}, "stacked": {"episodes", "round 0", "round 1"},
         "histograms": {"reward", "round 0", "round 1"}, "one value": {"reward", "round 0"},
     }[name]  # fmt: skip
+
+
+def test_every_colour_has_a_mark() -> None:
+    """So that curves differ without their colours."""
+    assert len(set(MARKS)) == len(MARKS) == COLOURS
+
+
+def test_a_histogram_has_the_colour_of_its_data() -> None:
+    """The colour number of the call, and no other."""
+    svg = histograms({"round 0": {0.0: 5}}, "reward", 3)
+    assert set(re.findall(r"fill: var\(--(c\d)\)", svg)) == {"c3"}
 
 
 def test_values_stand_where_they_belong() -> None:

@@ -167,6 +167,29 @@ def test_what_the_trainer_left_out_is_said() -> None:
     assert "; trained on 20 in all, left out: 7 without a better one, 5 alone at their task" in line
 
 
+@pytest.mark.parametrize(
+    ("logged", "note"),
+    [
+        ({"kl_old_k3": 0.5, "kl_ref_k3": 0.0123}, ", KL 0.012"),
+        ({"kl_old_k3": 0.5, "kl_ref_k3": None}, ", KL 0.5"),
+        ({"kl_old_k3": None}, ""),
+    ],
+)
+def test_an_on_policy_training_shows_success_and_kl(logged: dict[str, Any], note: str) -> None:
+    """In place of its loss, which says nothing; an offline training shows its loss alone."""
+    history = [{"success": 0.18, "loss": 0.01}, {"success": None}, {"success": 0.345, **logged}]
+    row = metrics(training={"loss": [0.01, -0.02], "trajectories": 20, "history": history})
+    assert round_cells(1, row)[3] == "–"
+    assert selection_line(row).endswith(f"; trained on 20 in all; success of the training 18.0 → 34.5 %{note}")
+    row["training"]["history"] = [{"loss": 0.01}]
+    assert round_cells(1, row)[3] == "0.01 → -0.02" and "success" not in selection_line(row)
+
+
+def test_times_of_a_column_have_one_form() -> None:
+    """A short round beside a long one."""
+    assert [round_cells(0, metrics(seconds=seconds))[-1] for seconds in (7, 703)] == ["0:07", "11:43"]
+
+
 def test_few_tasks_and_no_training_are_said() -> None:
     """An interval on few tasks is explained in the line below, and a round without training does not look like one."""
     few = metrics(training=None, valid={"success": ESTIMATE | {"n": 8}, "reward": {"value": None}, "steps": 1.0})

@@ -155,7 +155,7 @@ def test_the_experts_plan(client: TestClient) -> None:
     row = first(client, agent="expert")
     found = client.get(f"/api/episodes/{row['n']}/plans").json()
     assert [len(plan) for plan in found["plans"]] == list(range(row["steps"], 0, -1))
-    assert found["values"] == pytest.approx([0.95**left for left in range(row["steps"], -1, -1)])
+    assert found["values"] == pytest.approx([0.9**left for left in range(row["steps"], -1, -1)])
     refused = client.get(f"/api/episodes/{first(client, split='valid')['n']}/plans").json()
     assert list(refused) == ["error"]
     assert "differs on replay" in refused["error"]

@@ -755,7 +755,7 @@ const TERMS = {
   agent: "Who acted: an expert, a model, a person, or several of them.",
   attempt: "The number of the episode among those of the same task, from 0. A fork shares the first steps of another episode.",
   file: "The store that holds the episode, and its line.",
-  value: "How good a state is: 0.95 to the power of the steps that the expert still needs; 0 if it cannot succeed any more. A step after which the value falls is a fault.",
+  value: "How good a state is: 0.9 to the power of the steps that the expert still needs; 0 if it cannot succeed any more. A step after which the value falls is a fault.",
   "not learned from": "A step that is context only, such as one that a fork repeats. Trainers ignore it.",
   "log-probability": "Of a token under the distribution that it was sampled from; 0 is certain.",
 };
