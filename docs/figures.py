@@ -15,7 +15,7 @@ import json
 import re
 import sys
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import redirect_stdout
 from functools import cache
 from pathlib import Path
@@ -37,10 +37,13 @@ COMPARISONS: Mapping[str, Sequence[str]] = {
     "shop": ["--env", "shop", "--seeds", *"01234"],
     "household": ["--env", "household", "--seeds", *"012"],
     "more": ["kto", "orpo", "ranking", "reverse_curriculum", "--env", "household", "--seeds", *"01"],
+    "weak": ["grpo", "ppo", "r3", "reverse_curriculum", "--env", "household-weak", "--seeds", "0"],
+    "ablation_shop": ["ppo", "r3", "r3:frozen", "--env", "shop", "--seeds", *"01234"],
+    "ablation_household": ["ppo", "r3", "r3:frozen", "--env", "household", "--seeds", *"012"],
 }
 """Comparisons of trainers, with the options of `benchmarks/trainers.py`."""
 PARTS = ("gains", "tenths", "pairs")
-"""The tables of a comparison."""
+"""The tables that a comparison has; a page shows some of them."""
 
 Line = Mapping[str, Any]
 
@@ -76,11 +79,11 @@ def main_job(lines: Sequence[Line]) -> list[Line]:
 # ---- blocks ---------------------------------------------------------------------------------------------------------
 
 
-def filled(text: str, lines: Sequence[Line], *, trainers: bool = False) -> str:
-    """Return a page with the figures of today in its blocks; those of trainers stay as they are by default."""
+def filled(text: str, lines: Sequence[Line], comparisons: Collection[str] = ()) -> str:
+    """Return a page with the figures of today in its blocks; of trainers only in those of `comparisons`."""
 
     def content(found: re.Match[str]) -> str:
-        keep = found[2].startswith("trainers") and not trainers
+        keep = found[2].startswith("trainers ") and found[2].split()[1] not in comparisons
         return found[0] if keep else found[1] + block(found[2], found[3], lines) + found[4]
 
     return BLOCK.sub(content, text)
@@ -162,12 +165,7 @@ def world_cells(lines: Sequence[Line]) -> dict[str, list[str]]:
 def measured_beside(world: str, lines: Sequence[Line]) -> dict[str, str]:
     """Return the success of the agents that `benchmarks/learning.py` measured beside its runs."""
     beside = (line["references"] for line in lines if line["env"] == world)
-    return {name: percentage(row) for agents in beside for name, row in agents.items()}
-
-
-def percentage(row: Mapping[str, Any]) -> str:
-    """Format the success of an evaluation without its interval."""
-    return f"{100 * row['success']['value']:.1f} %"
+    return {name: percent(row["success"]["value"], 1) for agents in beside for name, row in agents.items()}
 
 
 def trained_agents(world: str, lines: Sequence[Line]) -> tuple[str, list[str]]:
@@ -226,7 +224,7 @@ def picture(runs: Sequence[Line], mode: str) -> str:
     names = ["demonstrations", *(f"round {i}" for i in range(1, rounds + 1))]
     parts = [
         write(16, 26, title, colours["text"], size=17, bold=True),
-        write(16, 46, f"success on {curves[0][0].n} held-out tasks of the shop; {band_name}", colours["soft"]),
+        write(16, 46, f"success on {curves[0][0].n} valid tasks of the shop; {band_name}", colours["soft"]),
         *grid(colours),
         *(write(place(i, rounds, 0)[0], BOTTOM + 24, name, colours["soft"], "middle") for i, name in enumerate(names)),
         f'<polygon points="{coordinates(band)}" fill="{colours["curve"]}" opacity="0.2"/>',
@@ -299,9 +297,9 @@ def write(
     return f'<text x="{x:.1f}" y="{y:.1f}" {style}>{content}</text>'
 
 
-def percent(rate: float) -> str:
+def percent(rate: float, digits: int = 0) -> str:
     """Format a rate."""
-    return f"{100 * rate:.0f} %"
+    return f"{100 * rate:.{digits}f} %"
 
 
 # ---- badges ---------------------------------------------------------------------------------------------------------
@@ -334,13 +332,13 @@ def badge(name: str, value: str) -> str:
     )
 
 
-def written(*, trainers: bool = False) -> dict[Path, str]:
-    """Return everything that this script writes; the tables of trainers stay as they are by default."""
+def written(comparisons: Collection[str] = ()) -> dict[Path, str]:
+    """Return everything that this script writes; tables of trainers stay as they are but for `comparisons`."""
     lines = learning().read()
-    pages = {ROOT / name: filled((ROOT / name).read_text(encoding="utf-8"), lines, trainers=trainers) for name in PAGES}
+    pages = {ROOT / name: filled((ROOT / name).read_text(encoding="utf-8"), lines, comparisons) for name in PAGES}
     return pages | {path: picture(main_job(lines), mode) for mode, path in PICTURES.items()} | badges()
 
 
 if __name__ == "__main__":
-    for path, content in written(trainers=True).items():
+    for path, content in written(COMPARISONS).items():
         path.write_text(content, encoding="utf-8")

@@ -17,9 +17,9 @@ from agentgym_py.evaluation.stats import Estimate, wilson
 ROOT = Path(__file__).parents[1]
 
 
-def script(name: str) -> Any:
-    """A module of `benchmarks/`."""
-    found = importlib.util.spec_from_file_location(f"benchmarks_{name}", ROOT / "benchmarks" / f"{name}.py")
+def script(name: str, folder: Path = ROOT / "benchmarks") -> Any:
+    """A module of `benchmarks/`, or of another folder."""
+    found = importlib.util.spec_from_file_location(f"benchmarks_{name}", folder / f"{name}.py")
     assert found and found.loader
     sys.modules[found.name] = made = importlib.util.module_from_spec(found)
     found.loader.exec_module(made)
@@ -121,21 +121,33 @@ def test_all_three_tables_are_printed(
     assert pairs[1] == "| filtered_bc | dpo | 1 | -0.250 |"
 
 
-@pytest.mark.parametrize(
-    ("env", "seeds", "names"),
-    [("shop", 5, ""), ("household", 3, ""), ("household", 2, "kto orpo ranking reverse_curriculum")],
-)
-def test_the_docs_have_the_tables_of_the_lines(
-    trainers: Any, capsys: pytest.CaptureFixture[str], env: str, seeds: int, names: str
-) -> None:
-    """As the command prints them, of every trainer of the comparison and no seed less."""
-    page = (ROOT / "docs" / "results" / "trainers.md").read_text(encoding="utf-8").splitlines()
-    trainers.main([*names.split(), "--env", env, "--tables", "--seeds", *map(str, range(seeds))])
-    printed = capsys.readouterr().out.split("\n\n")
-    rows = printed[0].splitlines()[2:]
-    assert [line.split(" | ")[0].strip("| ") for line in rows] == (names.split() or list(trainers.TRAINERS))
-    assert all(line.split(" | ")[1].split() == [str(seed) for seed in range(seeds)] for line in rows)
-    assert not [line for table in printed for line in table.strip().splitlines() if line not in page]
+figures = script("figures", ROOT / "docs")
+"""`docs/figures.py`, which writes the tables."""
+
+
+@pytest.mark.parametrize("name", figures.COMPARISONS)
+def test_the_docs_have_the_tables_of_the_lines(trainers: Any, name: str) -> None:
+    """As the command prints them and no row more, of every trainer of the comparison and no seed less."""
+    page = (ROOT / "docs" / "results" / "trainers.md").read_text(encoding="utf-8")
+    assert figures.filled(page, figures.learning().read(), [name]) == page, "run docs/figures.py"
+    options = list(figures.COMPARISONS[name])
+    names, seeds = options[: options.index("--env")], options[options.index("--seeds") + 1 :]
+    rows = figures.trainer_tables(name)[0].splitlines()[2:]
+    assert [line.split(" | ")[0].strip("| ") for line in rows] == (names or list(trainers.TRAINERS))
+    assert all(line.split(" | ")[1].split() == seeds for line in rows)
+
+
+OLD_BASE = "3ee21281fd3cec342ad3a7bf8274769dd19365b3c1d67290016644aa356f4f8b"
+"""Lines of this base are of older versions of the benchmarks, which had other keys."""
+
+
+def test_lines_of_trainers_have_the_keys_of_today(trainers: Any) -> None:
+    """Those that `run_trainer` writes, and no others."""
+    keys = row(trainers, "dpo", 0).keys()
+    for path in sorted((ROOT / "benchmarks").glob("trainers.*.jsonl")):
+        for line in trainers.read(path):
+            names = {"run_mib" if name == "memory_mib" and line["base"] == OLD_BASE else name for name in line}
+            assert names == keys, path.name
 
 
 def test_a_runs_memory_is_neither_agent_v0s_nor_the_tests(
@@ -168,6 +180,7 @@ def test_a_runs_memory_is_neither_agent_v0s_nor_the_tests(
     line = trainers.run_trainer("shop", "dpo", 0, tmp_path, [])
     assert happened == ["v0", "run", "memory", "tests"]
     assert line["run_mib"] == 2.0 and line["base"] == "0f" and line["training_share"] == 0.25
+    assert line.keys() == row(trainers, "dpo", 0).keys()
     with pytest.raises(SystemExit, match="comes from another base, 0f"):
         trainers.make_v0("shop", 0, tmp_path)
 
@@ -229,6 +242,12 @@ def test_a_finished_run_of_learning_is_a_line(
         learning.main([*words, "--out", str(out), "--other_difficulties"])
     (line,) = map(json.loads, results.read_text().splitlines())
     assert line["others"].keys() == {"medium", "hard"} and line["references"].keys() >= {"random", "fair expert"}
+    for stored in map(json.loads, learning.RESULTS.read_text(encoding="utf-8").splitlines()):
+        assert stored.keys() == line.keys()
+        if stored["base"] != OLD_BASE:
+            names = ("first", "last", "more_epochs")
+            assert [stored[name].keys() for name in names] == [line[name].keys() for name in names]
+            assert stored["references"].keys() == (set() if stored["seed"] else line["references"].keys())
     capsys.readouterr()
     learning.main([*words, "--tables"])
     runs, others, rounds, agents = capsys.readouterr().out.strip().split("\n\n")
