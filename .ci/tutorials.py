@@ -1,6 +1,6 @@
-"""Run what the tutorials and some guides show: each command, some in a small form, each Python block, and notebooks.
+"""Run what the docs show, page by page: each command, some in a small form, each Python block, and the notebooks.
 
-A block after a comment `<!-- not run: … -->` needs a GPU, a key or another model, and is left out. Run it in an
+A block after a comment `<!-- not run: … -->` needs a GPU, a key or a long time, and is left out. Run it in an
 environment with the extras train, dev, smollm and docs: `python .ci/tutorials.py [PAGE ...]`. It works in a temporary
 folder and leaves nothing behind.
 """
@@ -20,8 +20,12 @@ from typing import NamedTuple
 from readme import LIMIT, run, server
 
 ROOT = Path(__file__).parents[1]
-GUIDES = [ROOT / "docs" / "guides" / f"{name}.md" for name in ("curriculum", "gymnasium", "mcp")]
-PAGES = [*sorted((ROOT / "docs" / "tutorials").glob("*.md")), *GUIDES]
+PAGES = [
+    page for part in ("tutorials", "get-started", "guides", "concepts", "reference")
+    for page in sorted((ROOT / "docs" / part).rglob("*.md"))
+    if page.stem not in ("cli", "commands") and page.parent.name not in ("api", "worlds")
+]  # fmt: skip
+"""All pages but those that scripts write and the page of commands, which `readme.py` runs."""
 NOTEBOOKS = sorted((ROOT / "docs" / "tutorials").glob("*.ipynb"))
 FEW = "--expert_tasks 4 --explore_tasks 4 --valid_tasks 2 --test_tasks 2 --threads 1 --allow_empty"
 SMALL = {
@@ -40,8 +44,13 @@ SMALL = {
     "agentgym eval --env calculator --env_kwargs.difficulty easy --env_kwargs.max_steps 4"
     " --model runs/adapter/checkpoint --tasks 4 --out evals/adapter":
         "--tasks 1 --env_kwargs.max_steps 1 --max_new_tokens 8 --threads 1",
+    "agentgym collect --env shop --model tiny --tasks 1000 --step_timeout 30 --out played.jsonl":
+        "--tasks 2 --threads 1",
+    "agentgym collect --env shop --agent expert --expert fair --tasks 300 --out demos.jsonl": "--tasks 4",
 }  # fmt: skip
 """What a command is run with in addition; a repeated option replaces the first. All others run as they are shown."""
+FIRST = {"agentgym replay demos.jsonl": "agentgym collect --env shop --agent expert --tasks 2 --out demos.jsonl"}
+"""What a command needs and its page does not show."""
 SERVERS = ("agentgym view", "agentgym mcp --env tools --transport http", "python examples/guess_server.py")
 """Commands that run until they are stopped; they stay up until the end of their page."""
 
@@ -61,18 +70,35 @@ def blocks(page: str) -> list[Block]:
     return [Block(each[2], each[3], not each[1]) for each in found]
 
 
+class Step(NamedTuple):
+    """What a page runs: a command, or a program of the Python blocks between two commands."""
+
+    code: str
+    is_program: bool
+
+
+def steps(page: str) -> list[Step]:
+    """Return what a page runs, in its order: lines of blocks without a language, and Python blocks of no example."""
+    examples = [path.read_text(encoding="utf-8") for path in sorted((ROOT / "examples").rglob("*.py"))]
+    found = list[Step]()
+    for block in blocks(page):
+        if block.runs and not block.language:
+            lines = block.code.replace(" \\\n", " ").splitlines()
+            found += [Step(" ".join(line.split("  #")[0].split()), False) for line in lines if line.strip()]
+        elif block.runs and block.language == "python" and not any(stands_in(block.code, each) for each in examples):
+            before = f"{found.pop().code}\n" if found and found[-1].is_program else ""
+            found.append(Step(before + block.code, True))
+    return found
+
+
 def commands(page: str) -> list[str]:
-    """Return the commands of a page that run: the lines of blocks without a language, without comments."""
-    shown = [block.code for block in blocks(page) if block.runs and not block.language]
-    lines = "".join(shown).replace(" \\\n", " ").splitlines()
-    return [" ".join(line.split("  #")[0].split()) for line in lines if line.strip()]
+    """Return the commands of a page that run, without comments."""
+    return [step.code for step in steps(page) if not step.is_program]
 
 
 def programs(page: str) -> list[str]:
-    """Return the Python blocks of a page that run: those that stand in no example."""
-    examples = [path.read_text(encoding="utf-8") for path in sorted((ROOT / "examples").rglob("*.py"))]
-    found = [block.code for block in blocks(page) if block.runs and block.language == "python"]
-    return [code for code in found if not any(stands_in(code, example) for example in examples)]
+    """Return the programs of a page that run."""
+    return [step.code for step in steps(page) if step.is_program]
 
 
 def stands_in(block: str, source: str) -> bool:
@@ -91,20 +117,26 @@ def serving(words: list[str]) -> Iterator[None]:
 
 
 def run_page(page: Path) -> None:
-    """Run the commands of a page, then its programs."""
+    """Run the commands and programs of a page in its order; programs with at most four tasks."""
     text = page.read_text(encoding="utf-8")
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         (folder / "examples").symlink_to(ROOT / "examples")
         stack.enter_context(chdir(folder))
-        for line in commands(text):
-            words = shlex.split(f"{line} {SMALL.get(line, '')}")
-            if line.startswith(SERVERS) and "--export" not in line:
-                stack.enter_context(serving(words))
+        for step in steps(text):
+            if step.is_program:
+                run([sys.executable, "-c", re.sub(r"\btasks=\d{2,}", "tasks=4", step.code)])
+            elif step.code.startswith(SERVERS) and "--export" not in step.code:
+                stack.enter_context(serving(words_of(step.code)))
             else:
-                run(words)
-        for program in programs(text):
-            run([sys.executable, "-c", program])
+                if step.code in FIRST:
+                    run(words_of(FIRST[step.code]))
+                run(words_of(step.code))
+
+
+def words_of(line: str) -> list[str]:
+    """Return the words of a command in its small form."""
+    return shlex.split(f"{line} {SMALL.get(line, '')}")
 
 
 def run_notebook(notebook: Path) -> None:

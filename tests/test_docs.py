@@ -7,9 +7,9 @@ import importlib
 import importlib.util
 import json
 import re
+import shlex
 import subprocess
 import sys
-import textwrap
 import tomllib
 from collections.abc import Iterator
 from dataclasses import MISSING, fields
@@ -21,8 +21,8 @@ import pytest
 import yaml
 
 import agentgym_py
-from agentgym_py import registry
-from agentgym_py.cli import COMMANDS, build_parser, main
+from agentgym_py import files, registry
+from agentgym_py.cli import COMMANDS, build_parser
 from agentgym_py.cli.parser import normalize_argv
 from agentgym_py.env import TextEnv, registration
 from agentgym_py.env.registration import env_plugins
@@ -97,29 +97,24 @@ PAGES = [
 ]
 
 
+NOT_INSTALLED = ("shortest", "my_curriculum.py")
+"""What commands of the docs name that only a reader has: the trainer of an example's package, and a file."""
+
+
 @pytest.mark.parametrize("page", PAGES)
-def test_commands_in_the_docs_can_be_typed(page: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Every `agentgym …` line in a block has a command that exists and options that it takes."""
+def test_commands_in_the_docs_can_be_typed(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The parser of its command takes every `agentgym …` line in a block, with its options and their values."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    files.write_atomic(tmp_path / "runs" / "mine" / "run.yaml", "rounds: 1\n")
     text = re.sub(r" \\\n +", " ", (ROOT / page).read_text(encoding="utf-8"))
     lines = re.findall(r"^(?:    )?(?:.*&& |[A-Z_]+=\S+ )?agentgym ([a-z].*?)(?:  .*)?$", text, re.MULTILINE)
     assert lines or page not in ("README.md", "README.zh-CN.md", "docs/reference/cli.md")
-    known = {name: " ".join(f"--{each}" for each in parser.options) for name, parser in parsers()}
-    installed = {  # the settings of a plugin are options, too
-        "trainer": set(registry.names("agentgym.trainers")), "curriculum": set(registry.names("agentgym.curricula")),
-    }  # fmt: skip
     for line in lines:
-        words = normalize_argv(line.split("#")[0].split())
-        command = next((each for each in (" ".join(words[:2]), words[0]) if each in known), None)
-        assert command, line
-        options = known[command].split()
-        if any(f"--{group}.name" in words and names & set(words) for group, names in installed.items()):
-            options = [f"--{each}" for each in build_parser(command, words[1:]).options]
-        for option in re.findall(r"--[\w.]+", " ".join(words)):
-            plain = option
-            ways = {plain, plain.rpartition(".")[0]}  # a mapping may have any names
-            assert ways & {*options, "--help", "--help_all", "--version"}, f"{line}: {option}"
-    assert main(["--help"]) == 0
-    capsys.readouterr()
+        name, *words = normalize_argv(shlex.split(line, comments=True))
+        assert name in COMMANDS, line
+        if not set(NOT_INSTALLED) & set(words):
+            build_parser(name, words).parse(words)
 
 
 # ---- settings of trainers -------------------------------------------------------------------------------------------
@@ -206,6 +201,13 @@ def test_the_citation_names_this_version() -> None:
     assert f"\n## {agentgym_py.__version__}\n" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 
 
+@pytest.fixture
+def tutorials(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The module `.ci/tutorials.py`."""
+    monkeypatch.syspath_prepend(ROOT / ".ci")
+    return importlib.import_module("tutorials")
+
+
 @pytest.mark.parametrize(
     ("page", "source"),
     [
@@ -214,21 +216,14 @@ def test_the_citation_names_this_version() -> None:
         ("rlhf", "pipelines/rlhf.yaml"),
     ],
 )
-def test_tutorials_show_code_of_the_examples(page: str, source: str) -> None:
+def test_tutorials_show_code_of_the_examples(tutorials: Any, page: str, source: str) -> None:
     """Each block of Python or YAML in a tutorial stands in an example, which other tests run."""
     text = (DOCS / "tutorials" / f"{page}.md").read_text(encoding="utf-8")
     code = (ROOT / "examples" / source).read_text(encoding="utf-8")
     blocks = re.findall(r"^```(?:python|yaml)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     assert blocks
-    for block in (re.sub(r"\n{3,}", "\n\n", block) for block in blocks):  # two lines divide functions
-        assert any(textwrap.indent(block, indent) in code for indent in ("", " " * 4, " " * 8)), block
-
-
-@pytest.fixture
-def tutorials(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The module `.ci/tutorials.py`."""
-    monkeypatch.syspath_prepend(ROOT / ".ci")
-    return importlib.import_module("tutorials")
+    for block in blocks:
+        assert tutorials.stands_in(block, code), block
 
 
 def test_every_block_of_a_tutorial_runs_in_ci(tutorials: Any) -> None:
@@ -244,8 +239,34 @@ def test_every_block_of_a_tutorial_runs_in_ci(tutorials: Any) -> None:
             ast.parse(program)
         shown += tutorials.commands(text)
     assert len(shown) >= 20 and all(line.startswith(("agentgym ", "python ", "ls ")) for line in shown), shown
-    assert set(tutorials.SMALL) <= set(shown)
+    assert {*tutorials.SMALL, *tutorials.FIRST} <= set(shown)
     assert "python .ci/tutorials.py" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+
+
+def test_a_page_runs_in_its_order(tutorials: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python blocks between two commands are one program, of few tasks; a command has its small form."""
+    calls = list[Any]()
+    monkeypatch.setattr(tutorials, "run", calls.append)
+    monkeypatch.setattr(tutorials, "SMALL", {"a --tasks 9": "--tasks 1"})
+    monkeypatch.setattr(tutorials, "FIRST", {"b": "before b"})
+    blocks = ["```python\nx = f(tasks=300)\n```", "```\na --tasks 9\n```", "```python\nf(x)\n```",
+              "```text\nout\n```", "```python\ng(x)\n```", "```\nb\n```"]  # fmt: skip
+    page = tmp_path / "page.md"
+    page.write_text("\n\n".join(blocks) + "\n")
+    tutorials.run_page(page)
+    program = [sys.executable, "-c"]
+    assert calls == [
+        [*program, "x = f(tasks=4)\n"], ["a", "--tasks", "9", "--tasks", "1"], [*program, "f(x)\n\ng(x)\n"],
+        ["before", "b"], ["b"],
+    ]  # fmt: skip
+
+
+def test_all_pages_run_but_those_that_scripts_write(tutorials: Any) -> None:
+    """A new page of these parts of the docs is among them; `readme.py` runs the page of commands."""
+    parts = ("tutorials", "get-started", "guides", "concepts", "reference")
+    left_out = {page for part in parts for page in (DOCS / part).rglob("*.md")} - set(tutorials.PAGES)
+    generated = {*(DOCS / "reference" / "worlds").glob("*.md"), *(DOCS / "reference" / "api").glob("*.md")}
+    assert left_out == {*generated, DOCS / "reference" / "cli.md", DOCS / "get-started" / "commands.md"}
 
 
 def test_the_runner_finds_commands_and_programs(tutorials: Any) -> None:
