@@ -56,7 +56,7 @@ def _progress(folder: RunFolder, config: EvolveConfig) -> list[str]:
     if folder.finished:
         return ["This run is already finished; its result:"]
     done = sum(folder.done(number) for number in range(config.rounds + 1))
-    if done <= config.rounds and folder.round(done).is_dir() and any(folder.round(done).iterdir()):
+    if done <= config.rounds and folder.has_begun(done):
         return [f"Resuming within round {done}."]
     last = f"round {done - 1}" if done > 1 else "Agent_v0"
     return [f"Resuming after {last}{', with the test' if done > config.rounds else ''}."] if done else []

@@ -10,7 +10,6 @@ public code does neither.
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
@@ -46,6 +45,7 @@ from agentgym_py.evolution.config import (
 )
 from agentgym_py.evolution.curricula import success_by_level
 from agentgym_py.evolution.run_folder import RunFolder
+from agentgym_py.evolution.stopwatch import Stopwatch
 from agentgym_py.evolution.task_sampling import demonstration_jobs, explored_levels, round_jobs, tasks_per_env
 from agentgym_py.policy.memory import release_memory
 from agentgym_py.rewards.functions import build_reward
@@ -96,6 +96,7 @@ class Evolution:
     kv_cache_gib: float | None = None
     """Memory for the keys and values of live episodes, if the engine is the default one; see `HFEngine`."""
     _reward: Scorer | None = field(default=None, init=False)
+    _stopwatch: Stopwatch | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         if self.engine and self.kv_cache_gib is not None:
@@ -124,8 +125,25 @@ class Evolution:
 
     def _round(self, number: int) -> None:
         """Run a round; each part is saved when it is over, and loaded if a killed run has saved it."""
-        began = time.monotonic()
         distributed.on_rank_zero(self.folder.begin_round, number)
+        with self._timed(self.folder.round(number)) as stopwatch:
+            metrics = self._play_and_train(number)
+            metrics["seconds"] = stopwatch.stop()
+            distributed.on_rank_zero(self.folder.finish_round, number, metrics)
+
+    @contextmanager
+    def _timed(self, folder: Path) -> Iterator[Stopwatch]:
+        """Count the seconds of a round or of the test in its folder, over all sittings of the run."""
+        with Stopwatch(folder) as stopwatch:
+            self._stopwatch = stopwatch
+            yield stopwatch
+
+    def _save_time(self) -> None:
+        if self._stopwatch:
+            self._stopwatch.save()
+
+    def _play_and_train(self, number: int) -> dict[str, Any]:
+        """Return the metrics of a round."""
         if number and isinstance(trainer := self.trainer, OnPolicyTrainer):
             policy, training = self._load_or_train(number, partial(self._improve, number, trainer))
             explored = list(store.read(self._path(number, "trajectories")))
@@ -150,7 +168,7 @@ class Evolution:
         if text := cut_warning(explored):
             log.warning("round %d: %s", number, text)
             notes.append(text)
-        metrics = {
+        return {
             "round": number,
             "player": f"the {self.config.expert} expert" if number == 0 else f"Agent_v{number - 1}",
             "explored": summary_dict(explored) | variety,
@@ -158,9 +176,7 @@ class Evolution:
             "training": training and training | {"notes": notes},
             "valid": self._evaluate(number, policy, "valid", self.config.valid_tasks),
             "policy_digest": distributed.require_same("weights", policy.digest()),
-            "seconds": time.monotonic() - began,
         } | (self._curriculum(number, explored) if number else {})
-        distributed.on_rank_zero(self.folder.finish_round, number, metrics)
 
     def _curriculum(self, number: int, explored: Sequence[Trajectory]) -> dict[str, Any]:
         """Return a round's horizon and its success by level, as far as the run has these."""
@@ -179,6 +195,7 @@ class Evolution:
             return _read_complete(path, episodes, forks, self.config.fork_attempts)
         trajectories = play()
         _store(path, trajectories)
+        self._save_time()
         return trajectories
 
     def _expected(self, number: int) -> tuple[int, int]:
@@ -203,6 +220,7 @@ class Evolution:
             report = asdict(result) if result else None
             if distributed.is_rank_zero():
                 self.folder.finish_training(number, {"report": report, "policy_digest": digest})
+        self._save_time()
         return policy, report
 
     def _checkpoint(self, number: int) -> Path:
@@ -454,7 +472,13 @@ class Evolution:
     def _test(self) -> dict[str, Any]:
         if distributed.on_rank_zero(lambda: self.folder.finished):
             return self.folder.read_json("test.json")
-        began = time.monotonic()
+        with self._timed(self.folder.path) as stopwatch:
+            result = self._test_rounds()
+            result["seconds"] = stopwatch.stop()
+            distributed.on_rank_zero(self.folder.write_json, "test.json", result)
+        return result
+
+    def _test_rounds(self) -> dict[str, Any]:
         last = max(r for r in range(self.config.rounds + 1) if self.folder.done(r))
         best = self.folder.best_round(last)
         result: dict[str, Any] = {"last": last, "best": best, "tasks": self.config.test_tasks, "rounds": {}}
@@ -463,8 +487,6 @@ class Evolution:
             for number in sorted({0, best, last} | before):
                 policy = self._load_agent(number)
                 result["rounds"][str(number)] = self._evaluate(number, policy, "test", self.config.test_tasks)
-        result["seconds"] = time.monotonic() - began
-        distributed.on_rank_zero(self.folder.write_json, "test.json", result)
         return result
 
 

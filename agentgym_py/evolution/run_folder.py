@@ -14,6 +14,7 @@ import yaml
 
 from agentgym_py.errors import RunError, setting
 from agentgym_py.evaluation.stats import Estimate
+from agentgym_py.evolution.stopwatch import ELAPSED
 from agentgym_py.files import (
     PROVENANCE,
     JsonFolder,
@@ -102,7 +103,7 @@ class RunFolder(JsonFolder):
             RunError: more rounds have begun, or the run stopped early, which it would also do with more rounds.
         """
         config = self.config()
-        begun = [n for n in range(config["rounds"] + 1) if self.round(n).is_dir() and any(self.round(n).iterdir())]
+        begun = [n for n in range(config["rounds"] + 1) if self.has_begun(n)]
         last = max(begun, default=0)
         if rounds < last:
             over = "is over" if self.done(last) else "has begun"
@@ -113,6 +114,10 @@ class RunFolder(JsonFolder):
                 f"{self.path} stopped after round {last} because no later round was better (patience "
                 f"{config['patience']}): with more rounds it would have stopped there, too; start a new run"
             )
+
+    def has_begun(self, number: int) -> bool:
+        """Tell whether a round has stored anything but its time."""
+        return self.round(number).is_dir() and any(path.name != ELAPSED for path in self.round(number).iterdir())
 
     def set_rounds(self, rounds: int) -> None:
         """Change the number of rounds; the final test is repeated after the last of them."""

@@ -19,6 +19,7 @@ from agentgym_py.evolution import Evolution, EvolveConfig
 from agentgym_py.evolution.config import require_compatible
 from agentgym_py.evolution.curricula import Outcomes
 from agentgym_py.evolution.run_folder import RunFolder
+from agentgym_py.evolution.stopwatch import ELAPSED
 from agentgym_py.policy import Policy
 from agentgym_py.training import OnPolicyTrainer, TrainReport
 from agentgym_py.trajectory import Trajectory, store
@@ -170,8 +171,14 @@ def test_an_interrupted_run_ends_as_if_nothing_had_happened(
     folder, expected = whole
     with pytest.raises(KeyboardInterrupt):
         evolution(tmp_path, tiny_policy, SMALL, reporter=Listener(stop_at=stop)).run()
+    (elapsed,) = tmp_path.rglob(ELAPSED)  # of the round or the test that was interrupted
+    assert 0 < json.loads(elapsed.read_text())["seconds"] < 1000
+    elapsed.write_text('{"seconds": 1000}')
     resumed = evolution(tmp_path, tiny_policy, SMALL)
-    assert resumed.run() | {"seconds": 0} == expected | {"seconds": 0} != expected
+    result = resumed.run()
+    assert result | {"seconds": 0} == expected | {"seconds": 0} != expected
+    times = [result["seconds"], *(resumed.folder.metrics(number)["seconds"] for number in range(3))]
+    assert sum(time > 1000 for time in times) == 1 and not list(tmp_path.rglob(ELAPSED))
     for number in range(3):
         names = [each.round(number) / "trajectories.jsonl" for each in (folder, resumed.folder)]
         assert names[0].read_bytes() == names[1].read_bytes()
