@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields
 from functools import partial
 from itertools import count
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agentgym_py import distributed, trust
@@ -43,7 +44,7 @@ from agentgym_py.cli.parser import (
     with_option_names,
 )
 from agentgym_py.cli.runtime import console, load_torch, print_json, provenance, require_model_files
-from agentgym_py.cli.saved_settings import require_sources, saved_settings, source_digests
+from agentgym_py.cli.saved_settings import relative_source, require_sources, saved_settings, source_digests
 from agentgym_py.cli.trainer_options import (
     add_cloner_options,
     add_trainer_options,
@@ -465,7 +466,7 @@ def _run_with_progress(
     evolution: Callable[[Reporter], Evolution], folder: RunFolder, lines: Sequence[str], out: Console
 ) -> dict[str, Any]:
     """Run with progress bars and tables, and update the report after each round."""
-    from agentgym_py.report.page import SMOKE, comparison, is_smoke, write_report
+    from agentgym_py.report.page import SMOKE, comparison, is_smoke, remarks, write_report
     from agentgym_py.report.terminal import TerminalReporter
 
     redirect = redirect_stdout(sys.stderr) if out.stderr else nullcontext()  # plugins may print, but stdout is JSON
@@ -478,6 +479,15 @@ def _run_with_progress(
         if tracker:
             tracker.test(result)
         rows, verdict = comparison(folder)
-        note = SMOKE if is_smoke(folder) else ""
-        reporter.finish(rows, "\n".join(filter(None, [verdict, note])), report())
+        lines = filter(None, [verdict, *remarks(folder), SMOKE if is_smoke(folder) else ""])
+        reporter.finish(rows, "\n".join(lines), report(), next_steps=_next_steps(folder, result["best"]))
     return result
+
+
+def _next_steps(folder: RunFolder, best: int) -> str:
+    """Return the best agent's checkpoint, and the command that evaluates it."""
+    checkpoint, config = folder.round(best) / "checkpoint", folder.config()
+    worlds = {f"env_kwargs.{name}": value for name, value in flatten_options(config.get("env_kwargs") or {}).items()}
+    words = [f"--env {quote(','.join(map(relative_source, config['env'])))}"]
+    words += [f"--{name} {quote(str(value))}" for name, value in worlds.items()]
+    return f"best agent: {checkpoint}\nto evaluate it: agentgym eval --model {quote(str(checkpoint))} {' '.join(words)}"

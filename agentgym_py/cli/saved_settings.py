@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from agentgym_py.cli.env_options import absolute_paths, path_arguments
@@ -11,12 +14,15 @@ from agentgym_py.cli.parser import Values
 from agentgym_py.cli.trainer_options import path_settings
 from agentgym_py.cli.values import nest_options, plugin_names
 from agentgym_py.env import EnvSpec, registration
-from agentgym_py.errors import RunError
+from agentgym_py.errors import AgentGymError, RunError
+from agentgym_py.evolution.run_folder import RunFolder
 from agentgym_py.registry import absolute_source, is_source, source_digest, source_file
 from agentgym_py.rewards.functions import absolute_reward, absolute_settings, reward_sources
 
 _NOT_SETTINGS = {"config", "print_config", "preset", "out", "resume", "manifest", "json", "threads", "ray"}
 """Options that do not influence what a command computes."""
+_DEPTH = 4
+"""Levels from a store up to its run: the store, its round, `rounds`, the run."""
 
 
 def saved_settings(args: Values, envs: Sequence[EnvSpec]) -> dict[str, Any]:
@@ -60,6 +66,37 @@ def source_digests(settings: Mapping[str, Any]) -> dict[str, str]:
     names += reward_sources(settings.get("reward"), settings.get("reward_kwargs"))
     files = [source_file(name) for name in names if name and is_source(name)]
     return {str(path): source_digest(path) for path in files}
+
+
+def world_advice(command: str, args: Mapping[str, Any], path: str) -> str:
+    """Return the command that names the sources of the worlds in a run or an evaluation, which a file must not choose.
+
+    It is empty if nothing around `path` names a source that `--env` does not.
+    """
+    chosen = {absolute_source(name) for name in args["env"] if is_source(name)}
+    sources = [name for name in _recorded_worlds(Path(path).absolute()) if name not in chosen]
+    options = "".join(f" --env {quote(relative_source(name))}" for name in sources)
+    return f"agentgym {command} {quote(path)}{options}" if sources else ""
+
+
+def _recorded_worlds(path: Path) -> list[str]:
+    """Return the sources of worlds in the settings of the run or evaluation that a path is or lies in."""
+    for folder in [path, *path.parents][:_DEPTH]:
+        with suppress(AgentGymError, OSError):
+            if (folder / "run.yaml").is_file():
+                settings: Any = RunFolder(folder).config()
+            elif (folder / "manifest.json").is_file():
+                settings = RunFolder(folder).read_json("manifest.json").get("options")
+            else:
+                continue
+            names = settings.get("env") if isinstance(settings, Mapping) else None
+            return [name for name in names if isinstance(name, str) and is_source(name)] if names else []
+    return []
+
+
+def relative_source(source: str) -> str:
+    """Return a source relative to the current folder if it is below."""
+    return source.removeprefix(f"{Path.cwd()}{os.sep}")
 
 
 def require_sources(digests: Mapping[str, str], what: str) -> None:

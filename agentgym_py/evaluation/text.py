@@ -37,6 +37,14 @@ def format_mean(mean: Estimate) -> str:
     return f"{mean.value:.3f} [{mean.low:.2f}, {mean.high:.2f}]"
 
 
+def format_noted_mean(mean: Estimate) -> str:
+    """Return `0.612 [0.54, 0.67] (only 13 tasks)`; too few tasks for an interval have none, whatever their formula."""
+    note = small_sample_note(mean)
+    if mean.n < MIN_BOOTSTRAP:
+        return f"{mean.value:.3f} ({note})" if mean.n else "–"
+    return f"{format_mean(mean)} ({note})" if note else format_mean(mean)
+
+
 def small_sample_note(estimate: Estimate) -> str:
     """Return `only 4 tasks`, or nothing if there are enough."""
     return f"only {estimate.n} task{'' if estimate.n == 1 else 's'}" if estimate.small else ""
@@ -58,10 +66,17 @@ def cut_warning(trajectories: Sequence[Trajectory]) -> str:
     if share is None or share <= _MANY_CUT:
         return ""
     limits = [t.provenance.sampling.get("max_new_tokens") for t in trajectories]
-    limit = max((limit for limit in limits if isinstance(limit, int)), default=0)
+    return cut_remark(share, max((limit for limit in limits if isinstance(limit, int)), default=0))
+
+
+def cut_remark(share: float, limit: int, replies: str = "the replies") -> str:
+    """Say that a share of replies was cut at `limit` tokens (0 if unknown), and what to set; nothing for a share of 0.
+
+    `replies` names them.
+    """
     place, advice = (f" at max_new_tokens {limit}", 2 * limit) if limit else ("", "N")
     option = setting("max_new_tokens", advice)
-    return f"{_percent(share)} of the replies were cut{place}: set a larger one, as {option}"
+    return f"{_percent(share)} of {replies} were cut{place}: set a larger one, as {option}" if share else ""
 
 
 def context_note(episodes: int, outgrown: int, turns_dropped: int, summary_tokens: int = 0) -> str:

@@ -40,7 +40,7 @@ _STEPS: Mapping[str, tuple[str, ...]] = {
 _NAMES = {
     "kl_old_k3": "from the policy that sampled (k3)", "kl_ref_k3": "from the policy as the training began (k3)",
 }  # fmt: skip
-_SERIES = {"valid": 0, "valid split": 0, "test split": 1, "explored": 3}
+_SERIES = {"valid": 0, "valid split": 0, "test split": 1, "explored": 3, "expert": 5}
 """Colour numbers of curves and histograms by round, the same in every chart."""
 _PARTS = {
     "success": 2, "out of steps": 0, "wrong goal": 1, "looped": 3, "no valid action": 4, "gave up": 5,
@@ -102,7 +102,8 @@ def _outcome(
     both = _estimates("valid split", by_round), _estimates("test split", tested, 0.12, joined=False)
     if curves := [curve for curve in both if curve.x]:
         rows = [[str(r), text(e), text(tested[r]) if r in tested else "–"] for r, e in by_round.items()]
-        yield _lines(title, curves, ["round", "valid [95 %]", "test [95 %]"], rows, percent=name == "success")
+        header = ["round", "valid [95 %]", "test [95 %]"]
+        yield _lines(title, curves, header, rows, percent=name == "success", from_zero=True)
 
 
 def selection(rounds: Rounds) -> Figure:
@@ -173,7 +174,7 @@ def rewards(rounds: Rounds) -> Iterator[Figure]:
         means = {name: sum(v * n for v, n in counts.items()) / sum(counts.values()) for name, counts in sample.items()}
         description = "; ".join(f"{name}: mean {mean:.3g}" for name, mean in means.items())
         yield Figure("Rewards of the explored episodes", image, description, [], ["", "reward", "episodes"], rows,
-                     "Bars of a row add up to the round's episodes.")  # fmt: skip
+                     "Bars are shares of a row's episodes; all rows have one scale.")  # fmt: skip
 
 
 def curriculum(rounds: Rounds) -> Iterator[Figure]:
@@ -275,11 +276,12 @@ def training(rounds: Rounds) -> Iterator[Figure]:
 
 def _lines(
     title: str, curves: Sequence[Curve], header: Sequence[str], rows: Sequence[Sequence[str]], *, x: str = "round",
-    percent: bool = False, marks: Sequence[float] = (), keys: int = 1,
+    percent: bool = False, marks: Sequence[float] = (), keys: int = 1, from_zero: bool = False,
 ) -> Figure:  # fmt: skip
     drawn, outlier_notes = _without_outliers(curves)
     is_single = len(rows) == 1
-    image = svg.lines(drawn, x, percent=percent, marks=marks) if svg.has_matplotlib() and not is_single else ""
+    is_drawn = svg.has_matplotlib() and not is_single
+    image = svg.lines(drawn, x, percent=percent, marks=marks, from_zero=from_zero) if is_drawn else ""
     texts = []
     for curve in curves:
         values = [value for value in curve.y if not math.isnan(value)]
@@ -332,11 +334,12 @@ def _part_colours(names: Sequence[str]) -> dict[str, int]:
 
 def _by_round(rounds: Rounds, name: str, title: str, phases: Iterable[str], scale: int) -> Iterator[Figure]:
     curves = []
+    numbers = [metrics["round"] for metrics in rounds]
     for phase in phases:
         values = [metrics[phase].get(name) if metrics[phase]["success"]["n"] else None for metrics in rounds]
-        if any(value is not None for value in values):
-            numbers = [metrics["round"] for metrics in rounds]
-            curves.append(Curve(phase, numbers, finite(values), colour=_SERIES[phase]))
+        for series, part in _players(phase, numbers, finite(values)):
+            if not all(map(math.isnan, part)):
+                curves.append(Curve(series, numbers, part, joined=series != "expert", colour=_SERIES[series]))
     if curves:
         unit = " %" if scale == 100 else ""
         rows = [
@@ -344,6 +347,15 @@ def _by_round(rounds: Rounds, name: str, title: str, phases: Iterable[str], scal
             for i, metrics in enumerate(rounds)
         ]
         yield _lines(title, curves, ["round", *(curve.name for curve in curves)], rows, percent=scale == 100)
+
+
+def _players(phase: str, rounds: Sequence[int], values: Sequence[float]) -> list[tuple[str, list[float]]]:
+    """Separate the expert, who plays for round 0, from the agents that explore later."""
+    if phase != "explored":
+        return [(phase, list(values))]
+    expert = [value if number == 0 else math.nan for number, value in zip(rounds, values, strict=True)]
+    agents = [math.nan if number == 0 else value for number, value in zip(rounds, values, strict=True)]
+    return [("expert", expert), (phase, agents)]
 
 
 def _estimates(

@@ -22,7 +22,7 @@ from agentgym_py.evaluation.compare import p_value
 from agentgym_py.evaluation.failures import failure_kind
 from agentgym_py.evaluation.stats import PairedComparison, compare_rates
 from agentgym_py.evaluation.text import (
-    cut_note,
+    cut_remark,
     env_summaries,
     format_interval,
     format_mean,
@@ -66,8 +66,19 @@ def comparison(folder: RunFolder) -> tuple[list[list[str]], str]:
     summaries = result["rounds"].values()
     notes = dict.fromkeys(small_sample_note(read_estimate(summary["success"])) for summary in summaries)
     notes[given_up_note(sum(summary.get("given_up", 0) for summary in summaries))] = None
-    notes[cut_note(max((summary.get("cut") or 0.0 for summary in summaries), default=0.0))] = None
     return rows, "; ".join(filter(None, [*notes, _verdict(folder, result["last"]) if rows else ""]))
+
+
+def remarks(folder: RunFolder) -> list[str]:
+    """Return a line on a rise of invalid actions, and one on test replies that were cut, where there is reason."""
+    rounds = [folder.metrics(number) for number in folder.finished_rounds()]
+    return [line for line in (figures.invalid_remark(rounds), _cut_remark(folder)) if line]
+
+
+def _cut_remark(folder: RunFolder) -> str:
+    tested = folder.read_json("test.json")["rounds"].values() if folder.finished else ()
+    share = max((summary.get("cut") or 0.0 for summary in tested), default=0.0)
+    return cut_remark(share, int(folder.config().get("max_new_tokens", 0)), "the test replies")
 
 
 def _row(name: str, summary: Mapping[str, Any]) -> list[str]:
@@ -184,6 +195,8 @@ def page_of(folder: RunFolder) -> dict[str, Any]:
         "outcomes": list(figures.outcomes(rounds, tested)) if rounds else [],
         "rounds": rounds,
         "remark": figures.invalid_remark(rounds),
+        "invalid_example": _invalid_example(examples),
+        "cut": _cut_remark(folder),
         "comparison": rows,
         "verdict": sentence,
         "selection": [figures.selection(rounds)] if rounds else [],
@@ -378,7 +391,7 @@ class Example:
 
 def _content(step: Step) -> tuple[object, ...]:
     """Return what the page shows of a step."""
-    return step.observation, step.thought, step.action, step.action_input, step.reward, step.valid
+    return step.observation, step.thought, step.action, step.action_input, step.reward, step.valid, step.cut
 
 
 @dataclass(frozen=True, slots=True)
@@ -405,6 +418,12 @@ def _examples(
         same = (change.task for change in changed if [change.solved[number] for number in ends] == [before, now])
         tasks |= set(islice(same, _EXAMPLES))
     return [_round_examples(folder, number, number in ends, tasks, worlds) for number in rounds]
+
+
+def _invalid_example(rounds: Sequence[RoundExamples]) -> str:
+    """Return the anchor of the last round's first example with an invalid action, or nothing."""
+    examples = rounds[-1].examples if rounds else ()
+    return next((each.anchor for each in examples if any(not step.valid for step in each.trajectory.steps)), "")
 
 
 def _round_examples(

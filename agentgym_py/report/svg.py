@@ -55,8 +55,13 @@ def has_matplotlib() -> bool:
     return find_spec("matplotlib") is not None
 
 
-def lines(curves: Sequence[Curve], x: str, *, percent: bool = False, marks: Sequence[float] = ()) -> str:
-    """Draw curves over integers `x`; `marks` are places of vertical lines."""
+def lines(
+    curves: Sequence[Curve], x: str, *, percent: bool = False, marks: Sequence[float] = (), from_zero: bool = False
+) -> str:
+    """Draw curves over integers `x`; `marks` are places of vertical lines.
+
+    `from_zero` begins the axis of values without a negative one at 0.
+    """
 
     def draw(figure: Any) -> None:
         from matplotlib.ticker import MaxNLocator, PercentFormatter
@@ -76,6 +81,8 @@ def lines(curves: Sequence[Curve], x: str, *, percent: bool = False, marks: Sequ
         if percent:
             axes.set_ylim(0, 1)
             axes.yaxis.set_major_formatter(PercentFormatter(1, 0))
+        elif from_zero and not any(value < 0 for curve in curves for value in (*curve.y, *curve.low)):
+            axes.set_ylim(bottom=0)
         axes.xaxis.set_major_locator(MaxNLocator(8, integer=True, min_n_ticks=1))
         axes.set_xlabel(x)
         axes.grid(axis="x", visible=False)
@@ -103,18 +110,22 @@ def stacked(rows: Sequence[str], parts: Sequence[tuple[int, Sequence[float]]]) -
 
 
 def histograms(rows: Mapping[str, Mapping[float, int]], x: str, colour: int = 0) -> str:
-    """Draw a histogram per row, one below the other, of values and their counts, in the same bins and colour."""
+    """Draw a histogram per row of values and their counts: shares of the row, with the same bins and scale in each."""
 
     def draw(figure: Any) -> None:
+        from matplotlib.ticker import MaxNLocator, PercentFormatter
+
         values = [value for counts in rows.values() for value in counts]
         low, high = min(values), max(values)
         edges = [low + (high - low or 1) * i / 20 for i in range(21)]
-        rows_of_axes = figure.subplots(len(rows), 1, sharex=True, squeeze=False)[:, 0]
+        rows_of_axes = figure.subplots(len(rows), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
         for axes, (name, counts) in zip(rows_of_axes, rows.items(), strict=True):
-            axes.hist(list(counts), edges, weights=list(counts.values()), color=f"#0101{colour:02x}")
-            axes.set_ylabel(name, rotation=0, ha="right", va="center")
-            axes.set_yticks([])
-            axes.grid(visible=False)
+            total = sum(counts.values())
+            axes.hist(list(counts), edges, weights=[n / total for n in counts.values()], color=f"#0101{colour:02x}")
+            axes.set_ylabel(f"{name}\nn = {total}", rotation=0, ha="right", va="center")
+            axes.yaxis.set_major_locator(MaxNLocator(2))
+            axes.yaxis.set_major_formatter(PercentFormatter(1, 0))
+            axes.grid(axis="x", visible=False)
         rows_of_axes[-1].set_xlabel(x)
 
     return _to_svg(draw, 50 + 55 * len(rows))

@@ -32,9 +32,10 @@ Steps = Callable[[int, int], None]
 
 
 class Phases:
-    """Phases one after another, each with a bar: count, success so far, time.
+    """Phases one after another, each with a bar: count, time, and the success of the whole phase.
 
-    In a file each phase is a line when it ends, and one per minute until then.
+    There is no success rate before the end, because short episodes end first and succeed more often or less. In a file
+    each phase is a line when it ends, and one per minute until then.
     """
 
     def __init__(self, console: Console | None = None, *, bars: bool = True) -> None:
@@ -116,12 +117,11 @@ class _Phase:
 
     def _draw(self, done: int) -> None:
         if self._progress and self._task is not None:
-            count = f"{done}/{self.total}"
-            self._progress.update(self._task, completed=done, total=self.total, count=count, success=self.success)
-        elif self._say and time.monotonic() - self._reported >= SILENCE:
+            count, success = f"{done}/{self.total}", self.success if done == self.total else ""
+            self._progress.update(self._task, completed=done, total=self.total, count=count, success=success)
+        elif self._say and done != self.total and time.monotonic() - self._reported >= SILENCE:
             self._reported = time.monotonic()
-            success = f"{self.success}, " if self.success else ""
-            self._say(f"  {self.what}: {done} of {self.total}, {success}{duration(self._reported - self.began)}")
+            self._say(f"  {self.what}: {done} of {self.total}, {duration(self._reported - self.began)}")
 
     @property
     def success(self) -> str:
@@ -204,8 +204,8 @@ class TerminalReporter:
         if self._after_round:
             self._after_round()
 
-    def finish(self, rows: Sequence[Sequence[str]], verdict: str, report: Path) -> None:
-        """Print the comparison on the test split, and where the report is."""
+    def finish(self, rows: Sequence[Sequence[str]], verdict: str, report: Path, *, next_steps: str = "") -> None:
+        """Print the comparison on the test split, where the report is, and what to do next."""
         self.phases.clear()
         if rows:
             self.console.print()
@@ -213,6 +213,8 @@ class TerminalReporter:
         if verdict:
             self.console.print(verdict, soft_wrap=True)
         self.console.print(f"\nreport: {report}", soft_wrap=True)
+        if next_steps:
+            self.console.print(next_steps, soft_wrap=True)
 
 
 def round_cells(number: int, metrics: Mapping[str, Any]) -> list[str]:

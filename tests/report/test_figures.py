@@ -88,6 +88,14 @@ def test_behaviour_is_by_round() -> None:
     assert cut.title == "Replies cut off" and cut.rows == [["0", "25 %"]]
 
 
+def test_the_expert_is_a_point_of_its_own() -> None:
+    """No line joins the expert's round 0 to the agents that explore later."""
+    (found, *_) = figures.behaviour([metrics(0), metrics(1), metrics(2)])
+    assert found.header == ["round", "expert", "explored", "valid"]
+    assert found.rows == [["0", "4", "–", "4"], ["1", "–", "4", "4"], ["2", "–", "4", "4"]]
+    assert [name for _, _, name in found.legend] == ["expert", "explored", "valid"]
+
+
 def test_rewards_and_ends_are_counted() -> None:
     """Histograms of what was explored, none of runs that did not count; ends of the valid split with successes."""
     assert not list(figures.rewards([metrics(0)]))
@@ -150,7 +158,7 @@ def test_figures_of_one_point_are_one_table(monkeypatch: pytest.MonkeyPatch) -> 
         ["", "valid [95 %]"], [["Success", "50.0 % [40, 60]"], ["Reward", "0.500 [0.40, 0.60]"]],
     )  # fmt: skip
     assert figures.single_table(list(figures.behaviour(only))) == (
-        ["", "explored", "valid"], [["Steps per episode", "4", "4"], ["Invalid actions", "25 %", "25 %"]],
+        ["", "expert", "valid"], [["Steps per episode", "4", "4"], ["Invalid actions", "25 %", "25 %"]],
     )  # fmt: skip
     once = steps(loss=[0.5], entropy=[0.25])
     assert figures.single_table(once) == (["", "value"], [["Loss", "0.5"], ["Entropy, nats per token", "0.25"]])

@@ -20,7 +20,7 @@ from agentgym_py.evaluation import summarise
 from agentgym_py.evaluation.evaluate import summary_dict
 from agentgym_py.evolution.run_folder import RunFolder
 from agentgym_py.files import write_atomic
-from agentgym_py.report.page import SMOKE, TimeUnit, comparison, role, task_changes, write_report
+from agentgym_py.report.page import SMOKE, TimeUnit, comparison, remarks, role, task_changes, write_report
 from agentgym_py.rewards.state_values import first_fault
 from agentgym_py.trajectory import Provenance, Step, Trajectory, store
 
@@ -178,12 +178,35 @@ def test_a_failure_marks_its_first_fault(tmp_path: Path) -> None:
 
 
 def test_a_rise_of_invalid_actions_is_a_remark(tmp_path: Path) -> None:
-    """Below the table of the rounds."""
+    """Below the table of the rounds, with a link to an invalid action, and on the console."""
     folder = make_run(tmp_path / "run")
     assert "Invalid actions on the valid split rose" not in page(tmp_path / "run")
+    assert remarks(folder) == []
     metrics = folder.metrics(2)
     folder.finish_round(2, metrics | {"valid": metrics["valid"] | {"invalid": 0.9}})
-    assert "Invalid actions on the valid split rose" in page(tmp_path / "run")
+    html = page(tmp_path / "run")
+    (anchor,) = re.findall(r'split rose [^<]* <a href="#([^"]+)">An example</a>', html)
+    example = html[html.index(f'id="{anchor}"') :].partition("</details>")[0]
+    assert "not valid here" in example
+    (remark,) = remarks(folder)
+    assert remark in html
+
+
+@pytest.mark.parametrize(
+    ("config", "remark"),
+    [
+        ({"max_new_tokens": 64}, " at max_new_tokens 64: set a larger one, as max_new_tokens=128"),
+        ({}, ": set a larger one, as max_new_tokens=N"),
+    ],
+)
+def test_cut_test_replies_name_the_setting(tmp_path: Path, config: dict[str, Any], remark: str) -> None:
+    """On the page and on the console, however few they are."""
+    folder = make_run(tmp_path / "run")
+    write_atomic(folder.path / "run.yaml", yaml.safe_dump(CONFIG | config))
+    result = folder.read_json("test.json")
+    last = result["rounds"]["2"] | {"cut": 0.08}
+    folder.write_json("test.json", result | {"rounds": result["rounds"] | {"2": last}})
+    assert remarks(folder) == [f"8 % of the test replies were cut{remark}"] and remark in page(folder.path)
 
 
 @pytest.mark.usefixtures("charts")

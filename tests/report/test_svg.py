@@ -49,6 +49,25 @@ def test_a_histogram_has_the_colour_of_its_data() -> None:
     assert set(re.findall(r"fill: var\(--(c\d)\)", svg)) == {"c3"}
 
 
+def test_rows_of_a_histogram_have_one_scale_and_their_number() -> None:
+    """Equal shares are bars of equal height, whatever the number of episodes, which stands beside the row."""
+    svg = histograms({"round 0": {0.0: 5, 1.0: 5}, "round 1": {0.0: 200, 1.0: 200}}, "reward")
+    assert {"n = 10", "n = 400", "0%"} <= set(re.findall(r"<text[^>]*>([^<]+)</text>", svg))
+    heights = set()
+    for path in re.findall(r'<path d="([^"]*)"[^>]*style="fill: var\(--c0\)', svg):
+        ys = [float(y) for y in re.findall(r"[ML] [\d.]+ ([\d.]+)", path)]
+        heights.add(round(max(ys) - min(ys)))
+    assert len(heights - {0}) == 1
+
+
+@pytest.mark.parametrize(("low", "begins"), [(0.5, True), (-0.5, False)])
+def test_an_axis_begins_at_zero(low: float, begins: bool) -> None:
+    """On demand, unless there are negative values."""
+    svg = lines([Curve("a", [0, 1], [low, 0.9])], "round", from_zero=True)
+    words = re.findall(r"<text[^>]*>([^<]+)</text>", svg)
+    assert "0.0" in words and any("−" in word for word in words) != begins
+
+
 def test_values_stand_where_they_belong() -> None:
     """0 % is at the bottom, 100 % at the top; a bar is as long as its share; a missing value is no point."""
     svg = lines([Curve("a", [0, 1, 2], [0.0, math.nan, 1.0])], "round", percent=True)

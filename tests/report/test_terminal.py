@@ -77,26 +77,28 @@ def test_in_a_file_there_are_plain_lines() -> None:
 
 
 def test_a_long_phase_says_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a file, a line a minute; in a terminal the bar does."""
+    """In a file, a line a minute without a success rate, but not at the end; in a terminal the bar does."""
     now = [0.0]
     monkeypatch.setattr("agentgym_py.report.terminal.time.monotonic", lambda: now[0])
     said = []
     for terminal in (False, True):
         now[0], out = 0.0, io.StringIO()
         with Phases(Console(file=out, force_terminal=terminal, width=100, highlight=False, markup=False)) as phases:
-            heard = phases.begin("explore", 9)
-            for second in (10, 61, 90, 122):
+            heard = phases.begin("explore", 5)
+            for second in (10, 61, 90, 122, 185):
                 now[0] = float(second)
                 heard(trajectory(second > 61))
             stepped = phases.training("train on 4")
-            now[0] = 190.0
+            now[0] = 253.0
             stepped(5, 20)
-        said.append([line for line in out.getvalue().splitlines() if " of " in line])
+        said.append([line for line in out.getvalue().splitlines() if line.startswith("  ")])
     assert said == [
         [
-            "  explore: 2 of 9, success 0.0 %, 61 s",
-            "  explore: 4 of 9, success 50.0 %, 2:02",
+            "  explore: 2 of 5, 61 s",
+            "  explore: 4 of 5, 2:02",
+            "  explore: 5 episodes, success 60.0 %, 3:05",
             "  train on 4: 5 of 20, 68 s",
+            "  train on 4: 5 steps, 68 s",
         ],
         [],
     ]
