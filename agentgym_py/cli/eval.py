@@ -368,11 +368,11 @@ def _means(summary: Evaluation) -> Iterator[str]:
 
 def _expert_rows(experts: ExpertsComparison) -> list[tuple[str, str, str]]:
     """Return the rows of the second table, without those over nothing."""
-    from agentgym_py.evaluation.text import format_mean
+    from agentgym_py.evaluation.text import format_noted_mean
 
     rows: dict[str, Estimate] = {
         "regret": experts.regret, "success by path length": experts.weighted_success,
         "step efficiency of successes": experts.efficiency, "tool F1 (names of called tools)": experts.tool_f1,
         "called all needed tools": experts.plan_success, "timing of tool calls": experts.timing,
     }  # fmt: skip
-    return [(name, str(estimate.n), format_mean(estimate)) for name, estimate in rows.items() if estimate.n]
+    return [(name, str(estimate.n), format_noted_mean(estimate)) for name, estimate in rows.items() if estimate.n]

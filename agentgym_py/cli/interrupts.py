@@ -34,6 +34,8 @@ _DEBOUNCE = 1.0
 """Seconds within which a second signal counts as the first, because a parent process may pass it on, too."""
 _IMPORT_SECONDS = 30.0
 """Longest time that an interrupt waits for the end of an import."""
+_STOPPING = b"\nstopping; a second Ctrl-C ends the command at once\n"
+"""What a person sees at the first signal."""
 _IMPORTER = "<frozen importlib._bootstrap>"
 """File name of Python's import machinery in stack frames."""
 _START = "agentgym_start"
@@ -189,6 +191,8 @@ def _on_signal(number: int, frame: FrameType | None) -> None:
         return
     if first_time:
         _state.number, _state.first = number, now
+        if sys.stderr.isatty():  # the end may take a while, such as that of an import or of worker processes
+            os.write(2, _STOPPING)
     _state.pending, _state.again = _state.pending or _KINDS[signal.Signals(number)], False
     if _count_imports(frame) > _state.imports and now - _state.first < _IMPORT_SECONDS:
         _raise_later(_state.pending)

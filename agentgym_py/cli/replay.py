@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from agentgym_py.cli.env_options import add_own_envs, register_own_envs
 from agentgym_py.cli.parser import JSON_HELP, Parser, Values
 from agentgym_py.cli.runtime import print_json, read_trajectories
+from agentgym_py.cli.saved_settings import world_advice
 
 if TYPE_CHECKING:
     from agentgym_py.collection.replay import Difference, ReplayResult
@@ -38,6 +39,8 @@ def run(args: Values) -> int:
         print_json({"file": args["file"], "held": identical, "differ": len(different), "results": rows})
     else:
         _show(results, different, identical)
+    if any(result.skipped for result in results) and (advice := world_advice("replay", args, args["file"])):
+        print(f"the run's world needs its source: {advice}", file=sys.stderr)
     return DIFFERS if different or not identical else 0
 
 

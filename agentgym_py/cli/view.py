@@ -14,8 +14,9 @@ from agentgym_py.cli.agent_options import ModelOptions
 from agentgym_py.cli.env_options import add_own_envs, register_own_envs
 from agentgym_py.cli.parser import Parser, Values, read_options
 from agentgym_py.cli.runtime import new_file, prepare_torch
+from agentgym_py.cli.saved_settings import world_advice
 from agentgym_py.cli.server_options import LOOPBACK, listen, require_port, require_server, serve
-from agentgym_py.errors import ConfigError, DataError
+from agentgym_py.errors import ConfigError, DataError, setting
 from agentgym_py.files import write_atomic
 
 if TYPE_CHECKING:
@@ -67,10 +68,12 @@ def run(args: Values) -> int:
     if not chosen.export:
         require_server("the viewer", "view")
     with closing(Index(source)) as index:
-        return _export(index, chosen.export, chosen.limit) if chosen.export else _serve(index, chosen)
+        if chosen.export:
+            return _export(index, chosen.export, chosen.limit)
+        return _serve(index, chosen, world_advice("view", args, args["path"][0]))
 
 
-def _serve(index: Index, chosen: ViewOptions) -> int:
+def _serve(index: Index, chosen: ViewOptions, advice: str) -> int:
     import webbrowser
 
     from agentgym_py.viewer.server import Viewer, app_of
@@ -81,7 +84,7 @@ def _serve(index: Index, chosen: ViewOptions) -> int:
         print(f"{address}\nPress Ctrl-C to stop.", flush=True)
         if chosen.browser:
             webbrowser.open(address)
-        status = serve(app_of(Viewer(index, _load), token), server_socket)
+        status = serve(app_of(Viewer(index, _load, advice), token), server_socket)
     print("\nstopped; judgements and continued episodes are kept", file=sys.stderr)
     return status
 
@@ -104,6 +107,7 @@ def _export(index: Index, target: str, limit: int) -> int:
     broken = [*index.broken(), *rows[len(episodes) :]]
     print(
         f"{target}: {note or f'{total} episodes'}"
+        + f" ({setting('limit', total)} exports all)" * bool(note)
         + f"; {len(broken)} broken line{'s' * (len(broken) > 1)} left out" * bool(broken)
     )
     return 0

@@ -11,6 +11,9 @@ import numpy as np
 
 from agentgym_py.errors import ConfigError
 
+MAX_TEMPERATURE = 10.0
+"""Above it tokens are drawn almost uniformly."""
+
 
 @dataclass(frozen=True, slots=True)
 class SamplingParams:
@@ -28,6 +31,8 @@ class SamplingParams:
     def __post_init__(self) -> None:
         if not (math.isfinite(self.temperature) and self.temperature >= 0):
             raise ConfigError(f"temperature must be 0 (greedy) or more, got {self.temperature!r}")
+        if self.temperature > MAX_TEMPERATURE:
+            raise ConfigError(f"temperature must be at most {MAX_TEMPERATURE:g}, got {self.temperature!r}")
         if not 0 < self.top_p <= 1:
             raise ConfigError(f"top_p must be above 0 and at most 1, got {self.top_p!r}")
         if self.top_k < 0:

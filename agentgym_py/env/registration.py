@@ -84,7 +84,10 @@ def stored_env_class(name: str) -> type[TextEnv]:
 
     if is_source(name):
         raise ConfigError(f"the file names the Python source {name!r:.100}, which is not run for a stored trajectory")
-    known_id = env_id(name)
+    try:
+        known_id = env_id(name)
+    except UnknownNameError as error:
+        raise UnknownNameError(f"No environment {name!r:.100} is installed; name its source: --env FILE.py") from error
     if known_id == REMOTE:
         raise ConfigError(f"the file names a server ({REMOTE}): stored trajectories name the world itself")
     if known_id in names("agentgym.envs"):

@@ -13,7 +13,7 @@ from statistics import fmean
 from typing import Any
 
 from agentgym_py.agents.base import agent_title
-from agentgym_py.errors import ConfigError
+from agentgym_py.errors import ConfigError, setting
 from agentgym_py.evaluation import foreign
 from agentgym_py.evaluation.folder import RESULT, SAME_QUESTION, EvalFolder, differences
 from agentgym_py.evaluation.stats import (
@@ -161,7 +161,19 @@ def _require_same_question(entrants: Sequence[Entrant]) -> None:
     first = entrants[0]
     for other in entrants[1:]:
         if different := differences(first.manifest, other.manifest, (*SAME_QUESTION, "score")):
-            raise ConfigError(f"{first.name} and {other.name} cannot be compared: {'; '.join(different)}")
+            reasons = f"{'; '.join(different)}{_tasks_advice(first.manifest, other.manifest)}"
+            raise ConfigError(f"{first.name} and {other.name} cannot be compared: {reasons}")
+
+
+def _tasks_advice(first: Mapping[str, Any], second: Mapping[str, Any]) -> str:
+    """Say how to evaluate on the same tasks, if one evaluation has the first tasks of the other."""
+    tasks = [[world["tasks"] for world in manifest["worlds"]] for manifest in (first, second)]
+    fewer, more = sorted(tasks, key=lambda worlds: sum(map(len, worlds)))
+    counts = {len(names) for names in fewer}
+    begins = len(fewer) == len(more) and all(b[: len(a)] == a for a, b in zip(fewer, more, strict=True))
+    if first.get("score") or not begins or len(counts) > 1 or fewer == more:
+        return ""
+    return f"; evaluate both with {setting('tasks', counts.pop())}"
 
 
 # ---- training algorithms --------------------------------------------------------------------------------------------

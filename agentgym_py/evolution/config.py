@@ -93,7 +93,7 @@ class EvolveConfig:
     valid_tasks: Basic[int] = 100
     """Tasks of each world's valid split on which every round is evaluated."""
     test_tasks: Basic[int] = 300
-    """Tasks of each world's test split on which Agent_v0 and the final agent are compared at the end."""
+    """Tasks of each world's test split on which Agent_v0, the best and the last agent are compared at the end."""
     patience: int = 0
     """Rounds without a better valid success rate after which the run stops; 0 never stops early."""
     slots: int = 128

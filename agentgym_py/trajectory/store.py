@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
@@ -25,6 +26,8 @@ from agentgym_py.trajectory.types import Trajectory
 
 _DIGEST_LENGTH = 16
 _BLOCK = 1 << 16
+_MAX_LISTED = 20
+"""Maximum number of stores that an error names."""
 
 
 # --------------------------------------------------------------------------------------------------------- one line
@@ -258,14 +261,21 @@ def _torn_reason(raw: bytes) -> str | None:
 
 
 def require_file(path: str | Path) -> Path:
-    """Return the path if it is a file; DataError otherwise."""
+    """Return the path if it is a file; DataError otherwise, which names the stores within a folder."""
     target = Path(path)
     if target.is_dir():
-        within = target / "trajectories.jsonl"
-        raise DataError(f"{target}: a folder, not a file" + (f"; did you mean {within}?" if within.is_file() else ""))
+        raise DataError(f"{target}: a folder, not a file{_stores_within(target)}")
     if not target.is_file():
         raise DataError(f"{target}: no such file")
     return target
+
+
+def _stores_within(folder: Path) -> str:
+    if (folder / "trajectories.jsonl").is_file():
+        return f"; did you mean {folder / 'trajectories.jsonl'}?"
+    found = sorted(islice(folder.rglob("*.jsonl"), _MAX_LISTED + 1))
+    names = [str(path) for path in found[:_MAX_LISTED]] + ["…"] * (len(found) > _MAX_LISTED)
+    return f"; name one of {', '.join(names)}" if names else ""
 
 
 def _repair_end(path: Path) -> None:

@@ -27,11 +27,12 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
 from agentgym_py.agents import ExpertAgent
+from agentgym_py.engine.sampling import MAX_TEMPERATURE
 from agentgym_py.errors import AgentGymError, DataError, UnknownNameError, WriteError
 from agentgym_py.files import inside
 from agentgym_py.policy import Policy
 from agentgym_py.serving.http import Json, require_token, restrict_hosts
-from agentgym_py.trajectory import store
+from agentgym_py.trajectory import Trajectory, store
 from agentgym_py.viewer import feedback
 from agentgym_py.viewer.feedback import Ref
 from agentgym_py.viewer.index import Filter, Index, Order
@@ -99,14 +100,15 @@ class ActRequest(BaseModel):
     by: str = Field(max_length=1000)
     text: str = Field("", max_length=100_000)
     steps: int = Field(1, ge=1, le=1000)
-    temperature: float = Field(0.0, ge=0.0, le=10.0)
+    temperature: float = Field(0.0, ge=0.0, le=MAX_TEMPERATURE)
 
 
 class Viewer:
     """Implements the API: index, feedback, models, live episodes. Its methods may run in several threads."""
 
-    def __init__(self, index: Index, load: Callable[[str], Policy]) -> None:
-        self.index = index
+    def __init__(self, index: Index, load: Callable[[str], Policy], world_advice: str = "") -> None:
+        """Show an index; `load` loads a model, `world_advice` is the command that names the sources of its worlds."""
+        self.index, self._world_advice = index, world_advice
         self.texts = TokenTexts(index.source.root)
         self.models = Models(index.source.root, load)
         self._live: OrderedDict[str, LiveEpisode] = OrderedDict()
@@ -150,7 +152,12 @@ class Viewer:
 
     def plans(self, n: int) -> dict[str, Any]:
         """Return the expert's plans and state values for an episode."""
-        return expert_plans(self.index.read(n))
+        trajectory = self.index.read(n)
+        try:
+            self._require_world(trajectory)
+        except AgentGymError as error:
+            return {"error": str(error)}
+        return expert_plans(trajectory)
 
     def thumb(self, request: ThumbRequest) -> dict[str, Any]:
         """Store a verdict; return the episode's row."""
@@ -175,7 +182,9 @@ class Viewer:
 
     def start(self, request: StartRequest) -> dict[str, Any]:
         """Start a live episode."""
-        live, key = LiveEpisode(self.index.read(request.episode), request.at), secrets.token_urlsafe(9)
+        trajectory = self.index.read(request.episode)
+        self._require_world(trajectory)
+        live, key = LiveEpisode(trajectory, request.at), secrets.token_urlsafe(9)
         with self._lock:
             self._live[key] = live
             while len(self._live) > _MAX_LIVE:
@@ -202,6 +211,16 @@ class Viewer:
             return {"n": None, "file": CONTINUED}
         self.index.update_file(self.folder / CONTINUED)
         return {"n": self.index.find_number(CONTINUED, live.trajectory.id), "file": CONTINUED}
+
+    def _require_world(self, trajectory: Trajectory) -> None:
+        """Raise UnknownNameError, with the command that names the world's source, if the world is not known."""
+        try:
+            trajectory.env_spec()
+        except UnknownNameError as error:
+            if not self._world_advice:
+                raise
+            message = f"No environment {trajectory.provenance.env_id!r:.100} is installed; name its source:"
+            raise UnknownNameError(f"{message} {self._world_advice}") from error
 
     def _find_live(self, key: str) -> LiveEpisode:
         live = self._live.get(key)

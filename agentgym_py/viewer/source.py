@@ -36,6 +36,8 @@ class Source:
                 raise DataError(f"{paths[0]}: no trajectories in this folder")
             return source
         for path in absolute:
+            if not path.exists():
+                raise DataError(f"{path}: no such file or folder")
             if path.is_dir():
                 raise ConfigError(f"{path}: a folder is viewed alone; name it only, or its files")
             if detect(path) != "store":

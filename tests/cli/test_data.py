@@ -293,6 +293,11 @@ def test_verify_says_that_there_is_nothing(agentgym: Run) -> None:
     Path("here").mkdir()
     for command in (["data", "verify", "here"], ["replay", "here"], ["data", "convert", "here", "b.jsonl"]):
         assert agentgym(*command) == (2, "", "agentgym: here: a folder, not a file\n")
+    for name in ("trajectories", "valid"):
+        Path(f"here/rounds/01/{name}.jsonl").parent.mkdir(parents=True, exist_ok=True)
+        Path(f"here/rounds/01/{name}.jsonl").touch()
+    stores = "here/rounds/01/trajectories.jsonl, here/rounds/01/valid.jsonl"
+    assert agentgym("replay", "here") == (2, "", f"agentgym: here: a folder, not a file; name one of {stores}\n")
     Path("here/trajectories.jsonl").touch()
     assert agentgym("replay", "here")[2].endswith("not a file; did you mean here/trajectories.jsonl?\n")
 

@@ -260,7 +260,11 @@ def test_what_cannot_be_compared_is_one_line(agentgym: Run) -> None:
     assert agentgym(*SMALL[:-3], "3", "--agent", "expert", "--out", "b")[0] == 0
     for argv, said in (
         (("a", "nowhere"), "nowhere holds no finished evaluation"),
-        (("a", "b"), "a and b cannot be compared: AgentCalculator-v0's tasks: 4, not 3, with 3 in both"),
+        (
+            ("a", "b"),
+            "a and b cannot be compared: AgentCalculator-v0's tasks: 4, not 3, with 3 in both; "
+            "evaluate both with --tasks 3\n",
+        ),
         (("a",), "at least two evaluations"),
         (("a", "a/"), "a/ is given twice"),
         (("a", "b", "--json", "--latex"), "--latex or --json, not both"),

@@ -92,6 +92,17 @@ def test_an_ignored_interrupt_is_raised_again(where: Callable[[], None], capfd: 
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
+@pytest.mark.parametrize("terminal", [True, False])
+def test_a_person_sees_at_once_that_the_command_stops(terminal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once, and only in a terminal; a log has the line of the end."""
+    written: list[bytes] = []
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
+    monkeypatch.setattr(os, "write", lambda _, text: written.append(text))
+    with pytest.raises(KeyboardInterrupt), interrupts_honoured():
+        press()
+    assert [b"stopping" in text for text in written] == [True] * terminal
+
+
 @pytest.mark.parametrize("where", [in_weakref, in_del, in_collection])
 def test_without_it_python_loses_the_interrupt(where: Callable[[], None]) -> None:
     """Or this would be a test of nothing."""

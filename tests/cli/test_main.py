@@ -132,6 +132,7 @@ def test_help_and_lists_load_no_torch() -> None:
             ["train", "--data", "x", "--out", "x", "--trainer.epochs", "0"],
             ": --trainer.epochs must be a number above 0",
         ),
+        (["evolve", "--temperature", "5000"], ": --temperature must be at most 10, got 5000.0"),
         (["evolve", "--temperature", "-1"], ": --temperature must be 0 (greedy) or more, got -1.0"),
         (["evolve", "--max_new_tokens", "0"], ": --max_new_tokens must be at least 1, got 0"),
         (["evolve", "--trainer", "filterd_bc"], "Did you mean 'filtered_bc'?"),

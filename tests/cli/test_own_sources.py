@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,12 @@ import pytest
 import yaml
 
 from agentgym_py import registry
+from agentgym_py.cli.evolve import _next_steps
+from agentgym_py.cli.saved_settings import world_advice
 from agentgym_py.env import EnvSpec, registration
 from agentgym_py.errors import UnknownNameError
+from agentgym_py.evolution.run_folder import RunFolder
+from agentgym_py.trajectory import store
 
 pytest.importorskip("trl")
 Run = Callable[..., tuple[int, str, str]]
@@ -131,9 +136,37 @@ def test_a_world_in_a_file_is_played_in_processes_and_replayed(tmp_path: Path, s
     first = json.loads((tmp_path / "a.jsonl").read_text().splitlines()[0])
     assert first["provenance"]["env_id"].startswith("Own")
     unknown = agentgym_process("replay", "a.jsonl", cwd=tmp_path)
-    assert unknown.returncode == 1 and "by its source, such as FILE.py" in unknown.stderr
+    assert unknown.returncode == 1 and "is installed; name its source: --env FILE.py" in unknown.stderr
     found = agentgym_process("replay", "a.jsonl", "--env", world, cwd=tmp_path)
     assert found.returncode == 0 and found.stdout.startswith("40 trajectories: 40 identical"), found.stderr
+
+
+@pytest.mark.parametrize("settings", ["run.yaml", "manifest.json"])
+def test_the_world_of_a_run_is_named_by_the_command(agentgym: Run, episode: Any, tmp_path: Path, settings: str) -> None:
+    """A run or evaluation keeps the source's path; only the command line may use it, so the advice is that command."""
+    (tmp_path / "my_world.py").touch()
+    worlds = {"env": [str(tmp_path / "my_world.py")]}
+    folder = tmp_path / "kept" / "rounds" / "01"
+    stored = episode("a")
+    elsewhere = replace(stored, provenance=replace(stored.provenance, env_id="AgentNowhere-v0"))
+    store.write(folder / "valid.jsonl", [elsewhere])
+    (tmp_path / "kept" / settings).write_text(json.dumps(worlds if settings == "run.yaml" else {"options": worlds}))
+    path = "kept/rounds/01/valid.jsonl"
+    status, _, err = agentgym("replay", path)
+    assert status == 1 and f"needs its source: agentgym replay {path} --env my_world.py\n" in err
+    assert world_advice("view", {"env": []}, "kept") == "agentgym view kept --env my_world.py"
+    assert world_advice("view", {"env": ["my_world.py"]}, "kept") == world_advice("view", {"env": []}, ".") == ""
+
+
+def test_a_run_ends_with_the_command_that_evaluates_its_best_agent(tmp_path: Path, monkeypatch: Any) -> None:
+    """With the checkpoint, the worlds and their arguments, so that it can be pasted."""
+    monkeypatch.chdir(tmp_path)
+    config = {"env": ["shop", str(tmp_path / "my_world.py")], "env_kwargs": {"shop": {"difficulty": "hard"}}}
+    folder = RunFolder.create(Path("runs/mine"), config)
+    assert _next_steps(folder, 2) == (
+        "best agent: runs/mine/rounds/02/checkpoint\nto evaluate it: agentgym eval --model "
+        "runs/mine/rounds/02/checkpoint --env shop,my_world.py --env_kwargs.shop.difficulty hard"
+    )
 
 
 def test_an_evaluation_in_a_file_of_ones_own_is_repeated(agentgym: Run, sources: Any) -> None:

@@ -30,7 +30,7 @@ def played(tmp_path: Path, guess_world: str) -> Path:
 def test_a_page_without_a_server(agentgym: Run, played: Path) -> None:
     """One file with the first episodes, their plans, and a policy that lets nothing in; what is left out is said."""
     status, out, _ = agentgym("view", "played", "--export", "page.html", "--limit", "4")
-    assert (status, out) == (0, "page.html: the first 4 of 6 episodes\n")
+    assert (status, out) == (0, "page.html: the first 4 of 6 episodes (--limit 6 exports all)\n")
     page = Path("page.html").read_text(encoding="utf-8")
     assert page.count('"optimal_steps"') == 4
     assert page.count('"plans": {"plans": [[') == 4
@@ -74,7 +74,7 @@ def test_judged_episodes_become_a_store(agentgym: Run, played: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["nothing"], "no such file"),
+        (["nothing"], "nothing: no such file or folder"),
         (["played", "--port", "70000"], "--port must be from 0 to 65535"),
         (["played", "--export", "a.html", "--limit", "0"], "--limit must be at least 1"),
         (["played", "--export", "a.html", "--judged", "b.jsonl"], "cannot be combined"),

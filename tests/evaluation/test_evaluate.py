@@ -17,7 +17,7 @@ from agentgym_py.errors import ConfigError
 from agentgym_py.evaluation import evaluate, summarise
 from agentgym_py.evaluation.evaluate import summarise_by_env, summary_dict
 from agentgym_py.evaluation.stats import Estimate
-from agentgym_py.evaluation.text import context_note, cut_warning, format_mean, format_rate
+from agentgym_py.evaluation.text import context_note, cut_warning, format_mean, format_noted_mean, format_rate
 from agentgym_py.trajectory import Tokens, Trajectory
 from agentgym_py.trajectory.types import Usage
 
@@ -50,6 +50,22 @@ def test_a_rate_says_how_few_its_tasks_are(estimate: Estimate, said: str) -> Non
 def test_a_mean_without_an_interval_says_why(estimate: Estimate, said: str) -> None:
     """Never an interval of no width."""
     assert format_mean(estimate) == said
+
+
+@pytest.mark.parametrize(
+    ("estimate", "text"),
+    [
+        (replace(RATE, n=1), "0.561 (only 1 task)"),
+        (replace(RATE, n=9), "0.561 (only 9 tasks)"),
+        (replace(RATE, n=13), "0.561 [0.46, 0.65] (only 13 tasks)"),
+        (replace(RATE, n=29), "0.561 [0.46, 0.65] (only 29 tasks)"),
+        (replace(RATE, n=30), "0.561 [0.46, 0.65]"),
+        (Estimate(math.nan, 0.0, 1.0, 0), "–"),
+    ],
+)
+def test_a_mean_of_few_tasks_is_marked(estimate: Estimate, text: str) -> None:
+    """Fewer than 30 tasks are marked, and fewer than 10 have no interval."""
+    assert format_noted_mean(estimate) == text
 
 
 def test_worlds_are_apart(episode: Callable[..., Trajectory]) -> None:

@@ -96,6 +96,25 @@ def served(folder: Path) -> Iterator[str]:
     assert (server.returncode, said) == (130, "\nstopped; judgements and continued episodes are kept\n")
 
 
+def test_a_continue_that_fails_leaves_the_episode(seen: Seen, run: Path) -> None:
+    """The world is not installed: the message says what to do, and the steps stay."""
+    path, page = run / "rounds" / "00" / "trajectories.jsonl", seen.page
+    episodes = [replace(t, provenance=replace(t.provenance, env_id="AgentNowhere-v0")) for t in store.read(path)]
+    store.write(path, episodes[:1])
+    with served(path) as address:
+        page.goto(address)
+        seen.rows(1)
+        page.click("ol.list a")
+        page.wait_for_selector("ol.steps > li.here")
+        page.keyboard.press("c")
+        playwright.expect(page.locator("#said")).to_contain_text("name its source: --env FILE.py")
+        playwright.expect(page.locator("ol.steps > li.here")).to_be_visible()
+        assert "#/e/" in page.url
+    (refused,) = seen.said  # the browser's own line on the request
+    assert "404" in refused
+    seen.said.clear()
+
+
 def test_a_run_in_the_browser(seen: Seen, address: str, run: Path) -> None:
     """Open, filter, step, look at tokens and the plan, compare, judge, go on as a person, as a model, and keep it."""
     page, keyboard = seen.page, seen.page.keyboard

@@ -3,6 +3,7 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -13,12 +14,12 @@ pytest.importorskip("fastapi")
 from fastapi.routing import APIRoute
 from starlette.testclient import TestClient
 
-from agentgym_py.errors import ExpertError
+from agentgym_py.errors import ExpertError, UnknownNameError
 from agentgym_py.policy import Policy
 from agentgym_py.trajectory import Trajectory, store
 from agentgym_py.viewer import feedback
 from agentgym_py.viewer.index import Filter, Index
-from agentgym_py.viewer.server import CONTINUED, Viewer, app_of
+from agentgym_py.viewer.server import CONTINUED, EpisodeQuery, StartRequest, Viewer, app_of
 from agentgym_py.viewer.show import expert_plans, path_of
 from agentgym_py.viewer.source import Source
 
@@ -245,6 +246,24 @@ def test_going_on_from_a_step(client: TestClient, run: Path) -> None:
         assert client.post(f"/api/live/{key}/act", json={"by": "person", "text": "x"}).status_code == status
     assert client.post(act, json={"by": "no such model"}).status_code == 404
     assert client.post("/api/live", json={"episode": row["n"], "at": 999}).status_code == 409
+
+
+def test_a_world_that_is_not_installed_names_the_command(run: Path) -> None:
+    """The expert's plan and a live episode need the world; the answer is the command that names its source."""
+    (played, *_) = store.read(run / "rounds" / "00" / "trajectories.jsonl")
+    provenance = replace(played.provenance, env_id="AgentNowhere-v0")
+    store.write(run / "elsewhere.jsonl", [replace(played, provenance=provenance)])
+    with closing(Index(Source.from_paths([run / "elsewhere.jsonl"]))) as index:
+        index.update()
+        for advice, expected in (
+            ("agentgym view run --env my.py", "agentgym view run --env my.py"),
+            ("", "--env FILE.py"),
+        ):
+            viewer = Viewer(index, Policy.load, advice)
+            (row,) = viewer.episodes(EpisodeQuery())["rows"]
+            assert expected in viewer.plans(row["n"])["error"]
+            with pytest.raises(UnknownNameError, match=expected):
+                viewer.start(StartRequest(episode=row["n"], at=0))
 
 
 def test_a_model_goes_on(client: TestClient) -> None:

@@ -212,7 +212,7 @@ async function route() {
   try {
     if (name === "e") await episode(a, b || 0, mine);
     else if (name === "two") await two(a, b, mine);
-    else if (name === "on") await goOn(a, b, mine);
+    else if (name === "on") await goOn(a, b, mine).catch((error) => backTo(`#/e/${a}/${b}`, error, mine));
     else if (name === "tree") await forks(a, mine);
     else {
       wanted = wantedHere();
@@ -223,6 +223,15 @@ async function route() {
   } catch (error) {
     if (mine === shown) show({}, el("p", { class: "error", role: "alert" }, error.message), el("p", {}, el("a", { href: "#/" }, "All episodes")));
   }
+}
+
+/** Return to a view from one that cannot be shown, and say why. */
+async function backTo(address, error, mine) {
+  if (mine !== shown) return;
+  history.replaceState(null, "", address);
+  await route();
+  say(error.message);
+  clearTimeout(say.timer); // it may be a command to copy
 }
 
 /** Which of its task's attempts an episode is, and where it was forked, as its id says: `#0`, `#3+2`. */
@@ -472,6 +481,7 @@ function turn(step, i, { onclick = null, tokens = false, on = null, before = fal
     el("div", { class: "chips" },
       `step ${i + 1}`,
       step.valid ? el("span", { class: "chip" }, "valid") : el("span", { class: "chip bad", title: TERMS["invalid steps"] }, "not valid here"),
+      step.tokens?.cut || step.usage?.cut ? el("span", { class: "chip bad", title: TERMS["cut at the limit"] }, "cut at the limit") : null,
       el("span", { class: "chip" }, `reward ${number(step.reward, 4)}`),
       Object.entries(step.reward_parts).map(([name, value]) => el("span", { class: "chip" }, `${name} ${number(value, 4)}`)),
       step.trained || before ? null : el("span", { class: "chip", title: TERMS["not learned from"] }, "not learned from"),
@@ -747,6 +757,7 @@ const TERMS = {
   reward: "The return: the sum of the rewards of the steps. A failure may have one, because worlds give credit for parts of a task.",
   steps: "Actions of the agent. Optimal is the smallest number that solves the task, if the world knows it.",
   "invalid steps": "Steps whose action the world does not accept in that state.",
+  "cut at the limit": "The model's reply reached the largest number of tokens, so its end is missing. --max_new_tokens sets the limit.",
   world: "The environment that was played.",
   split: "The set of tasks: train, valid or test.",
   round: "The round of AgentEvol that collected the episode; round 0 trains Agent_v0.",
