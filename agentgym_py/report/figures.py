@@ -350,7 +350,7 @@ def _by_round(rounds: Rounds, name: str, title: str, phases: Iterable[str], scal
 
 
 def _players(phase: str, rounds: Sequence[int], values: Sequence[float]) -> list[tuple[str, list[float]]]:
-    """Separate the expert, who plays for round 0, from the agents that explore later."""
+    """Separate the expert of round 0 from the agents that explore later."""
     if phase != "explored":
         return [(phase, list(values))]
     expert = [value if number == 0 else math.nan for number, value in zip(rounds, values, strict=True)]

@@ -186,7 +186,7 @@ def test_a_rise_of_invalid_actions_is_a_remark(tmp_path: Path) -> None:
     folder.finish_round(2, metrics | {"valid": metrics["valid"] | {"invalid": 0.9}})
     html = page(tmp_path / "run")
     (anchor,) = re.findall(r'split rose [^<]* <a href="#([^"]+)">An example</a>', html)
-    example = html[html.index(f'id="{anchor}"') :].partition("</details>")[0]
+    example = html[html.index(f'id="{anchor}"') :].partition("</ol>")[0]
     assert "not valid here" in example
     (remark,) = remarks(folder)
     assert remark in html

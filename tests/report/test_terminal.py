@@ -91,7 +91,8 @@ def test_a_long_phase_says_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> Non
             stepped = phases.training("train on 4")
             now[0] = 253.0
             stepped(5, 20)
-        said.append([line for line in out.getvalue().splitlines() if line.startswith("  ")])
+        said.append([line for line in out.getvalue().splitlines() if line.startswith("  ") and not terminal])
+        assert not terminal or " of " not in out.getvalue()
     assert said == [
         [
             "  explore: 2 of 5, 61 s",
