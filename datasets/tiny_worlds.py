@@ -171,16 +171,13 @@ def requests_to_tools(rng: Rng, envs: Envs) -> Turns:
     """Draw a database and tools, and several requests with the expert's calls and answers."""
     env: Any = envs["tools", "easy"]
     first = reset(rng, env)
-    database, puzzles = env.puzzle.database, []
-    while len(puzzles) < 5:
-        drawn = draft_on(database, CONNECTIONS, rng, "train", "easy")
-        puzzles.append((drawn.instruction, drawn.puzzle))
-    names = {name for _, puzzle in puzzles for name in puzzle.names}
+    drafts = [draft_on(env.puzzle.database, CONNECTIONS, rng, "train", "easy") for _ in range(5)]
+    names = {name for draft in drafts for name in draft.puzzle.names}
     names |= set(rng.sample(env.puzzle.tools, 4))
     offered = tuple(sorted(names, key=ORDER.__getitem__))
     turns: Turns = []
     before = first.split("\n")[0]
-    for request, puzzle in puzzles:
+    for request, puzzle in ((draft.instruction, draft.puzzle) for draft in drafts):
         session = Session(replace(puzzle, tools=offered), CONNECTIONS, request)
         tools = "\n".join(tool.line for tool in session.tools.values())
         observation = f"{before}\n{request}" if turns else f"{before}\n{request}\nTools:\n{tools}"

@@ -479,8 +479,8 @@ def _run_with_progress(
         if tracker:
             tracker.test(result)
         rows, verdict = comparison(folder)
-        lines = filter(None, [verdict, *remarks(folder), SMOKE if is_smoke(folder) else ""])
-        reporter.finish(rows, "\n".join(lines), report(), next_steps=_next_steps(folder, result["best"]))
+        notes = filter(None, [verdict, *remarks(folder), SMOKE if is_smoke(folder) else ""])
+        reporter.finish(rows, "\n".join(notes), report(), next_steps=_next_steps(folder, result["best"]))
     return result
 
 
