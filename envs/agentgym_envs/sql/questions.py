@@ -188,7 +188,7 @@ class Question:
     looks: tuple[tuple[str, str], ...]
     """Tables and columns that the statement compares with a word."""
     looked_up: tuple[str, ...]
-    """The word of the question behind each look."""
+    """What each look is about, with the value that the question names: `role keeper`."""
     tables: tuple[str, ...]
     """What the question calls a table, and its name: `players = squad`."""
     meaning: tuple[str, ...]
