@@ -70,7 +70,7 @@ def run(args: Values) -> int:
     with closing(Index(source)) as index:
         if chosen.export:
             return _export(index, chosen.export, chosen.limit)
-        return _serve(index, chosen, world_advice("view", args, args["path"][0]))
+        return _serve(index, chosen, world_advice("view", args, args["path"][0]) or setting("env", "FILE.py"))
 
 
 def _serve(index: Index, chosen: ViewOptions, advice: str) -> int:

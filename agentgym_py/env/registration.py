@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
-from agentgym_py.errors import ConfigError, UnknownNameError, did_you_mean
+from agentgym_py.errors import ConfigError, UnknownNameError, did_you_mean, setting
 from agentgym_py.registry import Plugin, absolute_source, entry_points_of, is_source, load, names, plugins, warn
 
 if TYPE_CHECKING:
@@ -87,7 +87,8 @@ def stored_env_class(name: str) -> type[TextEnv]:
     try:
         known_id = env_id(name)
     except UnknownNameError as error:
-        raise UnknownNameError(f"No environment {name!r:.100} is installed; name its source: --env FILE.py") from error
+        source = setting("env", "FILE.py")
+        raise UnknownNameError(f"No environment {name!r:.100} is installed; name its source: {source}") from error
     if known_id == REMOTE:
         raise ConfigError(f"the file names a server ({REMOTE}): stored trajectories name the world itself")
     if known_id in names("agentgym.envs"):
