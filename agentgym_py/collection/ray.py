@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import socket
+import threading
 import warnings
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Any, Self
 
@@ -161,13 +164,25 @@ class RayWorkers:
         if not ray.is_initialized():
             _require_answer(self._address or os.environ.get("RAY_ADDRESS", ""))
             try:
-                ray.init(self._address, include_dashboard=False, log_to_driver=False, logging_level=logging.WARNING)
+                with _own_sigterm_handler():
+                    ray.init(self._address, include_dashboard=False, log_to_driver=False, logging_level=logging.WARNING)
             except (ConnectionError, ValueError, ray.exceptions.RayError) as error:
                 raise ConfigError(f"no Ray cluster: {error}") from error
         resources = ray.cluster_resources()
         for name, needed in self._needs.items():
             if (total := self.number * needed) > (room := resources.get(name, 0)):
                 raise ConfigError(f"{self.number} actors want {total:g} {name}s, the cluster has {room:g}")
+
+
+@contextmanager
+def _own_sigterm_handler() -> Iterator[None]:
+    """Keep the process's own handler of SIGTERM, which `ray.init` replaces by one that exits with status 15."""
+    handler = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        if callable(handler) and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, handler)
 
 
 def _require_answer(address: str) -> None:

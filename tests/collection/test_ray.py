@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import sys
 import threading
@@ -163,3 +164,24 @@ def test_a_cluster_that_is_gone_is_said_at_once(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("RAY_ADDRESS", f"ray://{gone}")
     with pytest.raises(ConfigError, match=f"no Ray cluster answers at ray://{gone}"):
         list(RayWorkers(1).stream(*play))
+
+
+def test_ray_leaves_the_handler_of_sigterm(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command line ends with 143 on SIGTERM; `ray.init` installs a handler that would end it with 15."""
+    handlers = [lambda *_: None for _ in range(2)]
+
+    def init(*_: Any, **__: Any) -> None:
+        signal.signal(signal.SIGTERM, handlers[1])
+
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(ray, "init", init)
+    monkeypatch.setattr(ray, "cluster_resources", lambda: {"CPU": 1.0})
+    before = signal.signal(signal.SIGTERM, handlers[0])
+    try:
+        RayWorkers(1)._connect()
+        assert signal.getsignal(signal.SIGTERM) is handlers[0]
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        RayWorkers(1)._connect()
+        assert signal.getsignal(signal.SIGTERM) is handlers[1]
+    finally:
+        signal.signal(signal.SIGTERM, before)
