@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from agentgym_py.policy import Policy
     from agentgym_py.rewards.functions import RewardFunction
     from agentgym_py.training import OnPolicyTrainer, Trainer, TrainReport
+    from agentgym_py.training.coreset import Coreset
     from agentgym_py.trajectory.scores import Scorer
 
     Player: TypeAlias = str | Agent | Policy
@@ -121,6 +122,7 @@ def train(
     select: Mapping[str, Any] | None = None,
     reward: str | RewardFunction | None = None,
     reward_kwargs: Mapping[str, Any] | None = None,
+    coreset: str | Mapping[str, Any] | Coreset | None = None,
     max_context: int | None = None,
     seed: int = 0,
     output_dir: str | os.PathLike[str] | None = None,
@@ -138,6 +140,8 @@ def train(
         reward: What is selected by and learnt from in place of the world's reward: a name such as `agent`, a weighted
             sum such as `"agent + 0.1*my.py:score"`, or a function from a trajectory to a number or to parts by name.
         reward_kwargs: Settings of the reward functions by name.
+        coreset: Which part of the selected trajectories to train on: a name such as `loss_topk`, a mapping with
+            settings such as `{"name": "loss_topk", "ratio": 0.3}`, or a coreset; None: all of them.
         max_context: Largest number of tokens of an episode, for a policy that is loaded here.
         seed: Seed of the data order and of new weights.
         output_dir: Folder for training states, from which an interrupted training resumes, and for what a trainer
@@ -154,6 +158,7 @@ def train(
         NothingToTrainOnError: No trajectory is selected, or none has a token to train on.
     """
     from agentgym_py.training import Trainer
+    from agentgym_py.training.coreset import choose, load_coreset, require_coreset_trainer
     from agentgym_py.training.trainer import info_of, require_several_processes, validate_report
 
     instance = _trainer(trainer, settings)
@@ -162,14 +167,18 @@ def train(
     if output_dir is None and (output := info_of(instance).output) != "policy":
         raise ConfigError(f"output_dir is needed, because {type(instance).__name__} writes a {output} there")
     require_several_processes(instance)
+    chosen = load_coreset(coreset)
+    if chosen:
+        require_coreset_trainer(instance)
     kept = _selected(instance, trajectories, select or {}, _reward(reward, reward_kwargs or {}))
     loaded = _policy(policy, max_context)
     with TemporaryDirectory(prefix="agentgym") if output_dir is None else nullcontext(output_dir) as folder:
-        report = instance.train(loaded, kept, seed=seed, output_dir=Path(folder), progress=progress)
+        part = choose(chosen, loaded, kept, instance, seed=seed, folder=Path(folder) if chosen else None)
+        report = instance.train(loaded, part.trajectories, seed=seed, output_dir=Path(folder), progress=progress)
     if info_of(instance).output == "policy":
         name = trainer if isinstance(trainer, str) else type(trainer).__name__
         loaded.name = f"{loaded.name}+{name}" if output_dir is None else os.fspath(output_dir)
-    return loaded, validate_report(report, instance, loaded)
+    return loaded, part.add_to(validate_report(report, instance, loaded))
 
 
 def evaluate(
@@ -258,6 +267,7 @@ def evolve(env: Envs = "shop", *, out: str | os.PathLike[str], **options: Any) -
     if (folder.path / "run.yaml").is_file():
         require_same_settings(folder, settings)
         sources = [name for name in (*settings["env"], *plugin_names(settings).values()) if is_source(name)]
+        sources += [kind] if is_source(kind := settings.get("trainer", {}).get("step_kind") or "") else []
         sources += reward_sources(settings.get("reward"), settings.get("reward_kwargs"))
         where = ["--resume", str(out), *(word for name in sources for word in ("--trust", name))]
         settings = {name: settings[name] for name in RESUMABLE if name in settings}

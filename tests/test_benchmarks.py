@@ -333,3 +333,28 @@ def test_the_runs_of_the_curriculum_benchmark_can_be_started_and_tabulated() -> 
     lines = list(benchmark.tables(rows, 0.6))
     assert lines[2].startswith("| maze | difficulty | 2 | 100, never | 1 of 2 reach it | 50.0 % | ")
     assert lines[-1] == "| maze | difficulty | 0: 20, 100: 35 |"
+
+
+# ---- coresets beside all the data -----------------------------------------------------------------------------------
+
+
+def test_the_runs_of_the_coreset_benchmark_can_be_started_and_tabulated() -> None:
+    """Each arm is a valid plan; its tokens are a share, and its success stands beside that of all on the same tasks."""
+    from agentgym_py.cli import build_parser
+    from agentgym_py.cli.evolve import read_plan
+    from agentgym_py.cli.parser import normalize_argv
+
+    benchmark = script("coreset")
+    for arm in benchmark.ARMS:
+        words = normalize_argv(["evolve", *benchmark.words_of(arm, "tiny", 0.25)])[1:]
+        values = build_parser("evolve", words).parse(words)
+        coreset = read_plan(values, values).config.coreset
+        assert (coreset is None) == (arm == "all") and (coreset is None or coreset.ratio == 0.25)
+    rows = [
+        {"arm": arm, "seed": seed, "tokens": [(25.0, 100.0), (35.0, 100.0)] if arm != "all" else [(1.0, 1.0)] * 2,
+         "after": [1, 1, arm == "all", 0]}
+        for seed in range(2) for arm in ("all", "random")
+    ]  # fmt: skip
+    lines = list(benchmark.table(rows))
+    assert lines[2] == "| all | 2 | 100 % | 75.0 % | – |"
+    assert lines[3].startswith("| random | 2 | 30 % | 50.0 % | -0.25")

@@ -97,8 +97,8 @@ PAGES = [
 ]
 
 
-NOT_INSTALLED = ("shortest", "my_curriculum.py")
-"""What commands of the docs name that only a reader has: the trainer of an example's package, and a file."""
+NOT_INSTALLED = ("shortest", "my_curriculum.py", "my_coreset.py")
+"""What commands of the docs name that only a reader has: the trainer of an example's package, and files."""
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -16,6 +16,7 @@ from agentgym_py import distributed
 from agentgym_py.checks import Basic
 from agentgym_py.cli import interrupt_status, print_interrupted, write_errors_with
 from agentgym_py.cli.agent_options import ModelOptions
+from agentgym_py.cli.coreset_options import CORESET
 from agentgym_py.cli.interrupts import interruptible, no_interrupt_lost
 from agentgym_py.cli.parser import Parser, UsageError, Values, add_config, peek_options, read_options
 from agentgym_py.cli.runtime import console, prepare_torch, print_json, provenance, read_trajectories
@@ -28,7 +29,7 @@ from agentgym_py.evolution.run_folder import RunFolder
 from agentgym_py.files import claimed, new_folder, remove_partial_files
 from agentgym_py.registry import absolute_source
 from agentgym_py.rewards.functions import absolute_reward, absolute_settings, build_reward
-from agentgym_py.training import Trainer, tracking
+from agentgym_py.training import Trainer, coreset, tracking
 from agentgym_py.training.checkpoints import keep_states_until_exit
 from agentgym_py.training.logprob_check import LogprobCheck
 from agentgym_py.training.trainer import (
@@ -50,7 +51,7 @@ _STATES = "trainer"
 """Folder for the states of a trainer whose output is a policy."""
 _REPORT = "train.json"
 """Written when the training has finished."""
-_UNFINISHED = (".checkpoint.", f".{_REPORT}.")
+_UNFINISHED = (".checkpoint.", f".{_REPORT}.", f".{coreset.FILE}.")
 """Prefixes of half-written files of a killed process."""
 
 
@@ -89,7 +90,9 @@ def options(parser: Parser) -> None:
     parser.add_dataclass(TrainOptions)
     parser.add_dataclass(ModelOptions, skip={"ray"})
     parser.add_dataclass(SelectConfig, "select.", "Which trajectories to train on", basic=False)
-    trainer = peek_options(parser.argv).get("trainer", "filtered_bc")
+    first = peek_options(parser.argv)
+    CORESET.add(parser, first.get("coreset"))
+    trainer = first.get("trainer", "filtered_bc")
     add_trainer_options(parser, trainer)
     parser.set_defaults(select_defaults(trainer_class(trainer)))
 
@@ -103,8 +106,9 @@ def states_folder(trainer: Trainer | type) -> str:
 def is_interrupted(out: Path, states: str) -> bool:
     """Return whether a folder holds an interrupted training and nothing else."""
     names = {path.name for path in out.iterdir() if not path.name.startswith(_UNFINISHED)} if out.is_dir() else set()
-    has_begun = any((out / states).rglob("state-*")) or names <= {_STATES, tracking.FOLDER} or _has_only(out / states)
-    return bool(names) and names <= {states, "checkpoint", tracking.FOLDER} and has_begun
+    others = {tracking.FOLDER, coreset.FILE}
+    has_begun = any((out / states).rglob("state-*")) or names <= {_STATES} | others or _has_only(out / states)
+    return bool(names) and names <= {states, "checkpoint"} | others and has_begun
 
 
 def _has_only(folder: Path) -> bool:
@@ -156,6 +160,8 @@ def read_plan(args: Values) -> tuple[TrainOptions, ModelOptions, Trainer, list[s
     if twice := next((file for number, file in enumerate(files) if file in files[:number]), None):
         raise UsageError(f"--data has {twice} twice; remove one")
     read_options(SelectConfig, args, "select.")
+    if CORESET.read(args):
+        coreset.require_coreset_trainer(trainer)
     build_reward(chosen.reward, chosen.reward_kwargs)
     require_several_processes(trainer)
     tracking.require_service(chosen.track)
@@ -194,9 +200,10 @@ def _run(args: Values, chosen: TrainOptions, model: ModelOptions, trainer: Train
     scorer = build_reward(chosen.reward, chosen.reward_kwargs)
     scored = apply_scores([t for file in files for t in read_trajectories(file, chosen.format)], scorer)
     selection = _select(select, AgentTrajDataset(scored))
-    data = AgentTrajDataset(selection.kept)
     prepare_torch(model.model, model.threads)
     policy = model.load(chosen.seed)
+    part = coreset.choose(CORESET.read(args), policy, selection.kept, trainer, seed=chosen.seed, folder=out)
+    data = AgentTrajDataset(part.trajectories)
     run_provenance = provenance() | {"base_policy": policy.digest()}
     from agentgym_py.report.terminal import Phases, loss_text
 
@@ -212,12 +219,16 @@ def _run(args: Values, chosen: TrainOptions, model: ModelOptions, trainer: Train
         "reward_kwargs": absolute_settings(chosen.reward_kwargs),
         "trainer": nest_options(args)["trainer"] | {"name": absolute_source(args["trainer.name"])},
     }  # fmt: skip
+    if args["coreset.name"]:
+        settings["coreset"] = nest_options(args)["coreset"] | {"name": absolute_source(args["coreset.name"])}
     tracker = tracking.Tracker(chosen.track, out, settings) if chosen.track else None
     with Phases(console(chosen.json)) as phases, tracker.listening() if tracker else nullcontext():
         if any(output_dir.rglob("state-*")):
             phases.console.print(f"Resuming from the saved state in {output_dir}.", soft_wrap=True)
         if selection.dropped:
             phases.console.print(f"{selection.line} (--select)", soft_wrap=True)
+        if line := coreset.coreset_line(part.metrics):
+            phases.console.print(f"{line}; {out / coreset.FILE} has each of them", soft_wrap=True)
         if note := foreign_policy_note(data, run_provenance["base_policy"]):
             phases.console.print(f"{note}; --model {policy.name} is trained.", soft_wrap=True)
         progress = interruptible(phases.training(f"train {policy.name} on {len(data)} trajectories"))
@@ -226,6 +237,7 @@ def _run(args: Values, chosen: TrainOptions, model: ModelOptions, trainer: Train
             with saving_last_good(policy, out / "last_good") if trains_policy else nullcontext():
                 trained = trainer.train(policy, data, seed=chosen.seed, output_dir=output_dir, progress=progress)
             report = validate_report(trained, trainer, policy)
+            report = part.add_to(report)
             report = replace(report, metrics={**report.metrics, **(mean_parts(scored) if scorer else {})})
             digest = distributed.require_same("weights", policy.digest())
             if trains_policy and distributed.is_rank_zero():
@@ -234,7 +246,7 @@ def _run(args: Values, chosen: TrainOptions, model: ModelOptions, trainer: Train
             result: dict[str, Any] = {
                 "settings": settings, "training": asdict(report),
                 "policy_digest": digest,
-                "selection": {"kept": len(data), "dropped": dict(selection.dropped), "line": selection.line},
+                "selection": {"kept": len(selection.kept), "dropped": dict(selection.dropped), "line": selection.line},
                 "provenance": run_provenance,
             }  # fmt: skip
             if distributed.is_rank_zero():

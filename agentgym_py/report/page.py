@@ -252,7 +252,7 @@ def _summary(
         ("world", ", ".join(_worlds(config))),
         ("trainer", str(name)), ("model", str(config.get("model"))), ("seed", str(config.get("seed"))),
         ("prompt", str(config.get("prompt"))), ("state", state),
-        ("curriculum", _curriculum(config, rounds)), ("time", time),
+        ("curriculum", _curriculum(config, rounds)), ("coreset", _coreset(config)), ("time", time),
     ]  # fmt: skip
     return [(key, value) for key, value in rows if value not in ("None", "")]
 
@@ -262,6 +262,12 @@ def _curriculum(config: Mapping[str, Any], rounds: Sequence[Mapping[str, Any]]) 
     name = (config.get("curriculum") or {}).get("name")
     evaluated = ", ".join(rounds[-1]["valid"].get("by_difficulty", ())) if rounds else ""
     return f"{name}{f', evaluated at {evaluated}' if evaluated else ''}" if name else ""
+
+
+def _coreset(config: Mapping[str, Any]) -> str:
+    """Name the coreset and its share; empty without one."""
+    coreset = config.get("coreset") or {}
+    return f"{coreset['name']}, {100 * coreset['ratio']:.0f} % of the {coreset['unit']}" if coreset.get("name") else ""
 
 
 def _worlds(config: Mapping[str, Any]) -> list[str]:

@@ -23,6 +23,7 @@ from agentgym_py.evaluation.text import (
     small_sample_note,
 )
 from agentgym_py.evolution.run_folder import read_estimate
+from agentgym_py.training.coreset import coreset_line
 from agentgym_py.trajectory import Trajectory
 
 SILENCE = 60.0
@@ -268,7 +269,7 @@ def selection_line(metrics: Mapping[str, Any]) -> str:
     text += f"; trained on {training['trajectories']} in all" if training else "; not trained"
     if training and (dropped := training.get("dropped")):
         text += f", left out: {', '.join(f'{number} {why}' for why, number in dropped.items())}"
-    if training and (note := on_policy_note(training)):
+    if training and (note := on_policy_note(training) or coreset_line(training.get("metrics", {}))):
         text += f"; {note}"
     if explored := list(filter(None, [curriculum_note(metrics), *play_notes(metrics["explored"])])):
         text += f"; exploration: {', '.join(explored)}"

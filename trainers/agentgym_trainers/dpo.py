@@ -73,8 +73,9 @@ class DPO(PairSettings):
     """Settings of DPO."""
 
     info: ClassVar = TrainerInfo(
-        several_processes=True, warm_start="filtered_bc", evolve_defaults=KEEP_FAILURES_AND_RETRY
-    )
+        several_processes=True, compares_attempts=True, warm_start="filtered_bc",
+        evolve_defaults=KEEP_FAILURES_AND_RETRY,
+    )  # fmt: skip
 
     rates: ClassVar = Rates(3e-4, 1e-6)
     beta: float = 0.1

@@ -90,8 +90,9 @@ class Ranking(OfflineSettings):
     """Settings of trajectory ranking."""
 
     info: ClassVar = TrainerInfo(
-        several_processes=True, warm_start="filtered_bc", evolve_defaults=KEEP_FAILURES_AND_RETRY
-    )
+        several_processes=True, compares_attempts=True, warm_start="filtered_bc",
+        evolve_defaults=KEEP_FAILURES_AND_RETRY,
+    )  # fmt: skip
 
     rates: ClassVar = Rates(1e-4, 1e-6)
     batch_size: int = 2

@@ -39,6 +39,7 @@ class TrlDPO(TrlOfflineSettings):
         resumes=False,
         library="trl",
         several_sequences=False,
+        compares_attempts=True,
         warm_start="filtered_bc",
         evolve_defaults=KEEP_FAILURES_AND_RETRY,
     )
