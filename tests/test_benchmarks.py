@@ -281,6 +281,33 @@ def finished_run(folder: Path, base: str) -> None:
         (folder / name).write_text(json.dumps(content))
 
 
+# ---- every world ----------------------------------------------------------------------------------------------------
+
+
+def test_a_measured_difficulty_replaces_its_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Other lines stay in their places; the tables show rates with their intervals, and measure nothing."""
+    worlds, results = script("worlds"), tmp_path / "lines.jsonl"
+    words = ["maze", "--tasks", "3", "--steps", "1000", "--results", str(results)]
+    worlds.main(words)
+    first = worlds.read(results)
+    assert [line["difficulty"] for line in first] == ["easy", "medium", "hard"]
+    worlds.keep({**first[1], "tasks": 300, "solved": {"expert": 300, "fair expert": 297, "random": 3}}, results)
+    assert [worlds.read(results)[n] for n in (0, 2)] == [first[0], first[2]]
+    capsys.readouterr()
+    worlds.main([*words, "--tables"])
+    row = capsys.readouterr().out.splitlines()[3]
+    assert row.startswith("| maze | medium | 100.0 % | 99.0 % [97, 100] | 1.0 % [0, 3] |")
+    low, middle, high = first[1]["steps_per_second"]
+    assert f"| {middle:,} [{low:,}, {high:,}] |" in row and low <= middle <= high
+
+
+def test_lines_of_worlds_have_the_keys_of_today() -> None:
+    """Every installed world of ours has a line for each difficulty, of the same number of tasks."""
+    lines = script("worlds").read()
+    assert len({tuple(line) for line in lines}) == 1 and {line["tasks"] for line in lines} == {300}
+    assert len({(line["world"], line["difficulty"]) for line in lines}) == len(lines)
+
+
 # ---- rewards beside each other --------------------------------------------------------------------------------------
 
 

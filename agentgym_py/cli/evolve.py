@@ -247,8 +247,10 @@ def _run(args: Values, opened: list[RunFolder], stack: ExitStack) -> dict[str, A
     )  # fmt: skip
     lines = header(folder, config, len(envs), curriculum_lines(config, envs, settings["curriculum.name"]))
     if base:
-        cloner = {info_of(plan.trainer).warm_start or "": plan.cloner} if plan.cloner else {}
-        lines += learning_rates(base[0].num_parameters, {**cloner, settings["trainer.name"]: plan.trainer})
+        trainers = {"trainer": (settings["trainer.name"], plan.trainer)}
+        if plan.cloner and config.expert_tasks:
+            trainers = {"cloner": (info_of(plan.trainer).warm_start or "", plan.cloner), **trainers}
+        lines += learning_rates(base[0].num_parameters, trainers)
     return _run_with_progress(evolution, folder, lines, out)
 
 

@@ -252,11 +252,12 @@ async function list() {
   const found = await source.list({ ...wanted, offset: wanted.offset ?? 0, limit: PAGE });
   if (mine !== list.asked || ["e", "two", "on", "tree"].includes(place()[0])) return; // something else was asked for meanwhile
   const from = Number(wanted.offset ?? 0);
+  const several = found.rows.some((row) => attemptOf(row) && !row.id.endsWith("#0"));
   const rows = el("ol", { class: "list", "aria-label": "Episodes" }, found.rows.map((row, at) => el("li", {},
     el("a", { href: `#/e/${row.n}`, onclick: () => { opened = from + at; } },
       outcomeOf(row),
       el("span", { class: "what" }, row.task, el("span", { class: "told" }, row.instruction)),
-      el("span", { class: "where", title: row.agent }, [row.round === null ? null : `round ${row.round}`, row.split, agentOf(row), attemptOf(row)].filter((x) => x !== null).join(" · ")),
+      el("span", { class: "where", title: row.agent }, [row.round === null ? null : `round ${row.round}`, row.split, agentOf(row), several ? attemptOf(row) : null].filter((x) => x !== null).join(" · ")),
       el("span", { class: "number" }, `reward ${number(row.reward, 2)}`),
       el("span", { class: "number" }, plural(row.steps, "step")),
       el("span", { class: "thumb" }, row.thumb ? [thumbIcon(row.thumb)] : null)))));
@@ -482,7 +483,7 @@ function turn(step, i, { onclick = null, tokens = false, on = null, before = fal
       `step ${i + 1}`,
       step.valid ? el("span", { class: "chip" }, "valid") : el("span", { class: "chip bad", title: TERMS["invalid steps"] }, "not valid here"),
       step.tokens?.cut || step.usage?.cut ? el("span", { class: "chip bad", title: TERMS["cut at the limit"] }, "cut at the limit") : null,
-      el("span", { class: "chip" }, `reward ${number(step.reward, 4)}`),
+      step.reward ? el("span", { class: "chip" }, `reward ${number(step.reward, 4)}`) : null,
       Object.entries(step.reward_parts).map(([name, value]) => el("span", { class: "chip" }, `${name} ${number(value, 4)}`)),
       step.trained || before ? null : el("span", { class: "chip", title: TERMS["not learned from"] }, "not learned from"),
       on ? button("Continue from here", () => { location.hash = on; }) : null));
