@@ -57,7 +57,9 @@ Line = Mapping[str, Any]
 
 
 def script(path: Path) -> Any:
-    """Import a script that is in no package."""
+    """Import a script that is in no package; it imports others of its folder."""
+    if str(path.parent) not in sys.path:
+        sys.path.insert(0, str(path.parent))
     spec = importlib.util.spec_from_file_location(f"figures_{path.stem}", path)
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)

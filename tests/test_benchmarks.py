@@ -18,7 +18,9 @@ ROOT = Path(__file__).parents[1]
 
 
 def script(name: str, folder: Path = ROOT / "benchmarks") -> Any:
-    """A module of `benchmarks/`, or of another folder."""
+    """A module of `benchmarks/`, or of another folder, which imports others of its folder."""
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))
     found = importlib.util.spec_from_file_location(f"benchmarks_{name}", folder / f"{name}.py")
     assert found and found.loader
     sys.modules[found.name] = made = importlib.util.module_from_spec(found)
@@ -73,11 +75,9 @@ def test_a_try_needs_a_file_of_its_own(trainers: Any, capsys: pytest.CaptureFixt
     assert "--settings needs --results" in capsys.readouterr().err
 
 
-def test_a_run_goes_on_only_with_what_it_was_begun_with(
-    trainers: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_goes_on_only_with_what_it_was_begun_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A folder of other settings is refused; one that nothing is known of is taken."""
-    calls = list[list[str]]()
+    studies, calls = script("studies"), list[list[str]]()
 
     def evolve(words: list[str]) -> int:
         calls.append(words)
@@ -86,15 +86,15 @@ def test_a_run_goes_on_only_with_what_it_was_begun_with(
         (path / "run.yaml").write_text("rounds: 1\n")
         return 0
 
-    monkeypatch.setattr(trainers, "agentgym", evolve)
+    monkeypatch.setattr(studies, "agentgym", evolve)
     path = tmp_path / "dpo"
-    trainers.evolve(path, ["--rounds", "2"], "--model", "here")
-    trainers.evolve(path, ["--rounds", "2"], "--model", "there")
+    studies.evolve(path, ["--rounds", "2"], "--model", "here")
+    studies.evolve(path, ["--rounds", "2"], "--model", "there")
     assert calls[0][-4:-2] == ["--model", "here"] and calls[1] == ["evolve", "--resume", str(path)]
     with pytest.raises(SystemExit, match="begun with --rounds 2, not with --rounds 3"):
-        trainers.evolve(path, ["--rounds", "3"])
+        studies.evolve(path, ["--rounds", "3"])
     (tmp_path / "dpo.settings.json").unlink()
-    trainers.evolve(path, ["--rounds", "3"])
+    studies.evolve(path, ["--rounds", "3"])
     assert len(calls) == 3
 
 
@@ -319,13 +319,12 @@ def test_the_runs_of_the_rewards_benchmark_can_be_started_and_tabulated() -> Non
 
     rewards = script("rewards")
     for study in rewards.STUDIES.values():
-        for options in study.rewards.values():
-            words = [*study.first.split(), *study.options.split(), *options.split(), "--expert_tasks", "0"]
-            words = normalize_argv(["evolve", *words])[1:]
+        for arm, options in study.arms.items():
+            words = normalize_argv(["evolve", *study.words(arm, "tiny")])[1:]
             values = build_parser("evolve", words).parse(words)
             assert read_plan(values, values).config.reward == options.split()[1]
     rows = [
-        {"study": "parts", "reward": "agent", "seed": seed, "before": [0, 0, 1, 0], "after": [1, seed, 1, 0],
+        {"study": "parts", "arm": "agent", "seed": seed, "before": [0, 0, 1, 0], "after": [1, seed, 1, 0],
          "steps": 4.0 + seed, "tokens": 40.0, "return": 0.5, "curve": [0.25, 0.5]}
         for seed in range(2)
     ]  # fmt: skip
@@ -346,7 +345,7 @@ def test_the_runs_of_the_curriculum_benchmark_can_be_started_and_tabulated() -> 
     benchmark = script("curriculum")
     for study in benchmark.STUDIES.values():
         for arm in study.arms:
-            words = normalize_argv(["evolve", *benchmark.words_of(study, arm, "tiny")])[1:]
+            words = normalize_argv(["evolve", *study.words(arm, "tiny")])[1:]
             values = build_parser("evolve", words).parse(words)
             config = read_plan(values, values).config
             assert (config.curriculum is None) == ("curriculum" not in study.arms[arm])
