@@ -346,8 +346,7 @@ def _by_round(rounds: Rounds, name: str, title: str, phases: Iterable[str], scal
             [str(metrics["round"]), *(_text(scale * curve.y[i]) + unit for curve in curves)]
             for i, metrics in enumerate(rounds)
         ]
-        header = ["round", *(curve.name for curve in curves)]
-        yield _lines(title, curves, header, rows, percent=scale == 100, from_zero=True)
+        yield _lines(title, curves, ["round", *(curve.name for curve in curves)], rows, percent=scale == 100)
 
 
 def _players(phase: str, rounds: Sequence[int], values: Sequence[float]) -> list[tuple[str, list[float]]]:
