@@ -25,36 +25,40 @@ FEWER_EPISODES = "--explore_tasks 2 --valid_tasks 2 --test_tasks 2 --threads 1 -
 SMALL = {
     "evolve --env shop": "--preset smoke --out runs/smoke",
     "evolve --resume runs/…": "",
-    "evolve --env shop --rounds 3 --seed 1 --trainer.learning_rate 5e-4": "--preset smoke --rounds 1",
+    "evolve --env shop --out runs/mine": "--preset smoke",
     "evolve --env shop --model smollm2 --trainer.lora_rank 8 --trainer.learning_rate 2e-4 --slots 8 --explore_tasks 50"
     " --expert_tasks 50 --rounds 1 --valid_tasks 20 --test_tasks 20":
         f"{FEWER_EPISODES} --expert_tasks 2 --attempts 1 --max_new_tokens 8 --env_kwargs.difficulty easy"
         " --env_kwargs.max_steps 6",
-    "collect --env shop --agent expert --tasks 300 --out demos.jsonl": "--tasks 4",
+    "collect --env shop --tasks 500 --out demos.jsonl": "--tasks 4",
     "evolve --env shop --trainer grpo":
         f"{FEWER_EPISODES} --rounds 1 --expert_tasks 0 --attempts 2 --env_kwargs.max_steps 2 --max_new_tokens 8"
         " --trainer.group_size 2 --trainer.tasks_per_iteration 2",
-    "train --trainer filtered_bc --data demos.jsonl --out runs/bc": "--trainer.epochs 1 --threads 1",
-    "eval --env shop --model runs/bc/checkpoint --tasks 300 --out evals/bc": "--tasks 2 --threads 1",
-    "compare evals/bc evals/other": "",
+    "train --data demos.jsonl --out runs/bc": "--trainer.epochs 1 --threads 1",
+    "eval --env shop --model runs/bc/checkpoint --out evals/a": "--tasks 2 --threads 1",
+    "compare evals/a evals/b": "",
     "eval --env tools --prompt full --agent openai --base_url http://localhost:8000/v1 --model NAME --out evals/name":
         "--tasks 1 --base_url {server} --env_kwargs.max_steps 2",
-    "eval --env maze --agent person": "--tasks 1",
-    "export runs/bc --out runs/shopper": "",
+    "export runs/mine --out runs/shopper": "",
     "pipeline examples/pipelines/rlhf.yaml --list": "",
     "envs list": "",
-    "play shop": "",
-    "check shop": "",
-    "replay demos.jsonl": "",
-    "serve --env shop --env household": "",
-    "view demos.jsonl": "",
+    "trainers list": "",
+    "agents list": "",
+    "plan --model Qwen2.5-7B --gpus 8 --trainer grpo --trainer.lora_rank 16 --dtype bfloat16": "",
     "check examples/my_world.py": "",
+    "play shop": "",
+    "replay demos.jsonl": "",
+    "data verify demos.jsonl": "",
+    "report runs/mine": "",
+    "view runs/mine": "",
+    "serve --env shop --env household": "",
+    "mcp --env tools --record mcp.jsonl": "",
 }  # fmt: skip
 """What each line is run with in addition; a repeated option replaces the first."""
-KEYBOARD = {"play shop": ":quit\n", "eval --env maze --agent person": "go north\n" * 200}
+KEYBOARD = {"play shop": ":quit\n"}
 SERVERS = ("serve", "view")
 """Commands that run until Ctrl-C."""
-FIRST = {"compare evals/bc evals/other": "eval --env shop --agent random --tasks 2 --out evals/other"}
+FIRST = {"compare evals/a evals/b": "eval --env shop --agent random --tasks 2 --out evals/b"}
 """What a line needs and the pages leave to the reader."""
 
 

@@ -1,8 +1,8 @@
-"""Run what the docs show, page by page: each command, some in a small form, each Python block, and the notebooks.
+"""Run what the docs show, page by page: each command, some in a small form, and each Python block.
 
 A block after a comment `<!-- not run: … -->` needs a GPU, a key or a long time, and is left out. Run it in an
 environment with the extras train, dev, smollm and docs: `python .ci/tutorials.py [PAGE ...]`. It works in a temporary
-folder and leaves nothing behind.
+folder and leaves nothing behind. The notebooks run when the site is built: docs/notebook_pages.py.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from contextlib import ExitStack, chdir, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from readme import LIMIT, run, server
+from readme import run, server
 
 ROOT = Path(__file__).parents[1]
 PAGES = [
@@ -26,7 +26,6 @@ PAGES = [
     if page.stem not in ("cli", "commands") and page.parent.name not in ("api", "worlds")
 ]  # fmt: skip
 """All pages but those that scripts write and the page of commands, which `readme.py` runs."""
-NOTEBOOKS = sorted((ROOT / "docs" / "tutorials").glob("*.ipynb"))
 FEW = "--expert_tasks 4 --explore_tasks 4 --valid_tasks 2 --test_tasks 2 --threads 1 --allow_empty"
 SMALL = {
     "agentgym mcp --env tools --transport http --port 8000 --record mcp.jsonl": "--port 0",
@@ -139,22 +138,12 @@ def words_of(line: str) -> list[str]:
     return shlex.split(f"{line} {SMALL.get(line, '')}")
 
 
-def run_notebook(notebook: Path) -> None:
-    """Execute the cells of a notebook; the file stays as it is."""
-    import nbformat
-    from nbclient import NotebookClient
-
-    with tempfile.TemporaryDirectory() as folder:
-        client = NotebookClient(nbformat.read(notebook, 4), timeout=LIMIT, resources={"metadata": {"path": folder}})
-        client.execute()
-
-
 def main(names: list[str]) -> None:
-    """Run the pages and notebooks of these names, or all."""
-    for path in [*PAGES, *NOTEBOOKS]:
+    """Run the pages of these names, or all."""
+    for path in PAGES:
         if not names or path.stem in names:
             print(path.relative_to(ROOT), flush=True)
-            run_page(path) if path.suffix == ".md" else run_notebook(path)
+            run_page(path)
 
 
 if __name__ == "__main__":

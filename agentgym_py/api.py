@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from agentgym_py.collection import PlayConfig
     from agentgym_py.evaluation import Evaluation
     from agentgym_py.evaluation.compare import Comparison
-    from agentgym_py.feedback import Feedback, FeedbackSource
     from agentgym_py.policy import Policy
     from agentgym_py.rewards.functions import RewardFunction
     from agentgym_py.training import OnPolicyTrainer, Trainer, TrainReport
+    from agentgym_py.training.coreset import Coreset
     from agentgym_py.trajectory.scores import Scorer
 
     Player: TypeAlias = str | Agent | Policy
@@ -114,43 +114,6 @@ def collect(
     return trajectories
 
 
-def judge(
-    source: str | FeedbackSource,
-    trajectories: Iterable[Trajectory] | str | os.PathLike[str],
-    out: str | os.PathLike[str],
-    *,
-    progress: Callable[[int, int], None] | None = None,
-    **settings: Any,
-) -> list[Feedback]:
-    """Judge stored trajectories; `train` learns from the result.
-
-    Args:
-        source: Name of an installed source, such as `environment`, `expert`, `llm`, or a source with its settings.
-        trajectories: What is judged, or its file.
-        out: File for the feedback. An interrupted one is resumed, a finished one is only read.
-        progress: Called with the number of episodes done and the total.
-        settings: The source's settings, if `source` is a name.
-
-    Raises:
-        ConfigError: The source does not take a setting.
-        RunError: The file was begun with other settings or data.
-        EndpointError: A model that judges refuses, is broken or cannot be reached.
-    """
-    from agentgym_py.feedback.judging import judge_into
-
-    if isinstance(source, str):
-        name, source_class = source, registry.load("agentgym.feedback", source)
-        require_arguments(source_class, settings)
-        instance: FeedbackSource = source_class(**settings)
-    else:
-        name, instance = type(source).__name__, source
-        if isinstance(source, type) or not hasattr(source, "feedback"):
-            raise ConfigError(f"source must be a source's name, or a source such as LLMJudge(...), not {source!r:.60}")
-        if settings:
-            raise ConfigError(f"settings {', '.join(settings)} need the source's name; set them in the source itself")
-    return judge_into(os.fspath(out), name, instance, _trajectories(trajectories), progress)
-
-
 def train(
     trainer: str | Trainer,
     policy: str | os.PathLike[str] | Policy,
@@ -159,7 +122,7 @@ def train(
     select: Mapping[str, Any] | None = None,
     reward: str | RewardFunction | None = None,
     reward_kwargs: Mapping[str, Any] | None = None,
-    feedback: str | os.PathLike[str] | Sequence[Feedback] | None = None,
+    coreset: str | Mapping[str, Any] | Coreset | None = None,
     max_context: int | None = None,
     seed: int = 0,
     output_dir: str | os.PathLike[str] | None = None,
@@ -177,8 +140,8 @@ def train(
         reward: What is selected by and learnt from in place of the world's reward: a name such as `agent`, a weighted
             sum such as `"agent + 0.1*my.py:score"`, or a function from a trajectory to a number or to parts by name.
         reward_kwargs: Settings of the reward functions by name.
-        feedback: What `judge` returned on these trajectories, or its file: the trainer learns from scores, comparisons
-            or corrections in place of the world's reward.
+        coreset: Which part of the selected trajectories to train on: a name such as `loss_topk`, a mapping with
+            settings such as `{"name": "loss_topk", "ratio": 0.3}`, or a coreset; None: all of them.
         max_context: Largest number of tokens of an episode, for a policy that is loaded here.
         seed: Seed of the data order and of new weights.
         output_dir: Folder for training states, from which an interrupted training resumes, and for what a trainer
@@ -191,12 +154,11 @@ def train(
         `output_dir`, or else that of its base with the trainer's: `tiny+filtered_bc`.
 
     Raises:
-        ConfigError: The trainer does not take a setting, needs an `output_dir`, or is on-policy: `evolve` runs it; or
-            `reward` and `feedback` are both given.
-        NothingToTrainOnError: No trajectory is selected, none has a token to train on, or the feedback has nothing that
-            the trainer learns from.
+        ConfigError: The trainer does not take a setting, needs an `output_dir`, or is on-policy: `evolve` runs it.
+        NothingToTrainOnError: No trajectory is selected, or none has a token to train on.
     """
     from agentgym_py.training import Trainer
+    from agentgym_py.training.coreset import choose, load_coreset, require_coreset_trainer
     from agentgym_py.training.trainer import info_of, require_several_processes, validate_report
 
     instance = _trainer(trainer, settings)
@@ -205,16 +167,18 @@ def train(
     if output_dir is None and (output := info_of(instance).output) != "policy":
         raise ConfigError(f"output_dir is needed, because {type(instance).__name__} writes a {output} there")
     require_several_processes(instance)
-    if feedback is not None and reward is not None:
-        raise ConfigError("feedback and reward cannot be combined; give one of them")
-    kept = _selected(instance, trajectories, select or {}, _reward(reward, reward_kwargs or {}), feedback)
+    chosen = load_coreset(coreset)
+    if chosen:
+        require_coreset_trainer(instance)
+    kept = _selected(instance, trajectories, select or {}, _reward(reward, reward_kwargs or {}))
     loaded = _policy(policy, max_context)
     with TemporaryDirectory(prefix="agentgym") if output_dir is None else nullcontext(output_dir) as folder:
-        report = instance.train(loaded, kept, seed=seed, output_dir=Path(folder), progress=progress)
+        part = choose(chosen, loaded, kept, instance, seed=seed, folder=Path(folder) if chosen else None)
+        report = instance.train(loaded, part.trajectories, seed=seed, output_dir=Path(folder), progress=progress)
     if info_of(instance).output == "policy":
         name = trainer if isinstance(trainer, str) else type(trainer).__name__
         loaded.name = f"{loaded.name}+{name}" if output_dir is None else os.fspath(output_dir)
-    return loaded, validate_report(report, instance, loaded)
+    return loaded, part.add_to(validate_report(report, instance, loaded))
 
 
 def evaluate(
@@ -303,6 +267,7 @@ def evolve(env: Envs = "shop", *, out: str | os.PathLike[str], **options: Any) -
     if (folder.path / "run.yaml").is_file():
         require_same_settings(folder, settings)
         sources = [name for name in (*settings["env"], *plugin_names(settings).values()) if is_source(name)]
+        sources += [kind] if is_source(kind := settings.get("trainer", {}).get("step_kind") or "") else []
         sources += reward_sources(settings.get("reward"), settings.get("reward_kwargs"))
         where = ["--resume", str(out), *(word for name in sources for word in ("--trust", name))]
         settings = {name: settings[name] for name in RESUMABLE if name in settings}
@@ -355,12 +320,10 @@ def _trajectories(source: Iterable[Trajectory] | str | os.PathLike[str]) -> list
 
 def _selected(
     trainer: Trainer, source: Iterable[Trajectory] | str | os.PathLike[str], select: Mapping[str, Any],
-    scorer: Scorer | None, feedback: str | os.PathLike[str] | Sequence[Feedback] | None = None,
+    scorer: Scorer | None,
 ) -> Sequence[Trajectory]:  # fmt: skip
-    """Return what the trainer's selection or `select` keeps, with the rewards that it learns from, and corrections."""
-    from agentgym_py.feedback.learning import Learnable, learn_from
-    from agentgym_py.feedback.store import read_feedback
-    from agentgym_py.training.trainer import info_of, select_defaults
+    """Return the trajectories, with the scorer's rewards, that the trainer's selection or `select` keeps."""
+    from agentgym_py.training.trainer import select_defaults
     from agentgym_py.trajectory.scores import apply_scores
     from agentgym_py.trajectory.selectors import SelectConfig, build_selector
 
@@ -369,15 +332,10 @@ def _selected(
     require_arguments(SelectConfig, settings)
     if not (trajectories := _trajectories(source)):
         raise NothingToTrainOnError("there are no trajectories to train on")
-    if isinstance(feedback, str | os.PathLike):
-        feedback = read_feedback(feedback)
-    learnable = Learnable(apply_scores(trajectories, scorer))
-    if feedback is not None:
-        learnable = learn_from(trajectories, feedback, info_of(trainer).feedback)
-    selection = build_selector(SelectConfig(**settings))(learnable.episodes)
-    if not selection.kept and not learnable.corrections:
+    selection = build_selector(SelectConfig(**settings))(apply_scores(trajectories, scorer))
+    if not selection.kept:
         raise NothingToTrainOnError(f"select {selection.line}; select={{...}} chooses others")
-    return [*selection.kept, *learnable.corrections]
+    return selection.kept
 
 
 def _policy(policy: str | os.PathLike[str] | Policy, max_context: int | None) -> Policy:

@@ -22,12 +22,12 @@ from agentgym_py.errors import UnknownNameError, did_you_mean
 
 Group = Literal[
     "agentgym.envs", "agentgym.trainers", "agentgym.agents", "agentgym.rewards", "agentgym.curricula",
-    "agentgym.feedback",
+    "agentgym.coresets", "agentgym.step_kinds",
 ]  # fmt: skip
 _NOUN = {
     "agentgym.envs": "environment", "agentgym.trainers": "trainer", "agentgym.agents": "agent",
     "agentgym.rewards": "reward function", "agentgym.curricula": "curriculum",
-    "agentgym.feedback": "feedback source",
+    "agentgym.coresets": "coreset", "agentgym.step_kinds": "kind function",
 }  # fmt: skip
 
 
@@ -51,8 +51,12 @@ def _is_curriculum(value: Any) -> bool:
     return inspect.isclass(value) and is_dataclass(value) and "weights" in dir(value)
 
 
-def _is_feedback_source(value: Any) -> bool:
-    return inspect.isclass(value) and is_dataclass(value) and "feedback" in dir(value)
+def _is_coreset(value: Any) -> bool:
+    return inspect.isclass(value) and "Coreset" in [base.__name__ for base in value.__mro__[1:]]
+
+
+def _is_step_kind(value: Any) -> bool:
+    return inspect.isfunction(value) and not value.__name__.startswith("_")
 
 
 def _is_reward(value: Any) -> bool:
@@ -66,7 +70,8 @@ _SOURCE_RULES: Mapping[Group, tuple[str, Callable[[Any], bool]]] = {
     "agentgym.agents": ("an agent is a class with a method act", _is_agent),
     "agentgym.rewards": ("a reward function is a function, or a class with a method __call__", _is_reward),
     "agentgym.curricula": ("a curriculum is a dataclass with a method weights", _is_curriculum),
-    "agentgym.feedback": ("a feedback source is a dataclass with a method feedback", _is_feedback_source),
+    "agentgym.coresets": ("a coreset is a subclass of Coreset", _is_coreset),
+    "agentgym.step_kinds": ("a kind function takes a trajectory and the number of a step", _is_step_kind),
 }
 """What of a source belongs to a group, in words and as a test."""
 
@@ -203,7 +208,7 @@ def load_source(group: Group, name: str) -> Any:
     if wanted:
         raise UnknownNameError(f"{place} has no {noun} {wanted!r}.{there_are}")
     if len(defined_here) != 1:
-        kind = "name" if group == "agentgym.rewards" else "Class"
+        kind = "name" if group in ("agentgym.rewards", "agentgym.step_kinds") else "Class"
         raise UnknownNameError(f"{place} defines {len(defined_here)} {noun}s: name one as {place}:{kind}.{there_are}")
     return defined_here[0]
 

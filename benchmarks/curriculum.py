@@ -6,48 +6,31 @@
 | maze | maze, medium; filtered_bc | none, uniform, learnable, difficulty | the same |
 | horizon | household, medium; grpo | none, short, growing | does a horizon of 10, 20, 30, 50 steps learn faster? |
 
-For each seed `agentgym evolve --rounds 0` trains Agent_v0, from which every arm spends the same number of episodes in
-the same number of rounds. All agents play the same valid tasks of the world's own difficulty after each round. The
-first table has the explored episodes after which success on them reaches `--target`, interpolated between rounds, and
-the improvement of test success over Agent_v0 with its interval over seeds. The second has valid success by round.
+All arms spend the same number of episodes in the same number of rounds, from the same Agent_v0. All agents play the
+same valid tasks of the world's own difficulty after each round. The first table has the explored episodes after which
+success on them reaches `--target`, interpolated between rounds, and the improvement of test success over Agent_v0 with
+its interval over seeds. The second has valid success by round.
 
-Finished runs stay in `--out` and are not run again, so the tables can be made in several sessions. Further options are
-those of `agentgym evolve`, for every run.
+Further options are those of `agentgym evolve`, for every run. See `studies.py` for what is kept.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from agentgym_py.cli import main as agentgym
+from studies import Row, Study, by_arm, parse_studies, parser_of, save_rows, tested
+
 from agentgym_py.evaluation.stats import improvement
 from agentgym_py.evaluation.text import format_mean
 from agentgym_py.evolution.run_folder import RunFolder
-from agentgym_py.trajectory import store
 
 CURRICULA = {
     "none": "", "uniform": "--curriculum uniform", "learnable": "--curriculum learnable",
     "difficulty": "--curriculum difficulty --curriculum.threshold 0.8",
 }  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Study:
-    """A comparison of curricula."""
-
-    first: str
-    """Options of Agent_v0."""
-    options: str
-    """Options of every run from it."""
-    arms: Mapping[str, str]
-    """Options of each arm, by its name in the tables."""
 
 
 STUDIES: Mapping[str, Study] = {
@@ -63,30 +46,6 @@ STUDIES: Mapping[str, Study] = {
 }
 
 
-def evolve(path: Path, options: Sequence[str]) -> RunFolder:
-    """Finish a run in this folder, resuming it if it exists."""
-    exists = (path / "run.yaml").is_file()
-    if agentgym(["evolve", *(["--resume", str(path)] if exists else [*options, "--out", str(path)])]):
-        raise SystemExit(f"evolve failed in {path}")
-    return RunFolder.open(path)
-
-
-def words_of(study: Study, arm: str, model: str) -> list[str]:
-    """Return the options of an arm that starts from a model; it begins without demonstrations."""
-    words = [*study.first.split(), *study.options.split(), *study.arms[arm].split()]
-    return [*words, "--model", model, "--expert_tasks", "0", "--allow_empty"]
-
-
-def run_study(name: str, seed: int, args: argparse.Namespace, more: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """Run every arm of a study from the seed's Agent_v0; yield their rows."""
-    study, folder = STUDIES[name], args.out / name / f"s{seed}"
-    common = ["--seed", str(seed), "--threads", "1", "--valid_tasks", str(args.valid), "--test_tasks", str(args.tasks)]
-    first = evolve(folder / "v0", [*study.first.split(), *common, *more, "--rounds", "0"])
-    for arm in study.arms:
-        words = [*words_of(study, arm, str(first.round(0) / "checkpoint")), *common, *more]
-        yield row(name, arm, seed, evolve(folder / arm, words))
-
-
 def row(study: str, arm: str, seed: int, run: RunFolder) -> dict[str, Any]:
     """Return the figures of a run."""
     rounds = [run.metrics(number) for number in run.finished_rounds()]
@@ -95,9 +54,7 @@ def row(study: str, arm: str, seed: int, run: RunFolder) -> dict[str, Any]:
         selection = metrics["selection"]
         episodes += selection["kept"] + sum(selection["dropped"].values())
         curve.append((episodes, metrics["valid"]["success"]["value"]))
-    before, after = (
-        [int(t.success) for t in store.read(run.round(number) / "test.jsonl")] for number in (0, len(rounds) - 1)
-    )
+    before, after = (tested(run, number) for number in (0, len(rounds) - 1))
     return {"study": study, "arm": arm, "seed": seed, "curve": curve, "before": before, "after": after}
 
 
@@ -111,11 +68,9 @@ def episodes_to(target: float, curve: Sequence[tuple[int, float]]) -> float | No
     return None
 
 
-def tables(rows: Sequence[Mapping[str, Any]], target: float) -> Iterator[str]:
+def tables(rows: Sequence[Row], target: float) -> Iterator[str]:
     """Yield the lines of both tables."""
-    groups: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
-    for each in rows:
-        groups.setdefault((each["study"], each["arm"]), []).append(each)
+    groups = by_arm(rows)
     yield f"| study | curriculum | seeds | episodes to {100 * target:g} % by seed | mean | test success | improvement |"
     yield "|---|---|--:|---|--:|--:|---|"
     for (study, arm), group in groups.items():
@@ -137,20 +92,18 @@ def tables(rows: Sequence[Mapping[str, Any]], target: float) -> Iterator[str]:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the studies and print their tables."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("studies", nargs="*", metavar="STUDY", help=f"of {', '.join(STUDIES)}; by default all")
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser = parser_of(__doc__, STUDIES, "runs/curriculum")
     parser.add_argument("--target", type=float, default=0.6, help="success rate to reach")
     parser.add_argument("--valid", type=int, default=150, help="valid tasks")
-    parser.add_argument("--tasks", type=int, default=300, help="test tasks")
-    parser.add_argument("--out", type=Path, default=Path("runs/curriculum"))
-    args, more = parser.parse_known_args(argv)
-    if unknown := set(args.studies) - set(STUDIES):
-        parser.error(f"no study {', '.join(sorted(unknown))}; choose from {', '.join(STUDIES)}")
+    args, more = parse_studies(parser, STUDIES, argv)
+    more += ["--valid_tasks", str(args.valid)]
     rows = [
-        each for name in args.studies or STUDIES for seed in args.seeds for each in run_study(name, seed, args, more)
+        row(name, arm, seed, run)
+        for name in args.studies
+        for seed in args.seeds
+        for arm, run in STUDIES[name].runs(args.out / name / f"s{seed}", seed, more)
     ]
-    (args.out / "rows.json").write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+    save_rows(args.out, rows)
     print(*tables(rows, args.target), sep="\n")
 
 

@@ -14,17 +14,16 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from studies import evolve, shipped_base
+
 from agentgym_py.agents import Agent, ExpertAgent, ModelAgent, RandomAgent
-from agentgym_py.cli import main as agentgym
 from agentgym_py.collection import PlayConfig
 from agentgym_py.engine import HFEngine, SamplingParams
 from agentgym_py.env import EnvSpec
@@ -138,10 +137,7 @@ def evolved(world: str, seed: int, out: Path) -> Run:
     """Finish a run."""
     path = out / world / f"seed{seed}"
     if not (path / "test.json").is_file():
-        exists = (path / "run.yaml").is_file()
-        arguments = ["--resume", str(path)] if exists else ["--env", world, "--seed", str(seed), "--out", str(path)]
-        if agentgym(["evolve", *arguments]):
-            raise SystemExit(f"evolve --env {world} --seed {seed} failed")
+        evolve(path, ["--env", world, "--seed", str(seed)])
     return Run(RunFolder.open(path), world, seed)
 
 
@@ -192,12 +188,6 @@ def references(run: Run) -> dict[str, Any]:
 def evaluated(run: Run, make: Callable[[], Agent]) -> Evaluation:
     """Make an agent and evaluate it."""
     return run.evaluated(make())
-
-
-def shipped_base() -> str:
-    """Return the shipped base's digest from its card."""
-    card = resources.files("agentgym_data").joinpath("tiny", "CARD.md").read_text("utf-8")
-    return str(re.findall(r"Digest\*\* of the weights: `(\w+)`", card)[0])
 
 
 def read(results: Path = RESULTS) -> list[dict[str, Any]]:

@@ -18,27 +18,25 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import re
 import resource
 import subprocess
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from importlib import resources
 from itertools import combinations
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
+from studies import evolve, require_same_options, shipped_base
+
 from agentgym_py.agents import ModelAgent
-from agentgym_py.cli import main as agentgym
 from agentgym_py.engine import HFEngine, SamplingParams
 from agentgym_py.env import EnvSpec
 from agentgym_py.evaluation import evaluate
 from agentgym_py.evaluation.stats import Estimate, improvement
 from agentgym_py.evaluation.text import format_mean
 from agentgym_py.evolution.run_folder import RunFolder
-from agentgym_py.files import write_atomic
 from agentgym_py.policy import Policy
 from agentgym_py.trajectory import Trajectory, store
 
@@ -82,12 +80,6 @@ TENTHS = 10
 PLAYED = "successes.json"
 
 
-def shipped_base() -> str:
-    """Return the shipped base's digest from its card, without loading weights, which would count as memory."""
-    card = resources.files("agentgym_data").joinpath("tiny", "CARD.md").read_text("utf-8")
-    return str(re.findall(r"Digest\*\* of the weights: `(\w+)`", card)[0])
-
-
 def settings_of(env: str, trainer: str, more: Sequence[str]) -> list[str]:
     """Return a trainer's options beside its defaults."""
     budget = EPISODES[env]
@@ -98,29 +90,6 @@ def is_current(row: Mapping[str, Any], more: Sequence[str], base: str) -> bool:
     """Tell whether a line's run has today's settings and base."""
     options = settings_of(row["env"], row["trainer"], more) if row["trainer"] in SETTINGS else None
     return bool(row["settings"] == options and row.get("base") == base)
-
-
-def require_same_options(path: Path, options: Sequence[str]) -> None:
-    """Record the options of a run beside its folder; SystemExit if the folder was made with other ones.
-
-    A folder without recorded options is accepted.
-    """
-    record = path.with_name(f"{path.name}.settings.json")
-    if not path.exists():
-        write_atomic(record, json.dumps(list(options)) + "\n")
-    elif record.is_file() and (before := json.loads(record.read_text("utf-8"))) != list(options):
-        raise SystemExit(
-            f"{path} was begun with {' '.join(before)}, not with {' '.join(options)}: move it, or use another --out"
-        )
-
-
-def evolve(path: Path, options: Sequence[str], *where: str) -> RunFolder:
-    """Finish a run of `agentgym evolve` in this folder, resuming it if it exists."""
-    require_same_options(path, options)
-    exists = (path / "run.yaml").is_file()
-    if agentgym(["evolve", *(["--resume", str(path)] if exists else [*options, *where, "--out", str(path)])]):
-        raise SystemExit(f"evolve failed in {path}")
-    return RunFolder.open(path)
 
 
 def successes(checkpoint: Path, env: str, longest: int) -> tuple[list[int], float]:

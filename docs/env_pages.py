@@ -2,13 +2,13 @@
 
     python docs/env_pages.py
 
-The figures come from docs/results/worlds.md. `tests/test_docs.py` compares the pages with
-the output of this script.
+The figures come from benchmarks/worlds.jsonl. `tests/test_docs.py` compares the pages with the output of this script.
 """
 
 from __future__ import annotations
 
 import inspect
+import json
 import re
 import textwrap
 from pathlib import Path
@@ -19,9 +19,9 @@ from agentgym_py.collection import Collector, Job, PlayConfig
 from agentgym_py.env import EnvSpec, registration
 
 PAGES = Path(__file__).parent / "reference" / "worlds"
-FIGURES = Path(__file__).parent / "results" / "worlds.md"
+FIGURES = Path(__file__).parents[1] / "benchmarks" / "worlds.jsonl"
 COLUMNS = ("expert's steps", "expert", "fair expert", "random")
-"""The columns of the table "Every world" on a page."""
+"""The columns of a page: mean length of the expert's plans, and success."""
 
 DIFFERS = {
     "maze": {
@@ -135,14 +135,12 @@ def difficulties(world: str) -> list[str]:
 
 
 def measured() -> dict[str, list[dict[str, str]]]:
-    """Read the rows of the benchmarks' table "Every world", by world."""
-    table = FIGURES.read_text(encoding="utf-8").partition("\n## Every world\n")[2].partition("\n## ")[0]
-    rows = [
-        [cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines() if line.startswith("|")
-    ]
+    """Read the lines of `benchmarks/worlds.py` as cells, by world."""
     by_world: dict[str, list[dict[str, str]]] = {}
-    for row in rows[2:]:
-        by_world.setdefault(row[0], []).append(dict(zip(rows[0], row, strict=True)))
+    for line in map(json.loads, FIGURES.read_text(encoding="utf-8").splitlines()):
+        rates = {who: f"{100 * solved / line['tasks']:.1f} %" for who, solved in line["solved"].items()}
+        row = {"difficulty": line["difficulty"], "expert's steps": f"{line['steps']['expert']:.1f}", **rates}
+        by_world.setdefault(line["world"], []).append(row)
     return by_world
 
 

@@ -2,9 +2,10 @@
 
 A page marks a block by `<!-- figures: NAME -->` and `<!-- end -->`. A block of results is a printed table, which is
 replaced as a whole. In the README's tables only the cells with figures are replaced, so that each language keeps its
-own words. The picture of the README is drawn from the same lines, for light and dark pages; its badges come from
-pyproject.toml. `tests/test_docs.py` compares all of it with the output of this script, except the tables of trainers,
-whose bootstrap takes a minute: `tests/test_benchmarks.py` compares these.
+own words; so are the numbers between `<!-- minutes -->` and `<!-- end -->`. The tables of docs/results/index.md are
+short forms of tables on the other pages of results. The picture of the README is drawn from the same lines, for light
+and dark pages; its badges come from pyproject.toml. `tests/test_docs.py` compares all of it with the output of this
+script, except the tables of trainers, whose bootstrap takes a minute: `tests/test_benchmarks.py` compares these.
 """
 
 from __future__ import annotations
@@ -12,10 +13,11 @@ from __future__ import annotations
 import importlib.util
 import io
 import json
+import math
 import re
 import sys
 import tomllib
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import redirect_stdout
 from functools import cache
 from pathlib import Path
@@ -29,9 +31,15 @@ from agentgym_py.evolution.run_folder import read_estimate
 
 ROOT = Path(__file__).parents[1]
 BENCHMARKS = ROOT / "benchmarks"
-PAGES = ("README.md", "README.zh-CN.md", "docs/results/trainers.md")
+RESULTS = ROOT / "docs" / "results"
+PAGES = (
+    "README.md", "README.zh-CN.md", "docs/index.md", "docs/get-started/first-run.md", "docs/results/trainers.md",
+    "docs/results/worlds.md", "docs/results/index.md",
+)  # fmt: skip
 SEEDS = (0, 1, 2)
 BLOCK = re.compile(r"(<!-- figures: ([\w ]+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
+MINUTES = re.compile(r"(?<=<!-- minutes -->)[^<]*(?=<!-- end -->)")
+"""How long the main job takes, in a sentence of any language."""
 NOT_MEASURED = "–"
 COMPARISONS: Mapping[str, Sequence[str]] = {
     "shop": ["--env", "shop", "--seeds", *"01234"],
@@ -49,7 +57,9 @@ Line = Mapping[str, Any]
 
 
 def script(path: Path) -> Any:
-    """Import a script that is in no package."""
+    """Import a script that is in no package; it imports others of its folder."""
+    if str(path.parent) not in sys.path:
+        sys.path.insert(0, str(path.parent))
     spec = importlib.util.spec_from_file_location(f"figures_{path.stem}", path)
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
@@ -62,6 +72,12 @@ def script(path: Path) -> Any:
 def learning() -> Any:
     """Import `benchmarks/learning.py`."""
     return script(BENCHMARKS / "learning.py")
+
+
+@cache
+def worlds() -> Any:
+    """Import `benchmarks/worlds.py`."""
+    return script(BENCHMARKS / "worlds.py")
 
 
 def main_job(lines: Sequence[Line]) -> list[Line]:
@@ -86,7 +102,14 @@ def filled(text: str, lines: Sequence[Line], comparisons: Collection[str] = ()) 
         keep = found[2].startswith("trainers ") and found[2].split()[1] not in comparisons
         return found[0] if keep else found[1] + block(found[2], found[3], lines) + found[4]
 
-    return BLOCK.sub(content, text)
+    return MINUTES.sub(lambda found: with_minutes(found[0], lines), BLOCK.sub(content, text))
+
+
+def with_minutes(words: str, lines: Sequence[Line]) -> str:
+    """Put the minutes of the fastest and of the slowest main job into a text with two numbers."""
+    seconds = [run["seconds"] for run in main_job(lines)]
+    minutes = iter([math.floor(min(seconds) / 60 + 0.5), math.ceil(max(seconds) / 60)])
+    return re.sub(r"\d+", lambda _: str(next(minutes)), words)
 
 
 def block(name: str, before: str, lines: Sequence[Line]) -> str:
@@ -98,6 +121,10 @@ def block(name: str, before: str, lines: Sequence[Line]) -> str:
         return replace_cells(before, result_cells(main_job(lines)), by_place)
     if name == "worlds":
         return replace_cells(before, world_cells(lines), world_of)
+    if name == "every world":
+        return f"\n{worlds().table(worlds().read())}\n\n"
+    if name in SHORT_FORMS:
+        return f"\n{SHORT_FORMS[name]()}\n\n"
     number = ("learning runs", "learning others", "learning rounds", "learning agents").index(name)
     table: str = learning().tables(lines)[number]
     return f"\n{table}\n\n"
@@ -192,9 +219,107 @@ def trainer_lines(world: str) -> list[Line]:
 
 
 def world_rows() -> dict[tuple[str, str], Mapping[str, str]]:
-    """Read the table "Every world" of docs/results/worlds.md, by world and difficulty."""
+    """Return the figures of the pages of worlds, by world and difficulty."""
     by_world = script(ROOT / "docs" / "env_pages.py").measured()
     return {(world, row["difficulty"]): row for world, rows in by_world.items() for row in rows}
+
+
+# ---- docs/results/index.md ------------------------------------------------------------------------------------------
+
+
+def rows_below(page: str, place: str) -> list[dict[str, str]]:
+    """Read the first table below a heading or marker of a page of results: a row's cells by column.
+
+    Of two columns with one name it is the first.
+
+    Raises:
+        ValueError: the page has no such place, or no table below it.
+    """
+    text = (RESULTS / page).read_text(encoding="utf-8")
+    table = re.search(r"^\|.*\n\|[-:| ]+\n((?:\|.*\n)+)", text[text.index(f"{place}\n") :], re.MULTILINE)
+    if table is None:
+        raise ValueError(f"{page} has no table below {place!r}")
+    names, _, *rows = [[cell.strip() for cell in row[1:].split("|")] for row in table[0].splitlines()]
+    return [dict(reversed(list(zip(names, row, strict=True)))) for row in rows]
+
+
+def markdown(columns: Sequence[str], align: str, rows: Iterable[Sequence[str]]) -> str:
+    """Format a table; `align` has a letter per column, l or r."""
+    rules = ["--:" if letter == "r" else "---" for letter in align]
+    return "\n".join(f"| {' | '.join(row)} |" for row in (columns, rules, *rows))
+
+
+def beside_peers() -> str:
+    """Return our worlds and those of other packages: speed, and success of ours. Games of a peer share a row."""
+    medium = {line["world"]: line for line in worlds().read() if line["difficulty"] == "medium"}
+    peers, ours = dict[str, list[dict[str, str]]](), list[list[str]]()
+    for row in rows_below("worlds.md", "## Beside other packages"):
+        if not row["package"].startswith("agentgym-py"):
+            peers.setdefault(row["package"], []).append(row)
+        elif row["steps/s"]:
+            line = medium.get(registration.short_name(row["world"])) if row["world"].endswith("-v0") else None
+            ours.append([row["package"], row["world"], row["steps/s"], row["resets/s"], *success_cells(line)])
+    rows = [[package, *together(games), *success_cells(None)] for package, games in peers.items()]
+    names = ("package", "world", "steps/s", "resets/s", "random [95 %]", "fair expert [95 %]")
+    return markdown(names, "llrrrr", [*ours, *rows])
+
+
+def success_cells(line: Line | None) -> list[str]:
+    """Return the success of random actions and of the fair expert in a world."""
+    if line is None:
+        return [NOT_MEASURED] * 2
+    return [format_interval(wilson(line["solved"][who], line["tasks"])) for who in ("random", "fair expert")]
+
+
+def together(games: Sequence[Mapping[str, str]]) -> list[str]:
+    """Return the names of some games, and their smallest and largest speeds."""
+    cells = [f"{len(games)} games" if len(games) > 2 else "; ".join(game["world"] for game in games)]
+    for column in ("steps/s", "resets/s"):
+        ordered = sorted((game[column] for game in games), key=lambda cell: float(cell.replace(",", "")))
+        cells.append(" to ".join(dict.fromkeys((ordered[0], ordered[-1]))))
+    return cells
+
+
+def beside_trainers() -> str:
+    """Return the gain of each trainer in each world, in points, with its cost."""
+    found = {name: rows_below("trainers.md", f"<!-- figures: trainers {name} gains -->")
+             for name in ("shop", "household", "more")}  # fmt: skip
+    shop, home = ({row["trainer"]: row for row in rows} for rows in (found["shop"], found["household"] + found["more"]))
+    names = ["trainer"]
+    names += [f"{world}: {column}" for world in ("shop", "household") for column in ("gain [95 %]", "seeds", "seconds")]
+    rows = [[f"`{name}`", *gain_cells(shop.get(name)), *gain_cells(home.get(name))] for name in shop | home]
+    return markdown(names, "lrrrrrr", rows)
+
+
+def gain_cells(row: Mapping[str, str] | None) -> list[str]:
+    """Return the gain in points, the number of seeds, and the CPU seconds of a row of gains."""
+    if row is None:
+        return [NOT_MEASURED] * 3
+    value, low, high = (100 * float(number) for number in re.findall(r"-?\d\.\d+", row["improvement (IQM) [95 %]"]))
+    return [f"{value:+.1f} [{low:.0f}, {high:.0f}]", str(len(row["seeds"].split())), row["CPU seconds"]]
+
+
+def beside_engines() -> str:
+    """Return seconds of this engine beside transformers, and of this project's GRPO beside trl's."""
+    others = {"generate on the history": "`generate`", "continuous batching": "continuous batching of transformers"}
+    rows, played = list[list[str]](), rows_below("system.md", "## The engine beside transformers")
+    ours = {(row["model"], row["episodes"]): row["seconds"] for row in played if row["engine"] == "HFEngine"}
+    for row in played:
+        if row["engine"] in others:
+            what = f"{row['episodes']} episodes, beside {others[row['engine']]}"
+            times = [ours[row["model"], row["episodes"]], row["seconds"]]
+            rows.append([what, row["model"], *times, row["ratio to HFEngine"].strip("*")])
+    for row in rows_below("system.md", "## GRPO beside trl"):
+        ratio = row["trl / ours"].replace("**", "").replace("(", "[").replace(")", "]").replace(" to ", ", ")
+        what = f"a step of GRPO beside trl, beta {row['beta']}"
+        rows.append([what, row["model"], row["s a step, ours"], row["trl"], ratio])
+    return markdown(("what", "model", "seconds, ours", "theirs", "theirs / ours [range]"), "llrrr", rows)
+
+
+SHORT_FORMS: Mapping[str, Callable[[], str]] = {
+    "beside peers": beside_peers, "beside trainers": beside_trainers, "beside engines": beside_engines,
+}  # fmt: skip
+"""The tables of docs/results/index.md, by their names in its markers."""
 
 
 # ---- the picture ----------------------------------------------------------------------------------------------------
@@ -333,12 +458,16 @@ def badge(name: str, value: str) -> str:
 
 
 def written(comparisons: Collection[str] = ()) -> dict[Path, str]:
-    """Return everything that this script writes; tables of trainers stay as they are but for `comparisons`."""
+    """Return everything that this script writes; tables of trainers stay as they are but for `comparisons`.
+
+    Short forms come from the pages as they are stored.
+    """
     lines = learning().read()
     pages = {ROOT / name: filled((ROOT / name).read_text(encoding="utf-8"), lines, comparisons) for name in PAGES}
     return pages | {path: picture(main_job(lines), mode) for mode, path in PICTURES.items()} | badges()
 
 
 if __name__ == "__main__":
-    for path, content in written(COMPARISONS).items():
-        path.write_text(content, encoding="utf-8")
+    for step in (COMPARISONS, ()):  # short forms follow the tables that the first step has written
+        for path, content in written(step).items():
+            path.write_text(content, encoding="utf-8")

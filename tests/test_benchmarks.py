@@ -18,7 +18,9 @@ ROOT = Path(__file__).parents[1]
 
 
 def script(name: str, folder: Path = ROOT / "benchmarks") -> Any:
-    """A module of `benchmarks/`, or of another folder."""
+    """A module of `benchmarks/`, or of another folder, which imports others of its folder."""
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))
     found = importlib.util.spec_from_file_location(f"benchmarks_{name}", folder / f"{name}.py")
     assert found and found.loader
     sys.modules[found.name] = made = importlib.util.module_from_spec(found)
@@ -73,11 +75,9 @@ def test_a_try_needs_a_file_of_its_own(trainers: Any, capsys: pytest.CaptureFixt
     assert "--settings needs --results" in capsys.readouterr().err
 
 
-def test_a_run_goes_on_only_with_what_it_was_begun_with(
-    trainers: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_goes_on_only_with_what_it_was_begun_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A folder of other settings is refused; one that nothing is known of is taken."""
-    calls = list[list[str]]()
+    studies, calls = script("studies"), list[list[str]]()
 
     def evolve(words: list[str]) -> int:
         calls.append(words)
@@ -86,15 +86,15 @@ def test_a_run_goes_on_only_with_what_it_was_begun_with(
         (path / "run.yaml").write_text("rounds: 1\n")
         return 0
 
-    monkeypatch.setattr(trainers, "agentgym", evolve)
+    monkeypatch.setattr(studies, "agentgym", evolve)
     path = tmp_path / "dpo"
-    trainers.evolve(path, ["--rounds", "2"], "--model", "here")
-    trainers.evolve(path, ["--rounds", "2"], "--model", "there")
+    studies.evolve(path, ["--rounds", "2"], "--model", "here")
+    studies.evolve(path, ["--rounds", "2"], "--model", "there")
     assert calls[0][-4:-2] == ["--model", "here"] and calls[1] == ["evolve", "--resume", str(path)]
     with pytest.raises(SystemExit, match="begun with --rounds 2, not with --rounds 3"):
-        trainers.evolve(path, ["--rounds", "3"])
+        studies.evolve(path, ["--rounds", "3"])
     (tmp_path / "dpo.settings.json").unlink()
-    trainers.evolve(path, ["--rounds", "3"])
+    studies.evolve(path, ["--rounds", "3"])
     assert len(calls) == 3
 
 
@@ -281,6 +281,33 @@ def finished_run(folder: Path, base: str) -> None:
         (folder / name).write_text(json.dumps(content))
 
 
+# ---- every world ----------------------------------------------------------------------------------------------------
+
+
+def test_a_measured_difficulty_replaces_its_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Other lines stay in their places; the tables show rates with their intervals, and measure nothing."""
+    worlds, results = script("worlds"), tmp_path / "lines.jsonl"
+    words = ["maze", "--tasks", "3", "--steps", "1000", "--results", str(results)]
+    worlds.main(words)
+    first = worlds.read(results)
+    assert [line["difficulty"] for line in first] == ["easy", "medium", "hard"]
+    worlds.keep({**first[1], "tasks": 300, "solved": {"expert": 300, "fair expert": 297, "random": 3}}, results)
+    assert [worlds.read(results)[n] for n in (0, 2)] == [first[0], first[2]]
+    capsys.readouterr()
+    worlds.main([*words, "--tables"])
+    row = capsys.readouterr().out.splitlines()[3]
+    assert row.startswith("| maze | medium | 100.0 % | 99.0 % [97, 100] | 1.0 % [0, 3] |")
+    low, middle, high = first[1]["steps_per_second"]
+    assert f"| {middle:,} [{low:,}, {high:,}] |" in row and low <= middle <= high
+
+
+def test_lines_of_worlds_have_the_keys_of_today() -> None:
+    """Every installed world of ours has a line for each difficulty, of the same number of tasks."""
+    lines = script("worlds").read()
+    assert len({tuple(line) for line in lines}) == 1 and {line["tasks"] for line in lines} == {300}
+    assert len({(line["world"], line["difficulty"]) for line in lines}) == len(lines)
+
+
 # ---- rewards beside each other --------------------------------------------------------------------------------------
 
 
@@ -292,13 +319,12 @@ def test_the_runs_of_the_rewards_benchmark_can_be_started_and_tabulated() -> Non
 
     rewards = script("rewards")
     for study in rewards.STUDIES.values():
-        for options in study.rewards.values():
-            words = [*study.first.split(), *study.options.split(), *options.split(), "--expert_tasks", "0"]
-            words = normalize_argv(["evolve", *words])[1:]
+        for arm, options in study.arms.items():
+            words = normalize_argv(["evolve", *study.words(arm, "tiny")])[1:]
             values = build_parser("evolve", words).parse(words)
             assert read_plan(values, values).config.reward == options.split()[1]
     rows = [
-        {"study": "parts", "reward": "agent", "seed": seed, "before": [0, 0, 1, 0], "after": [1, seed, 1, 0],
+        {"study": "parts", "arm": "agent", "seed": seed, "before": [0, 0, 1, 0], "after": [1, seed, 1, 0],
          "steps": 4.0 + seed, "tokens": 40.0, "return": 0.5, "curve": [0.25, 0.5]}
         for seed in range(2)
     ]  # fmt: skip
@@ -319,7 +345,7 @@ def test_the_runs_of_the_curriculum_benchmark_can_be_started_and_tabulated() -> 
     benchmark = script("curriculum")
     for study in benchmark.STUDIES.values():
         for arm in study.arms:
-            words = normalize_argv(["evolve", *benchmark.words_of(study, arm, "tiny")])[1:]
+            words = normalize_argv(["evolve", *study.words(arm, "tiny")])[1:]
             values = build_parser("evolve", words).parse(words)
             config = read_plan(values, values).config
             assert (config.curriculum is None) == ("curriculum" not in study.arms[arm])
@@ -335,36 +361,26 @@ def test_the_runs_of_the_curriculum_benchmark_can_be_started_and_tabulated() -> 
     assert lines[-1] == "| maze | difficulty | 0: 20, 100: 35 |"
 
 
-# ---- judges beside the truth ----------------------------------------------------------------------------------------
+# ---- coresets beside all the data -----------------------------------------------------------------------------------
 
 
-def test_the_runs_of_the_feedback_benchmark_can_be_started_and_tabulated(episode: Any) -> None:
-    """Each judge is a valid plan and each source has its options; a wrong judge turns that share of the pairs round."""
+def test_the_runs_of_the_coreset_benchmark_can_be_started_and_tabulated() -> None:
+    """Each arm is a valid plan; its tokens are a share, and its success stands beside that of all on the same tasks."""
     from agentgym_py.cli import build_parser
     from agentgym_py.cli.evolve import read_plan
     from agentgym_py.cli.parser import normalize_argv
 
-    benchmark = script("feedback")
-    for arm in benchmark.JUDGES:
-        words = normalize_argv(["evolve", *benchmark.words_of(arm, "tiny")])[1:]
+    benchmark = script("coreset")
+    for arm in benchmark.ARMS:
+        words = normalize_argv(["evolve", *benchmark.words_of(arm, "tiny", 0.25)])[1:]
         values = build_parser("evolve", words).parse(words)
-        assert read_plan(values, values).config.reward == ("return" if arm == "return" else "judge")
-    for options in (*benchmark.SOURCES.values(), *benchmark.MODEL_SOURCES.values()):
-        words = normalize_argv(options.split())
-        build_parser("judge", words).parse(words)
-    groups = [[episode("a", id=f"{n}-{k}", reward=float(k)) for k in range(4)] for n in range(300)]
-    assert benchmark.oracle(groups[0]) == [0.0, 1 / 3, 2 / 3, 1.0]
-    assert benchmark.oracle([groups[0][0], groups[1][0]]) == [0.5, 0.5]
-    for share, judge in ((0.1, benchmark.wrong10), (0.2, benchmark.wrong20), (0.3, benchmark.wrong30)):
-        mean = sum(judge(group)[3] for group in groups) / len(groups)  # the best one wins its pairs but for these
-        assert mean == pytest.approx(1 - share, abs=0.05) and judge(groups[0]) == judge(groups[0])
-    found = {"scores": 8, "corrections": 2, "pairs": 5, "pairwise": {"value": 0.75}, "tau": 0.5,
-             "calibration_error": None, "brier": 0.25}  # fmt: skip
+        coreset = read_plan(values, values).config.coreset
+        assert (coreset is None) == (arm == "all") and (coreset is None or coreset.ratio == 0.25)
     rows = [
-        {"study": "agreement", "arm": "llm", "seed": 0, **found},
-        {"study": "judges", "arm": "oracle", "seed": 0, "before": [0, 0, 1, 0], "after": [1, 0, 1, 0], "return": 0.5},
-        {"study": "judges", "arm": "oracle", "seed": 1, "before": [0, 0, 1, 0], "after": [1, 1, 1, 0], "return": 0.7},
-    ]
-    lines = list(benchmark.tables(rows))
-    assert lines[2] == "| llm | 1 | 8 | 2 | 5 | 75.0 % | 0.50 | – | 0.25 |"
-    assert lines[-1].startswith("| oracle | 2 | 25.0 % | 62.5 % | 0.375 [") and lines[-1].endswith("| 0.600 |")
+        {"arm": arm, "seed": seed, "tokens": [(25.0, 100.0), (35.0, 100.0)] if arm != "all" else [(1.0, 1.0)] * 2,
+         "after": [1, 1, arm == "all", 0]}
+        for seed in range(2) for arm in ("all", "random")
+    ]  # fmt: skip
+    lines = list(benchmark.table(rows))
+    assert lines[2] == "| all | 2 | 100 % | 75.0 % | – |"
+    assert lines[3].startswith("| random | 2 | 30 % | 50.0 % | -0.25")

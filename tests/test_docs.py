@@ -44,8 +44,8 @@ def parsers() -> Iterator[tuple[str, Any]]:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_has_its_section(name: str) -> None:
-    """With an example, and a row in the table at the top."""
-    assert f"\n## agentgym {name}\n\n```\nagentgym {name} " in PAGE
+    """With its examples, and a row in the table at the top."""
+    assert f"\n## agentgym {name}\n\n<!-- examples: {name} -->\n\n```\n# " in PAGE
     assert f"\n| [`{name}`](#agentgym-{name}) |" in PAGE
 
 
@@ -76,10 +76,14 @@ def test_the_installed_plugins_are_those_of_the_source() -> None:
         assert set(entries) <= set(registry.names(group)), "run pip install -e . again, then docs/cli_help.py"
 
 
-def test_the_page_has_the_help_of_today(monkeypatch: pytest.MonkeyPatch) -> None:
-    """To the letter, defaults and all."""
+def test_pages_have_the_help_and_examples_of_today(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To the letter, defaults and all; one page has an example of every command."""
     monkeypatch.setenv("COLUMNS", "0")  # put back afterwards, whatever the script sets
-    assert script("cli_help").with_help(PAGE) == PAGE, "run docs/cli_help.py"
+    cli_help = script("cli_help")
+    texts = [page.read_text(encoding="utf-8") for page in cli_help.PAGES]
+    for text in texts:
+        assert cli_help.with_help(text) == text, "run docs/cli_help.py"
+    assert "<!-- examples: first -->" in texts[1] and all(f"\nagentgym {name} " in texts[1] for name in COMMANDS)
 
 
 @pytest.mark.parametrize(("command", "parser"), list(parsers()), ids=lambda each: each if isinstance(each, str) else "")
@@ -97,7 +101,7 @@ PAGES = [
 ]
 
 
-NOT_INSTALLED = ("shortest", "my_curriculum.py", "my_source.py")
+NOT_INSTALLED = ("shortest", "my_curriculum.py", "my_coreset.py")
 """What commands of the docs name that only a reader has: the trainer of an example's package, and files."""
 
 
@@ -191,14 +195,17 @@ def test_every_page_is_in_the_navigation() -> None:
             visit(target) if isinstance(target, list) else listed.append(target)
 
     visit(yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))["nav"])
-    assert sorted(listed) == sorted(path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md"))
+    notebooks = (path.with_suffix(".md") for path in script("notebook_pages").NOTEBOOKS)
+    assert sorted(listed) == sorted(path.relative_to(DOCS).as_posix() for path in (*DOCS.rglob("*.md"), *notebooks))
 
 
 def test_the_citation_names_this_version() -> None:
-    """`CITATION.cff` is YAML with the version of the package, and the changelog has a section for it."""
+    """`CITATION.cff` is YAML with the version of the package, and the changelog has its section with the same date."""
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     assert (citation["cff-version"], citation["version"]) == ("1.2.0", agentgym_py.__version__)
-    assert f"\n## {agentgym_py.__version__}\n" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert f"\n## {agentgym_py.__version__} - {citation['date-released']}\n" in (ROOT / "CHANGELOG.md").read_text(
+        encoding="utf-8"
+    )
 
 
 @pytest.fixture
@@ -277,16 +284,32 @@ def test_the_runner_finds_commands_and_programs(tutorials: Any) -> None:
     assert tutorials.programs(page) == ["f()\n"]
 
 
-def test_notebooks_are_stored_without_outputs(tutorials: Any) -> None:
+def test_notebooks_are_stored_without_outputs() -> None:
     """Their cells are valid Python, and the page on notebooks links to each."""
     page = (DOCS / "tutorials" / "notebooks.md").read_text(encoding="utf-8")
-    assert len(tutorials.NOTEBOOKS) >= 2
-    for notebook in tutorials.NOTEBOOKS:
+    notebooks = script("notebook_pages").NOTEBOOKS
+    assert len(notebooks) >= 2
+    for notebook in notebooks:
         assert f"({notebook.name})" in page
         for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
             if cell["cell_type"] == "code":
                 ast.parse("".join(cell["source"]))
                 assert cell["outputs"] == [] and cell["execution_count"] is None, notebook
+
+
+def test_a_notebook_is_a_page_with_its_outputs() -> None:
+    """Text, code, what it printed and returned; an HTML value is only named, and stderr is left out."""
+    outputs = [
+        {"output_type": "stream", "name": "stdout", "text": "printed\n"},
+        {"output_type": "stream", "name": "stderr", "text": "warned"},
+        {"output_type": "execute_result", "data": {"text/plain": "['a', 'b']"}},
+        {"output_type": "display_data", "data": {"text/html": "<iframe>", "text/plain": "<IFrame>"}},
+    ]
+    cells = [{"cell_type": "markdown", "source": "# Title"}, {"cell_type": "code", "source": "f()", "outputs": outputs}]
+    written = script("notebook_pages").page({"cells": cells}, "title.ipynb")
+    assert written.startswith("# Title\n\n[Download the notebook](title.ipynb).\n\n```python\nf()\n```\n")
+    assert "```text\nprinted\n```\n\n```text\n['a', 'b']\n```" in written
+    assert "iframe" not in written.lower() and "warned" not in written
 
 
 def python_blocks(page: Path) -> str:
@@ -397,7 +420,7 @@ def test_world_pages_say_how_hard_it_is() -> None:
 
 
 def test_cards_have_the_figures_of_the_benchmarks() -> None:
-    """An expert's steps and a random agent's success in a card are those measured in docs/results/worlds.md."""
+    """An expert's steps and a random agent's success in a card are those of benchmarks/worlds.jsonl."""
     measured = script("env_pages").measured()
     from agentgym_py.env import EnvSpec
 
@@ -441,7 +464,7 @@ READMES = ("README.md", "README.zh-CN.md")
 
 
 def test_figures_are_those_of_the_benchmarks_lines() -> None:
-    """The READMEs, the page of trainers and both pictures are what `python docs/figures.py` writes today."""
+    """READMEs, pages of results and both pictures are what `python docs/figures.py` writes today."""
     written = script("figures").written()
     assert {path.suffix for path in written} == {".md", ".svg"}
     for path, content in written.items():
@@ -462,6 +485,26 @@ def test_tables_of_trainers_are_written_on_demand(monkeypatch: pytest.MonkeyPatc
     assert all(f"| {name} {part} |" in new for name, part in blocks) and "| filtered_bc | dpo |" not in new
     one = figures.filled(page, lines, ["weak"])
     assert "| weak gains |" in one and "| shop gains |" not in one and "| filtered_bc | dpo |" in one
+
+
+def test_the_page_of_results_has_four_tables() -> None:
+    """Each is a short form of tables on another page, with a command above and intervals in it."""
+    page = (DOCS / "results" / "index.md").read_text(encoding="utf-8")
+    sections = re.split(r"^## ", page, flags=re.MULTILINE)[1:]
+    assert [section.splitlines()[0] for section in sections][-1] == "Method" and len(sections) == 5
+    for section in sections[:-1]:
+        assert "agentgym " in section or "`python benchmarks/" in section.partition("\n| ")[0]
+        assert re.search(r"\[-?\d[\d.]*, \d[\d.]*\]", section), section
+    assert len(sections[-1].splitlines()) <= 30
+
+
+def test_the_time_of_the_main_job_is_that_of_its_runs() -> None:
+    """A page says it in its own language."""
+    figures = script("figures")
+    lines = [{"env": "shop", "seed": seed, "seconds": seconds} for seed, seconds in enumerate((100, 571, 601))]
+    assert figures.filled("<!-- minutes -->9 to 99 minutes<!-- end -->", lines) == (
+        "<!-- minutes -->2 to 11 minutes<!-- end -->"
+    )
 
 
 def test_figures_of_a_former_base_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -517,6 +560,7 @@ def test_the_bibtex_entry_is_the_citation() -> None:
     expected = {"title": "title", "version": "version", "license": "license"}
     assert {name: entry[name] for name in expected} == {name: citation[key] for name, key in expected.items()}
     assert entry["author"] == citation["authors"][0]["name"]
+    assert entry["year"] == str(citation["date-released"].year)
 
 
 def test_readmes_say_the_same() -> None:

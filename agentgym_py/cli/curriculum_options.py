@@ -6,13 +6,12 @@ import inspect
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import is_dataclass
-from typing import Any
 
 from agentgym_py import registry
-from agentgym_py.cli.parser import Parser, UsageError, Values, read_options
+from agentgym_py.cli.plugin_options import PluginOption
 from agentgym_py.env import EnvSpec
 from agentgym_py.env.registration import short_name
-from agentgym_py.errors import ConfigError, setting
+from agentgym_py.errors import ConfigError
 from agentgym_py.evolution import EvolveConfig
 from agentgym_py.evolution.curricula import find_levels
 
@@ -24,31 +23,12 @@ def _curriculum_class(name: str) -> type:
     return curriculum
 
 
-def add_curriculum_options(parser: Parser, name: str | None) -> None:
-    """Add `--curriculum NAME`, and `--curriculum.FIELD` for the fields of that curriculum.
-
-    Raises:
-        UsageError: the command line has a setting of a curriculum and names none.
-    """
-    words = [word.removeprefix("--").partition("=")[0] for word in parser.argv if word.startswith("--curriculum.")]
-    if not name and (fields := [word for word in words if word != "curriculum.name"]):
-        raise UsageError(f"{setting(fields[0])} needs {setting('curriculum', 'NAME')}")
-    names = registry.names("agentgym.curricula")
-    about = (
-        f"How a round shares a world's tasks among its difficulties: {', '.join(names)}, or a source (FILE.py, "
-        "FILE.py:Class, module:Class). `--curriculum NAME --help-all` lists its settings; docs/guides/curriculum.md "
-        "explains them. By default a round explores the world's own difficulty. Round 0 and all evaluations always do."
-    )
-    group = "The curriculum"
-    parser.add("curriculum.name", str | None, name, about, metavar="NAME", group=group, basic=False)
-    if name:
-        parser.add_dataclass(_curriculum_class(name), "curriculum.", group, basic=False)
-
-
-def read_curriculum(args: Values) -> Any:
-    """Read the curriculum of `add_curriculum_options`, or None."""
-    name = args["curriculum.name"]
-    return read_options(_curriculum_class(name), args, "curriculum.") if name else None
+CURRICULUM = PluginOption(
+    "curriculum", "agentgym.curricula", _curriculum_class,
+    "How a round shares a world's tasks among its difficulties: {names}, or a source (FILE.py, FILE.py:Class, "
+    "module:Class). `--curriculum NAME --help-all` lists its settings; docs/guides/curriculum.md explains them. By "
+    "default a round explores the world's own difficulty. Round 0 and all evaluations always do.",
+)  # fmt: skip
 
 
 def curriculum_lines(config: EvolveConfig, envs: Sequence[EnvSpec], name: str | None) -> list[str]:

@@ -18,7 +18,8 @@ from agentgym_py.agents.model import require_room
 from agentgym_py.checks import Basic
 from agentgym_py.cli import interrupt_status, print_interrupted, resume_hint, write_errors_with
 from agentgym_py.cli.agent_options import ModelOptions
-from agentgym_py.cli.curriculum_options import add_curriculum_options, curriculum_lines, read_curriculum
+from agentgym_py.cli.coreset_options import CORESET
+from agentgym_py.cli.curriculum_options import CURRICULUM, curriculum_lines
 from agentgym_py.cli.engine_options import EngineOptions
 from agentgym_py.cli.env_options import (
     add_env_options,
@@ -150,21 +151,22 @@ def options(parser: Parser) -> None:
     add_config(parser)
     parser.add_dataclass(RunOptions)
     trainer = first.get("trainer", "filtered_bc")
-    add_settings(parser, trainer, first.get("curriculum"))
+    add_settings(parser, trainer, first)
     defaults = info_of(trainer_class(trainer)).evolve_defaults
     require_options(parser, defaults, f"the trainer {trainer}")
     worlds = world_defaults(peek_envs(parser.argv) or ["shop"], parser)
     parser.set_defaults({**worlds, **defaults, **_preset(first.get("preset", "default"), parser)})
 
 
-def add_settings(parser: Parser, trainer: str, curriculum: str | None) -> None:
-    """Add the options that `run.yaml` holds."""
+def add_settings(parser: Parser, trainer: str, plugins: Mapping[str, str]) -> None:
+    """Add the options that `run.yaml` holds; `plugins` has the names of the curriculum and the coreset."""
     add_env_options(parser)
     parser.add_dataclass(ModelOptions)
     parser.add_dataclass(EngineOptions, basic=False)
-    parser.add_dataclass(EvolveConfig, skip={"select", "curriculum"})
-    add_curriculum_options(parser, curriculum)
+    parser.add_dataclass(EvolveConfig, skip={"select", "curriculum", "coreset"})
+    CURRICULUM.add(parser, plugins.get("curriculum"))
     parser.add_dataclass(SelectConfig, "select.", "Which trajectories a round learns from", basic=False)
+    CORESET.add(parser, plugins.get("coreset"))
     add_trainer_options(parser, trainer)
     add_cloner_options(parser, trainer)
     parser.add_dataclass(TrackOptions, basic=False)
@@ -245,8 +247,10 @@ def _run(args: Values, opened: list[RunFolder], stack: ExitStack) -> dict[str, A
     )  # fmt: skip
     lines = header(folder, config, len(envs), curriculum_lines(config, envs, settings["curriculum.name"]))
     if base:
-        cloner = {info_of(plan.trainer).warm_start or "": plan.cloner} if plan.cloner else {}
-        lines += learning_rates(base[0].num_parameters, {**cloner, settings["trainer.name"]: plan.trainer})
+        trainers = {"trainer": (settings["trainer.name"], plan.trainer)}
+        if plan.cloner and config.expert_tasks:
+            trainers = {"cloner": (info_of(plan.trainer).warm_start or "", plan.cloner), **trainers}
+        lines += learning_rates(base[0].num_parameters, trainers)
     return _run_with_progress(evolution, folder, lines, out)
 
 
@@ -322,7 +326,7 @@ def _extend(folder: RunFolder, rounds: int) -> None:
 def evolve_config(args: Values) -> EvolveConfig:
     """Read the settings of the rounds."""
     select = read_options(SelectConfig, args, "select.")
-    return read_options(EvolveConfig, args, select=select, curriculum=read_curriculum(args))
+    return read_options(EvolveConfig, args, select=select, curriculum=CURRICULUM.read(args), coreset=CORESET.read(args))
 
 
 # ---------------------------------------------------------------------------------------------------------- the folder
@@ -410,7 +414,7 @@ def _threads(folder: RunFolder | None, threads: int | None) -> int | None:
 def _parser_of(settings: Mapping[str, Any]) -> Parser:
     """Return a parser of a run's settings."""
     parser, names = Parser("agentgym evolve"), plugin_names(settings)
-    add_settings(parser, names.get("trainer", str(settings.get("trainer"))), names.get("curriculum"))
+    add_settings(parser, names.get("trainer", str(settings.get("trainer"))), names)
     return parser
 
 

@@ -27,7 +27,7 @@ def header(folder: RunFolder, config: EvolveConfig, worlds: int, curriculum: Seq
 
     rounds = f"then {config.rounds} round{'s' * (config.rounds != 1)}" if config.rounds else "no rounds after it"
     source = f"from {config.expert_tasks * worlds} episodes of the {config.expert} expert"
-    agent = source if config.expert_tasks else "is the untrained model"
+    agent = source if config.expert_tasks else "is the model itself, without demonstrations"
     longest = f"replies of at most {config.max_new_tokens} tokens"
     lines = [f"Agent_v0 {agent}, {rounds}, {longest}; {folder.path}"]
     if not is_smoke(folder) and not config.select.success_only:  # the result of a smoke run has its own note
@@ -38,17 +38,22 @@ def header(folder: RunFolder, config: EvolveConfig, worlds: int, curriculum: Seq
     return [*lines, *curriculum, *chosen_by_worlds(folder.config()), *_progress(folder, config)]
 
 
-def learning_rates(weights: int, trainers: Mapping[str, Any]) -> list[str]:
-    """Name the learning rate of each trainer that leaves it to the model's size; `weights` is their number."""
+def learning_rates(weights: int, trainers: Mapping[str, tuple[str, Any]]) -> list[str]:
+    """Name the learning rate of each trainer that leaves it to the model's size.
+
+    Args:
+        weights: Number of the model's weights.
+        trainers: Group of options (`trainer`, `cloner`) to the name and the settings of its trainer.
+    """
     by_size = {
-        name: trainer
-        for name, trainer in trainers.items()
+        group: (name, trainer)
+        for group, (name, trainer) in trainers.items()
         if isinstance(trainer, ModelSettings) and trainer.learning_rate is None
     }
     return [
         f"Learning rate of {name}: {trainer.rate_for(weights):g}, the default for a model of {weights:,} weights; "
-        f"{setting('trainer.learning_rate', 'RATE')} changes it."
-        for name, trainer in by_size.items()
+        f"{setting(f'{group}.learning_rate', 'RATE')} changes it."
+        for group, (name, trainer) in by_size.items()
     ]
 
 

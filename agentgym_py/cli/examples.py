@@ -1,96 +1,174 @@
-"""Examples of commands, which the help shows last."""
+"""Examples of commands, for the help, docs/reference/cli.md and docs/get-started/commands.md.
+
+`python docs/cli_help.py` writes the pages.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
-EXAMPLES: Mapping[str, Sequence[tuple[str, str]]] = {
+
+class Example(NamedTuple):
+    """A command line, and what it does."""
+
+    what: str
+    line: str
+
+
+IN_HELP = 4
+"""Examples that `--help` shows of a command; `--help-all` and the page show all."""
+EXAMPLES: Mapping[str, Sequence[Example]] = {
     "": [
-        ("Check in a minute that everything runs", "agentgym evolve --env shop --preset smoke"),
-        ("Train an agent; the folder has a report.html", "agentgym evolve --env shop --out runs/mine"),
-        ("Read its episodes in the browser", "agentgym view runs/mine"),
-        ("Measure it on held-out tasks", "agentgym eval --env shop --model runs/mine/rounds/03/checkpoint"),
+        Example("Check in a minute that everything runs", "agentgym evolve --env shop --preset smoke"),
+        Example("Train an agent; the folder has a report.html", "agentgym evolve --env shop --out runs/mine"),
+        Example("Read its episodes in the browser", "agentgym view runs/mine"),
+        Example("Measure it on held-out tasks", "agentgym eval --env shop --model runs/mine/rounds/03/checkpoint"),
     ],
     "evolve": [
-        ("Train with the defaults", "agentgym evolve --env shop"),
-        ("Check in a minute that everything runs", "agentgym evolve --env shop --preset smoke"),
-        ("Train with another algorithm", "agentgym evolve --env shop --trainer grpo --out runs/grpo"),
-        ("Resume after an interruption", "agentgym evolve --resume runs/mine"),
-    ],
-    "collect": [
-        ("Demonstrations of the expert", "agentgym collect --env shop --tasks 500 --out demos.jsonl"),
-        (
-            "Four attempts of a model per task",
-            "agentgym collect --env shop --model runs/mine/rounds/03/checkpoint --attempts 4 --out tries.jsonl",
+        Example("Train with the defaults", "agentgym evolve --env shop --out runs/mine"),
+        Example("Check in a minute that everything runs", "agentgym evolve --env shop --preset smoke"),
+        Example("Train with another algorithm", "agentgym evolve --env shop --trainer grpo --out runs/grpo"),
+        Example("Resume after an interruption", "agentgym evolve --resume runs/mine"),
+        Example(
+            "Choose rounds, seed and learning rate",
+            "agentgym evolve --env shop --rounds 5 --seed 1 --trainer.learning_rate 5e-4 --out runs/five",
         ),
     ],
-    "judge": [
-        ("Corrections by the world's expert", "agentgym judge --source expert --data tries.jsonl --out expert.jsonl"),
-        (
-            "Scores by a language model",
-            "agentgym judge --source llm --source.model NAME --source.base_url URL --data tries.jsonl --out llm.jsonl",
+    "collect": [
+        Example("Collect demonstrations of the expert", "agentgym collect --env shop --tasks 500 --out demos.jsonl"),
+        Example(
+            "Attempt each task four times with a model",
+            "agentgym collect --env shop --model runs/mine/rounds/03/checkpoint --attempts 4 --out tries.jsonl",
+        ),
+        Example(
+            "Sample at three temperatures",
+            "agentgym collect --env shop --model tiny --temperature 0.7,1.0,1.3 --out diverse.jsonl",
         ),
     ],
     "train": [
-        ("Clone an expert", "agentgym train --model tiny --data demos.jsonl --out runs/bc"),
-        (
+        Example("Clone an expert", "agentgym train --data demos.jsonl --out runs/bc"),
+        Example(
             "Train on preferences between attempts",
             "agentgym train --trainer dpo --model runs/bc/checkpoint --data tries.jsonl --out runs/dpo",
         ),
+        Example(
+            "Mix files, and choose a setting of the trainer",
+            "agentgym train --data demos.jsonl --data agenttraj.json --trainer.epochs 4 --out runs/mixed",
+        ),
     ],
     "eval": [
-        ("A model on 300 test tasks", "agentgym eval --env shop --model runs/bc/checkpoint --out evals/a"),
-        ("Another model on the same tasks", "agentgym eval --manifest evals/a --model tiny --out evals/b"),
-        (
-            "A model behind an API",
+        Example("Measure a model on test tasks", "agentgym eval --env shop --model runs/bc/checkpoint --out evals/a"),
+        Example("Measure another on the same tasks", "agentgym eval --manifest evals/a --model tiny --out evals/b"),
+        Example(
+            "Measure a model behind an API",
             "agentgym eval --env tools --prompt full --agent openai --base_url http://localhost:8000/v1 --model NAME",
         ),
-    ],
-    "compare": [("Test which of two agents is better", "agentgym compare evals/a evals/b")],
-    "export": [("Export the best round of a run", "agentgym export runs/mine --out runs/shopper")],
-    "pipeline": [
-        ("Show the stages", "agentgym pipeline examples/pipelines/rlhf.yaml --list"),
-        ("Run or resume them", "agentgym pipeline examples/pipelines/rlhf.yaml"),
-    ],
-    "envs": [("Show a world with an example", "agentgym envs show shop")],
-    "envs list": [("List the worlds for a program", "agentgym envs list --json")],
-    "envs show": [
-        ("Show a world with an example", "agentgym envs show shop"),
-        ("Show a world of your own", "agentgym envs show examples/my_world.py"),
-    ],
-    "trainers": [("Show a trainer with its settings", "agentgym trainers show grpo")],
-    "trainers list": [("List the trainers for a program", "agentgym trainers list --json")],
-    "trainers show": [("Show a trainer with its settings", "agentgym trainers show grpo")],
-    "agents": [("List the agents", "agentgym agents list")],
-    "agents list": [("List the agents for a program", "agentgym agents list --json")],
-    "plan": [
-        (
-            "GRPO with adapters on eight GPUs",
-            "agentgym plan --model Qwen2.5-7B --gpus 8 --trainer grpo --trainer.lora_rank 16 --dtype bfloat16",
+        Example("Play yourself", "agentgym eval --env maze --tasks 10 --agent person --out evals/me"),
+        Example("Repeat an evaluation", "agentgym eval --manifest evals/a --out evals/again"),
+        Example(
+            "Sample four attempts per task, in two worlds",
+            "agentgym eval --env shop --env household --model runs/bc/checkpoint --attempts 4 --temperature 0.7",
+        ),
+        Example(
+            "Measure random actions, for a program",
+            "agentgym eval --env shop --agent random --split valid --tasks 100 --json",
         ),
     ],
-    "check": [("Test a world of your own", "agentgym check examples/my_world.py")],
-    "play": [("Play one task", "agentgym play shop --task shop/test/medium/17")],
-    "replay": [("Replay a store", "agentgym replay demos.jsonl")],
-    "data": [
-        ("Check every line of a store", "agentgym data verify demos.jsonl"),
-        ("Convert a store", "agentgym data convert demos.jsonl demos.parquet"),
+    "compare": [
+        Example("Test which of two agents is better", "agentgym compare evals/a evals/b"),
+        Example("Write the table of a paper", "agentgym compare evals/a evals/b evals/c --latex"),
+        Example("Compare logs of Inspect", "agentgym compare logs/a.eval logs/b.eval"),
+        Example(
+            "Compare two algorithms, by the runs of each",
+            "agentgym compare evals/ppo-1,evals/ppo-2,evals/ppo-3 evals/bc-1,evals/bc-2,evals/bc-3",
+        ),
     ],
-    "data verify": [("Check every line of a store", "agentgym data verify demos.jsonl")],
-    "data salvage": [("Copy the intact lines", "agentgym data salvage broken.jsonl intact.jsonl")],
+    "export": [
+        Example("Export the best round of a run", "agentgym export runs/mine --out runs/shopper"),
+        Example("Export another round", "agentgym export runs/mine --round 2 --out runs/second"),
+        Example(
+            "Merge adapters, and write a GGUF file", "agentgym export adapters --base smollm2 --out runs/merged --gguf"
+        ),
+    ],
+    "pipeline": [
+        Example("Show the stages of a pipeline", "agentgym pipeline examples/pipelines/rlhf.yaml --list"),
+        Example("Run or resume them", "agentgym pipeline examples/pipelines/rlhf.yaml"),
+    ],
+    "envs list": [
+        Example("List the worlds", "agentgym envs list"),
+        Example("List them for a program", "agentgym envs list --json"),
+    ],
+    "envs show": [
+        Example("Show a world with an example", "agentgym envs show shop"),
+        Example("Show a world of your own", "agentgym envs show examples/my_world.py"),
+    ],
+    "trainers list": [
+        Example("List the trainers", "agentgym trainers list"),
+        Example("List them for a program", "agentgym trainers list --json"),
+    ],
+    "trainers show": [
+        Example("Show a trainer with its settings", "agentgym trainers show grpo"),
+        Example("Show a trainer of your own", "agentgym trainers show my_trainer.py:MyTrainer"),
+    ],
+    "agents list": [
+        Example("List the agents", "agentgym agents list"),
+        Example("List them for a program", "agentgym agents list --json"),
+    ],
+    "plan": [
+        Example(
+            "Plan GRPO with adapters on eight GPUs",
+            "agentgym plan --model Qwen2.5-7B --gpus 8 --trainer grpo --trainer.lora_rank 16 --dtype bfloat16",
+        ),
+        Example(
+            "Plan for a checkpoint and a smaller GPU",
+            "agentgym plan --model runs/mine/rounds/01/checkpoint --gpu_memory_gib 24 --max_context 2048",
+        ),
+        Example("Show a table of common models", "agentgym plan --table"),
+    ],
+    "check": [
+        Example("Test a world of your own", "agentgym check examples/my_world.py"),
+        Example("Test an installed world", "agentgym check shop"),
+        Example("Play more episodes, from another seed", "agentgym check shop --seed 7 --episodes 500"),
+        Example(
+            "Run two checks, for a program",
+            "agentgym check shop --env_kwargs.difficulty hard --only expert,random_baseline --json",
+        ),
+    ],
+    "play": [
+        Example("Play a task of the shop", "agentgym play shop"),
+        Example("Play a certain task", "agentgym play shop --task shop/test/medium/17"),
+    ],
+    "replay": [Example("Replay a store", "agentgym replay demos.jsonl")],
+    "data verify": [Example("Check every line of a store", "agentgym data verify demos.jsonl")],
+    "data salvage": [Example("Copy the intact lines", "agentgym data salvage broken.jsonl intact.jsonl")],
     "data convert": [
-        ("To a table of rows", "agentgym data convert demos.jsonl demos.parquet"),
-        ("To messages for trl", "agentgym data convert demos.jsonl messages.jsonl --to trl"),
+        Example("Convert to a table of rows", "agentgym data convert demos.jsonl demos.parquet"),
+        Example("Convert to messages for trl", "agentgym data convert demos.jsonl messages.jsonl --to trl"),
+        Example("Read AgentTraj", "agentgym data convert agenttraj.json mine.jsonl"),
     ],
-    "report": [("Write a report again", "agentgym report runs/mine")],
+    "report": [Example("Write a report again", "agentgym report runs/mine")],
     "view": [
-        ("Read a run in the browser", "agentgym view runs/mine"),
-        ("Share some episodes as one file", "agentgym view runs/mine/rounds/03/test.jsonl --export test.html"),
+        Example("Read a run in the browser", "agentgym view runs/mine"),
+        Example("Share some episodes as one file", "agentgym view runs/mine/rounds/03/test.jsonl --export test.html"),
+        Example("Keep your judgements in a file", "agentgym view runs/mine --judged judged.jsonl"),
     ],
-    "serve": [("Serve two worlds", "agentgym serve --env shop --env household")],
+    "serve": [
+        Example("Serve two worlds over HTTP", "agentgym serve --env shop --env household"),
+        Example(
+            "Serve a hard world with its expert",
+            "agentgym serve --env shop --env_kwargs.difficulty hard --experts true --port 8000",
+        ),
+    ],
     "mcp": [
-        ("Let a client start it, one episode each", "agentgym mcp --env tools --record mcp.jsonl"),
-        ("Serve many sessions", "agentgym mcp --env tools --transport http --port 8000 --record mcp.jsonl"),
+        Example("Offer tools to a client that starts this command", "agentgym mcp --env tools --record mcp.jsonl"),
+        Example("Offer tools over HTTP", "agentgym mcp --env tools --transport http --port 8000 --record mcp.jsonl"),
     ],
 }
-"""What each example does, and the example, by command or subcommand; without a name those of `agentgym` itself."""
+"""Examples by command or subcommand; without a name those of `agentgym` itself."""
+
+
+def examples_of(command: str) -> list[Example]:
+    """Return the examples of a command, or of all its subcommands."""
+    below = (each for name, examples in EXAMPLES.items() if name.startswith(f"{command} ") for each in examples)
+    return [*EXAMPLES.get(command, ()), *(below if command else ())]

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from agentgym_py.cli.examples import EXAMPLES
+from agentgym_py.cli.examples import IN_HELP, examples_of
 from agentgym_py.cli.parser import HELP_ALL, Option, Parser
 from agentgym_py.cli.values import metavar_of
 
@@ -19,7 +19,7 @@ _PLACEHOLDERS = {
     "model": "NAME", "base": "NAME", "agent": "NAME", "device": "NAME", "attn_implementation": "NAME",
     "base_url": "URL", "task": "ID", "host": "ADDRESS", "split": "train|valid|test", "preset": "default|smoke",
     "few_shot": "FILE", "record": "FILE", "system_prompt": "TEXT", "prompt_template": "TEXT", "push": "OWNER/NAME",
-    "lora_target_modules": "NAMES", "levels": "NAME,...", "feedback": "FILE", "folder": "DIR",
+    "lora_target_modules": "NAMES", "levels": "NAME,...",
 }  # fmt: skip
 """Placeholders for the values of texts that say more than the option's name does."""
 
@@ -31,7 +31,7 @@ def help_text(parser: Parser, everything: bool) -> str:
     if parser.commands:
         about = f"  `{parser.prog} COMMAND --help` shows a command's options."
         parts.append(f"Commands:\n{about}\n\n{format_rows({n: c.about for n, c in parser.commands.items()}, width)}")
-        return "\n\n".join([*parts, *_examples(parser)]) + "\n"
+        return "\n\n".join([*parts, *_examples(parser, everything)]) + "\n"
     if parser.positionals:
         parts.append("Arguments:\n" + format_rows({str(p.metavar): p.help for p in parser.positionals}, width))
     options = [option for option in parser.options.values() if everything or option.basic]
@@ -42,13 +42,13 @@ def help_text(parser: Parser, everything: bool) -> str:
     if hidden := len(parser.options) - len(options):
         about = f"`{parser.prog} {HELP_ALL}` shows {hidden} more option{'s' * (hidden > 1)}.{_trainer_hint(parser)}"
         parts.append(textwrap.fill(about, width, break_on_hyphens=False))
-    return "\n\n".join(part for part in [*parts, *_examples(parser)] if part) + "\n"
+    return "\n\n".join(part for part in [*parts, *_examples(parser, everything)] if part) + "\n"
 
 
-def _examples(parser: Parser) -> list[str]:
+def _examples(parser: Parser, everything: bool) -> list[str]:
     """Return the section of examples, if the command has any."""
-    examples = EXAMPLES.get(parser.prog.removeprefix("agentgym").strip(), ())
-    lines = [f"  # {what}\n  {example}" for what, example in examples]
+    examples = examples_of(parser.prog.removeprefix("agentgym").strip())
+    lines = [f"  # {what}\n  {line}" for what, line in (examples if everything else examples[:IN_HELP])]
     return ["\n".join([EXAMPLES_TITLE, *lines])] if lines else []
 
 

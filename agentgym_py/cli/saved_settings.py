@@ -12,7 +12,7 @@ from typing import Any
 from agentgym_py.cli.env_options import absolute_paths, path_arguments
 from agentgym_py.cli.parser import Values
 from agentgym_py.cli.trainer_options import path_settings
-from agentgym_py.cli.values import nest_options, plugin_names
+from agentgym_py.cli.values import PLUGINS, nest_options, plugin_names
 from agentgym_py.env import EnvSpec, registration
 from agentgym_py.errors import AgentGymError, RunError
 from agentgym_py.evolution.run_folder import RunFolder
@@ -43,12 +43,14 @@ def saved_settings(args: Values, envs: Sequence[EnvSpec]) -> dict[str, Any]:
         settings["reward_kwargs"] = absolute_settings(settings["reward_kwargs"])
     if is_source(settings.get("agent") or ""):
         settings["agent"] = absolute_source(settings["agent"])
-    if not settings.get("curriculum", {}).get("name"):
-        settings.pop("curriculum", None)  # as in files of versions without it
-    else:
-        settings["curriculum"]["name"] = absolute_source(settings["curriculum"]["name"])
+    for key in PLUGINS:
+        if not settings.get(key, {}).get("name"):
+            settings.pop(key, None)  # as in files of versions without it
+        else:
+            settings[key]["name"] = absolute_source(settings[key]["name"])
     if "trainer" in settings:
-        settings["trainer"]["name"] = absolute_source(settings["trainer"]["name"])
+        if is_source(settings["trainer"].get("step_kind") or ""):
+            settings["trainer"]["step_kind"] = absolute_source(settings["trainer"]["step_kind"])
         settings["trainer"] = absolute_paths(settings["trainer"], path_settings(settings["trainer"]["name"]))
     return settings
 
@@ -63,6 +65,7 @@ def absolute_model_path(model: str) -> str:
 def source_digests(settings: Mapping[str, Any]) -> dict[str, str]:
     """Return the source files of worlds, agents, trainers and so on in the settings, with digests of their content."""
     names = [*settings.get("env", []), settings.get("agent"), *plugin_names(settings).values()]
+    names += [settings["trainer"].get("step_kind")] if "trainer" in settings else []
     names += reward_sources(settings.get("reward"), settings.get("reward_kwargs"))
     files = [source_file(name) for name in names if name and is_source(name)]
     return {str(path): source_digest(path) for path in files}

@@ -16,6 +16,7 @@ from agentgym_py import distributed
 from agentgym_py.checks import Basic
 from agentgym_py.cli import interrupt_status, print_interrupted, write_errors_with
 from agentgym_py.cli.agent_options import ModelOptions
+from agentgym_py.cli.coreset_options import CORESET
 from agentgym_py.cli.interrupts import interruptible, no_interrupt_lost
 from agentgym_py.cli.parser import Parser, UsageError, Values, add_config, peek_options, read_options
 from agentgym_py.cli.runtime import console, prepare_torch, print_json, provenance, read_trajectories
@@ -23,14 +24,12 @@ from agentgym_py.cli.saved_settings import absolute_model_path
 from agentgym_py.cli.trainer_options import add_trainer_options, read_trainer, trainer_class
 from agentgym_py.cli.values import nest_options
 from agentgym_py.env.base import require_seed
-from agentgym_py.errors import ConfigError, NothingToTrainOnError, RunError
+from agentgym_py.errors import NothingToTrainOnError, RunError
 from agentgym_py.evolution.run_folder import RunFolder
-from agentgym_py.feedback.learning import Learnable, learn_from
-from agentgym_py.feedback.store import read_feedback
 from agentgym_py.files import claimed, new_folder, remove_partial_files
 from agentgym_py.registry import absolute_source
 from agentgym_py.rewards.functions import absolute_reward, absolute_settings, build_reward
-from agentgym_py.training import Trainer, tracking
+from agentgym_py.training import Trainer, coreset, tracking
 from agentgym_py.training.checkpoints import keep_states_until_exit
 from agentgym_py.training.logprob_check import LogprobCheck
 from agentgym_py.training.trainer import (
@@ -52,7 +51,7 @@ _STATES = "trainer"
 """Folder for the states of a trainer whose output is a policy."""
 _REPORT = "train.json"
 """Written when the training has finished."""
-_UNFINISHED = (".checkpoint.", f".{_REPORT}.")
+_UNFINISHED = (".checkpoint.", f".{_REPORT}.", f".{coreset.FILE}.")
 """Prefixes of half-written files of a killed process."""
 
 
@@ -70,9 +69,6 @@ class TrainOptions:
     weighted sum such as "agent + 0.1*my.py:score"; see docs/guides/rewards.md."""
     reward_kwargs: dict[str, Any] = field(default_factory=dict)
     """Settings of the reward functions by name, such as --reward_kwargs.alpha 0.01."""
-    feedback: str | None = None
-    """File of `agentgym judge`, which the trainer learns from in place of the world's reward: scores, comparisons or
-    corrections; see docs/guides/feedback.md."""
     format: str | None = None
     """Format of the --data files, if their content does not tell; docs/reference/formats.md."""
     track: tracking.Service | None = None
@@ -82,8 +78,6 @@ class TrainOptions:
 
     def __post_init__(self) -> None:
         require_seed(self.seed)
-        if self.feedback and self.reward:
-            raise ConfigError("feedback and reward cannot be combined; give one of them")
 
 
 def options(parser: Parser) -> None:
@@ -96,7 +90,9 @@ def options(parser: Parser) -> None:
     parser.add_dataclass(TrainOptions)
     parser.add_dataclass(ModelOptions, skip={"ray"})
     parser.add_dataclass(SelectConfig, "select.", "Which trajectories to train on", basic=False)
-    trainer = peek_options(parser.argv).get("trainer", "filtered_bc")
+    first = peek_options(parser.argv)
+    CORESET.add(parser, first.get("coreset"))
+    trainer = first.get("trainer", "filtered_bc")
     add_trainer_options(parser, trainer)
     parser.set_defaults(select_defaults(trainer_class(trainer)))
 
@@ -110,8 +106,9 @@ def states_folder(trainer: Trainer | type) -> str:
 def is_interrupted(out: Path, states: str) -> bool:
     """Return whether a folder holds an interrupted training and nothing else."""
     names = {path.name for path in out.iterdir() if not path.name.startswith(_UNFINISHED)} if out.is_dir() else set()
-    has_begun = any((out / states).rglob("state-*")) or names <= {_STATES, tracking.FOLDER} or _has_only(out / states)
-    return bool(names) and names <= {states, "checkpoint", tracking.FOLDER} and has_begun
+    others = {tracking.FOLDER, coreset.FILE}
+    has_begun = any((out / states).rglob("state-*")) or names <= {_STATES} | others or _has_only(out / states)
+    return bool(names) and names <= {states, "checkpoint"} | others and has_begun
 
 
 def _has_only(folder: Path) -> bool:
@@ -139,23 +136,16 @@ def _prepare_folder(path: str, states: str) -> Path:
     return Path(path)
 
 
-def _select(config: SelectConfig, data: Sequence[Trajectory], more: Sequence[Trajectory] = ()) -> Selection:
-    """Select trajectories; raise NothingToTrainOnError if none are left and there are no others."""
+def _select(config: SelectConfig, data: Sequence[Trajectory]) -> Selection:
+    """Select trajectories; raise NothingToTrainOnError if none are left."""
     selection = build_selector(config)(data)
-    if not selection.kept and not more:
+    if not selection.kept:
         best = max((trajectory.reward for trajectory in data if trajectory.is_evidence), default=math.nan)
         raise NothingToTrainOnError(
             f"--select {selection.line}; the best return is {best:g}. To train on failed episodes, too: "
             "--select.success_only false --select.threshold -inf"
         )
     return selection
-
-
-def _learnable(trajectories: Sequence[Trajectory], file: str | None, trainer: Trainer) -> Learnable:
-    """Return what the trainer learns from of the feedback in a file; the episodes as they are without one."""
-    if file is None:
-        return Learnable(list(trajectories))
-    return learn_from(trajectories, read_feedback(file), info_of(trainer).feedback)
 
 
 def read_plan(args: Values) -> tuple[TrainOptions, ModelOptions, Trainer, list[str]]:
@@ -170,9 +160,9 @@ def read_plan(args: Values) -> tuple[TrainOptions, ModelOptions, Trainer, list[s
     if twice := next((file for number, file in enumerate(files) if file in files[:number]), None):
         raise UsageError(f"--data has {twice} twice; remove one")
     read_options(SelectConfig, args, "select.")
+    if CORESET.read(args):
+        coreset.require_coreset_trainer(trainer)
     build_reward(chosen.reward, chosen.reward_kwargs)
-    if chosen.feedback and not chosen.feedback.startswith("$"):  # in a pipeline an earlier stage may make it
-        read_feedback(chosen.feedback)
     require_several_processes(trainer)
     tracking.require_service(chosen.track)
     return chosen, model, trainer, files
@@ -209,11 +199,11 @@ def _run(args: Values, chosen: TrainOptions, model: ModelOptions, trainer: Train
     select = read_options(SelectConfig, args, "select.")
     scorer = build_reward(chosen.reward, chosen.reward_kwargs)
     scored = apply_scores([t for file in files for t in read_trajectories(file, chosen.format)], scorer)
-    learnable = _learnable(scored, chosen.feedback, trainer)
-    selection = _select(select, AgentTrajDataset(learnable.episodes), learnable.corrections)
-    data = AgentTrajDataset([*selection.kept, *learnable.corrections])
+    selection = _select(select, AgentTrajDataset(scored))
     prepare_torch(model.model, model.threads)
     policy = model.load(chosen.seed)
+    part = coreset.choose(CORESET.read(args), policy, selection.kept, trainer, seed=chosen.seed, folder=out)
+    data = AgentTrajDataset(part.trajectories)
     run_provenance = provenance() | {"base_policy": policy.digest()}
     from agentgym_py.report.terminal import Phases, loss_text
 
@@ -227,17 +217,18 @@ def _run(args: Values, chosen: TrainOptions, model: ModelOptions, trainer: Train
         "model": absolute_model_path(model.model), "select": asdict(select),
         "reward": chosen.reward and absolute_reward(chosen.reward),
         "reward_kwargs": absolute_settings(chosen.reward_kwargs),
-        "feedback": chosen.feedback and str(Path(chosen.feedback).absolute()),
         "trainer": nest_options(args)["trainer"] | {"name": absolute_source(args["trainer.name"])},
     }  # fmt: skip
+    if args["coreset.name"]:
+        settings["coreset"] = nest_options(args)["coreset"] | {"name": absolute_source(args["coreset.name"])}
     tracker = tracking.Tracker(chosen.track, out, settings) if chosen.track else None
     with Phases(console(chosen.json)) as phases, tracker.listening() if tracker else nullcontext():
         if any(output_dir.rglob("state-*")):
             phases.console.print(f"Resuming from the saved state in {output_dir}.", soft_wrap=True)
-        if chosen.feedback:
-            phases.console.print(f"Feedback: {learnable.line}", soft_wrap=True)
         if selection.dropped:
             phases.console.print(f"{selection.line} (--select)", soft_wrap=True)
+        if line := coreset.coreset_line(part.metrics):
+            phases.console.print(f"{line}; {out / coreset.FILE} has each of them", soft_wrap=True)
         if note := foreign_policy_note(data, run_provenance["base_policy"]):
             phases.console.print(f"{note}; --model {policy.name} is trained.", soft_wrap=True)
         progress = interruptible(phases.training(f"train {policy.name} on {len(data)} trajectories"))
@@ -246,6 +237,7 @@ def _run(args: Values, chosen: TrainOptions, model: ModelOptions, trainer: Train
             with saving_last_good(policy, out / "last_good") if trains_policy else nullcontext():
                 trained = trainer.train(policy, data, seed=chosen.seed, output_dir=output_dir, progress=progress)
             report = validate_report(trained, trainer, policy)
+            report = part.add_to(report)
             report = replace(report, metrics={**report.metrics, **(mean_parts(scored) if scorer else {})})
             digest = distributed.require_same("weights", policy.digest())
             if trains_policy and distributed.is_rank_zero():

@@ -30,7 +30,8 @@ def path_settings(trainer: str) -> set[str]:
 
 def add_trainer_options(parser: Parser, name: str) -> None:
     """Add `--trainer NAME`, and `--trainer.FIELD` for the fields of that trainer."""
-    about = f"One of {', '.join(_names_for(parser))}, or a source (FILE.py, FILE.py:Class, module:Class)."
+    names, source = ", ".join(_names_for(parser)), "a source (FILE.py, FILE.py:Class, module:Class)"
+    about = f"One of {names}, or {source}. `agentgym trainers list` says what each learns from."
     parser.add("trainer.name", str, name, about, metavar="NAME", group="The trainer")
     parser.add_dataclass(trainer_class(name), "trainer.", f"The trainer {name}", basic=False)
     parser.renamed = RENAMED.get(name, {})

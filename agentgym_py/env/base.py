@@ -67,6 +67,9 @@ class TextEnv(gymnasium.Env[str, str]):
     evolve_defaults: ClassVar[Mapping[str, Any]] = {}
     """Other defaults of `agentgym evolve` that suit a small model here, by option: `{"expert_tasks": 100, "env_kwargs":
     {"difficulty": "easy"}}`. A run of several worlds takes the largest of their numbers."""
+    reading_actions: ClassVar[tuple[str, ...]] = ()
+    """First words of the actions that only read, as patterns such as `list_*`: their steps are retrieval for trainers
+    that weigh kinds of steps (`trajectory.step_kinds`)."""
     id_arguments: ClassVar[tuple[str, ...]] = ()
     """Arguments that a task id determines, such as `difficulty` in `shop/test/hard/17`; snapshots leave them out."""
     _kwargs: dict[str, Any]

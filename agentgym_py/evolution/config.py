@@ -18,6 +18,7 @@ from agentgym_py.evolution.curricula import Curriculum, find_levels
 from agentgym_py.rewards.functions import build_reward
 from agentgym_py.rewards.reward_model import require_reward_model
 from agentgym_py.training import OnPolicyTrainer, Trainer
+from agentgym_py.training.coreset import Coreset, require_coreset_trainer
 from agentgym_py.training.trainer import PlanChecks, info_of, require_several_processes
 from agentgym_py.trajectory import Trajectory
 from agentgym_py.trajectory.selectors import SelectConfig
@@ -50,7 +51,7 @@ class EvolveConfig:
     """Whether the expert writes its thought, if it has one, before an action."""
     reward: str | None = None
     """What the rounds learn from, in place of the world's own reward: success, return, accuracy, length_penalty, step,
-    efficiency, agent, potential, judge, FILE.py:NAME, or a weighted sum such as "agent + 0.1*my.py:score"; see
+    efficiency, agent, potential, FILE.py:NAME, or a weighted sum such as "agent + 0.1*my.py:score"; see
     docs/guides/rewards.md. Episodes are stored and evaluated with the world's reward."""
     reward_kwargs: dict[str, Any] = field(default_factory=dict)
     """Settings of the reward functions by name, such as --reward_kwargs.alpha 0.01."""
@@ -86,6 +87,9 @@ class EvolveConfig:
     max_new_tokens: Basic[int] = 64
     """Maximum length of a reply, in tokens."""
     select: SelectConfig = field(default_factory=SelectConfig)
+    coreset: Coreset | None = None
+    """Which part of the selected data a round of an offline trainer learns from; None: all of it. Round 0 learns from
+    all demonstrations."""
     merge: Literal["all", "last", "initial+last"] = "last"
     """Rounds whose selected data a round trains on; `all` includes the expert's, as in the paper."""
     restart: Literal["base", "previous"] = "previous"
@@ -152,6 +156,8 @@ def require_compatible(config: EvolveConfig, trainer: Trainer | OnPolicyTrainer,
     """
     require_several_processes(trainer)
     require_reward(config)
+    if config.coreset:
+        require_coreset_trainer(trainer)
     if not isinstance(trainer, OnPolicyTrainer):
         if config.reward_model is not None:
             raise ConfigError("reward_model needs an on-policy trainer; this one learns from selected trajectories")

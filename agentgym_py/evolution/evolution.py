@@ -53,6 +53,7 @@ from agentgym_py.rewards.reward_model import require_reward_model
 from agentgym_py.rng import seed_of
 from agentgym_py.training import OnPolicyTrainer, Trainer, TrainReport
 from agentgym_py.training.checkpoints import keep_states_until_exit, remove_states
+from agentgym_py.training.coreset import Coreset, choose
 from agentgym_py.training.logprob_check import LogprobCheck
 from agentgym_py.training.progress import Reporter
 from agentgym_py.training.rl.guards import collapse_notes, entropy_and_repetition
@@ -317,21 +318,29 @@ class Evolution:
         if not selected:
             return self._train_on_demonstrations(number, "no trajectory was selected")
         try:
-            return self._fit(number, self._offline_trainer(number), self._training_data(number, selected))
+            data, coreset = self._training_data(number, selected), self.config.coreset if number else None
+            return self._fit(number, self._offline_trainer(number), data, coreset)
         except NothingToTrainOnError as error:
             return self._train_on_demonstrations(number, str(error))
 
-    def _fit(self, number: int, trainer: Trainer, data: Sequence[Trajectory]) -> _Trained:
-        """Train the model that a round starts from."""
+    def _fit(
+        self, number: int, trainer: Trainer, selected: Sequence[Trajectory], coreset: Coreset | None = None
+    ) -> _Trained:
+        """Train the model that a round starts from, on the coreset if there is one."""
         continues = number and self.config.restart == "previous"
         policy = self._load_agent(number - 1) if continues else self.load_policy(None)
+        chosen = choose(
+            coreset, policy, selected, trainer, seed=seed_of(self.config.seed, "coreset", number),
+            folder=self.folder.round(number),
+        )  # fmt: skip
+        data = chosen.trajectories
         check = LogprobCheck(policy, data)
         with self._keep_last_good(number, policy):
             result = trainer.train(
                 policy, data, seed=seed_of(self.config.seed, "train", number) % (1 << 31),
                 output_dir=self.folder.round(number) / "training", progress=self.reporter.training(number, len(data)),
             )  # fmt: skip
-            return _Trained(policy, validate_report(result, trainer, policy), check)
+            return _Trained(policy, chosen.add_to(validate_report(result, trainer, policy)), check)
 
     def _train_on_demonstrations(self, number: int, reason: str) -> _Trained:
         """Train a round that has nothing to learn from on as many further demonstrations as made Agent_v0.

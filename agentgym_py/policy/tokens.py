@@ -109,6 +109,11 @@ def encode_turns(rules: str, steps: Iterable[Step], chat: ChatFormat) -> Iterato
         yield Turn(context, reply, [int(step.trained)] * len(reply))
 
 
+def agent_tokens_by_step(trajectory: Trajectory, chat: ChatFormat) -> list[int]:
+    """Count the agent tokens of each step in the sample of `encode`, in which they stand in this order."""
+    return [sum(sum(turn.mask) for turn in encode_turns("", [step], chat)) for step in trajectory.steps]
+
+
 def mask_cut_replies(trajectory: Trajectory) -> Trajectory:
     """Return the trajectory with no token to train on in replies that were cut at the maximum length."""
     return replace(trajectory, steps=tuple(map(_mask_cut, trajectory.steps)))

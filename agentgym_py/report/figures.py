@@ -346,7 +346,8 @@ def _by_round(rounds: Rounds, name: str, title: str, phases: Iterable[str], scal
             [str(metrics["round"]), *(_text(scale * curve.y[i]) + unit for curve in curves)]
             for i, metrics in enumerate(rounds)
         ]
-        yield _lines(title, curves, ["round", *(curve.name for curve in curves)], rows, percent=scale == 100)
+        header = ["round", *(curve.name for curve in curves)]
+        yield _lines(title, curves, header, rows, percent=scale == 100, from_zero=True)
 
 
 def _players(phase: str, rounds: Sequence[int], values: Sequence[float]) -> list[tuple[str, list[float]]]:

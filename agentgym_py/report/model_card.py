@@ -248,7 +248,7 @@ def _episodes(config: Mapping[str, Any], number: int) -> dict[str, str]:
             "exploration": explored.format_map(config) if number else "",
             "curriculum": _format_settings({key: config.get(key) for key in ("curriculum", "levels", "horizon")})
             if number else "",
-            "selection": _format_settings({key: config[key] for key in ("select", "merge", "restart")})
+            "selection": _format_settings({key: config.get(key) for key in ("select", "coreset", "merge", "restart")})
             if number else "",
         }  # fmt: skip
     return {}

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -40,6 +41,8 @@ SMOKE = (
     "Success rates of the smoke preset mean nothing: a handful of tasks, and a model that is hardly trained, on failed "
     "episodes too. The preset only checks that every part runs; without it an agent learns."
 )
+_OPTION = re.compile(r"(?<!\S)--\w[\w.]*")
+"""An option in a text, which no line may break."""
 _EXAMPLES = 2
 """Number of successes that the first and the last round show, and of changed tasks in each direction."""
 _MAX_READ = 2_000
@@ -156,6 +159,7 @@ def write_report(path: Path) -> Path:
 def render(page: Mapping[str, Any]) -> str:
     """Render the page as HTML; every value of `page` is escaped."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup, escape
 
     from agentgym_py.report.terminal import loss_cell, number_text, selection_line
 
@@ -165,6 +169,7 @@ def render(page: Mapping[str, Any]) -> str:
     )  # fmt: skip
     env.filters |= {"number": number_text, "loss_cell": loss_cell, "selection_line": selection_line}
     env.filters["single_table"] = figures.single_table
+    env.filters["options"] = lambda text: Markup(_OPTION.sub(r'<span class="whole">\g<0></span>', str(escape(text))))  # noqa: S704  # escaped
     env.filters["interval"] = lambda estimate: format_interval(read_estimate(estimate))
     return env.get_template("report.html").render(page)
 
@@ -252,9 +257,17 @@ def _summary(
         ("world", ", ".join(_worlds(config))),
         ("trainer", str(name)), ("model", str(config.get("model"))), ("seed", str(config.get("seed"))),
         ("prompt", str(config.get("prompt"))), ("state", state),
-        ("curriculum", _curriculum(config, rounds)), ("time", time),
+        ("curriculum", _curriculum(config, rounds)), ("coreset", _coreset(config)), ("time", time),
+        ("success on test tasks", _test_success(test) if test else ""),
     ]  # fmt: skip
     return [(key, value) for key, value in rows if value not in ("None", "")]
+
+
+def _test_success(test: Mapping[str, Any]) -> str:
+    """Return the success of Agent_v0 and of the last agent, as `27.5 % [16, 43] → 62.5 % [47, 76]`."""
+    summaries = [test["rounds"][key] for key in dict.fromkeys(("0", str(test["last"]))) if key in test["rounds"]]
+    rates = [read_estimate(summary["success"]) for summary in summaries]
+    return " → ".join(format_interval(rate) for rate in rates if rate.n)
 
 
 def _curriculum(config: Mapping[str, Any], rounds: Sequence[Mapping[str, Any]]) -> str:
@@ -262,6 +275,12 @@ def _curriculum(config: Mapping[str, Any], rounds: Sequence[Mapping[str, Any]]) 
     name = (config.get("curriculum") or {}).get("name")
     evaluated = ", ".join(rounds[-1]["valid"].get("by_difficulty", ())) if rounds else ""
     return f"{name}{f', evaluated at {evaluated}' if evaluated else ''}" if name else ""
+
+
+def _coreset(config: Mapping[str, Any]) -> str:
+    """Name the coreset and its share; empty without one."""
+    coreset = config.get("coreset") or {}
+    return f"{coreset['name']}, {100 * coreset['ratio']:.0f} % of the {coreset['unit']}" if coreset.get("name") else ""
 
 
 def _worlds(config: Mapping[str, Any]) -> list[str]:

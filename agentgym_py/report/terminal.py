@@ -23,6 +23,7 @@ from agentgym_py.evaluation.text import (
     small_sample_note,
 )
 from agentgym_py.evolution.run_folder import read_estimate
+from agentgym_py.training.coreset import coreset_line
 from agentgym_py.trajectory import Trajectory
 
 SILENCE = 60.0
@@ -59,16 +60,16 @@ class Phases:
         """Begin a phase of `total` episodes and end the one before; call the result with each trajectory."""
         return self._begin(what, total).count
 
-    def training(self, what: str, unit: str = "steps") -> Steps:
+    def training(self, what: str) -> Steps:
         """Begin a training and end the phase before; call the result with the steps done and their number."""
-        return self._begin(what, None, unit).set_step
+        return self._begin(what, None).set_step
 
-    def _begin(self, what: str, total: int | None, unit: str = "steps") -> _Phase:
+    def _begin(self, what: str, total: int | None) -> _Phase:
         self.end()
         count = "" if total is None else f"0/{total}"
         task = self._progress.add_task(what, total=total, count=count, success="") if self._progress else None
         say = None if self._progress else partial(self.console.print, soft_wrap=True)
-        self._current = phase = _Phase(what, total, self._progress, task, say, unit)
+        self._current = phase = _Phase(what, total, self._progress, task, say)
         return phase
 
     def end(self) -> None:
@@ -97,9 +98,7 @@ class _Phase:
         progress: Progress | None,
         task: TaskID | None,
         say: Callable[[str], object] | None,
-        unit: str,
     ) -> None:
-        self.unit = unit
         self.what, self.total, self._progress, self._task, self._say = what, total, progress, task, say
         self.began = self._reported = time.monotonic()
         self.episodes = self.successes = self.counted = self.steps = 0
@@ -133,7 +132,7 @@ class _Phase:
     @property
     def line(self) -> str:
         """The whole phase in a line."""
-        done = f"{self.episodes} episodes, " if self.episodes else f"{self.steps} {self.unit}, " if self.steps else ""
+        done = f"{self.episodes} episodes, " if self.episodes else f"{self.steps} steps, " if self.steps else ""
         success = f"{self.success}, " if self.success else ""
         errors = self.episodes - self.counted
         failed = f"{errors} infrastructure error{'s' * (errors > 1)}, " if errors else ""
@@ -270,7 +269,7 @@ def selection_line(metrics: Mapping[str, Any]) -> str:
     text += f"; trained on {training['trajectories']} in all" if training else "; not trained"
     if training and (dropped := training.get("dropped")):
         text += f", left out: {', '.join(f'{number} {why}' for why, number in dropped.items())}"
-    if training and (note := on_policy_note(training)):
+    if training and (note := on_policy_note(training) or coreset_line(training.get("metrics", {}))):
         text += f"; {note}"
     if explored := list(filter(None, [curriculum_note(metrics), *play_notes(metrics["explored"])])):
         text += f"; exploration: {', '.join(explored)}"

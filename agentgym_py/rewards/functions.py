@@ -2,9 +2,7 @@
 
 A reward function takes a trajectory. It returns a number for the whole episode, a list with one number per step, or
 such values by name, whose sum is the reward. One with a parameter `completions` is called as trl calls its reward
-functions: with the conversations of several episodes and columns about them; it returns one number per episode. One
-whose first parameter is `trajectories` gets several episodes, with all attempts at a task among them, and returns a
-number or a `Score` per episode.
+functions: with the conversations of several episodes and columns about them; it returns one number per episode.
 
 `build_reward("agent + 0.1*my.py:score")` makes the scorer of a weighted sum. If a function fails, or returns something
 else, the episode counts as ended by an infrastructure error, and trainers leave it out.
@@ -15,7 +13,7 @@ from __future__ import annotations
 import inspect
 import math
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -23,7 +21,7 @@ from typing import Any, NamedTuple, Protocol
 from agentgym_py import registry
 from agentgym_py.checks import parameters_of, require_arguments
 from agentgym_py.collection.env_turn import finite
-from agentgym_py.errors import ConfigError, EndpointError, did_you_mean
+from agentgym_py.errors import ConfigError, did_you_mean
 from agentgym_py.trajectory import Trajectory
 from agentgym_py.trajectory.formats.trl import conversation
 from agentgym_py.trajectory.scores import Score, Scorer, paid_at_end
@@ -210,10 +208,7 @@ def _scorer(name: str, target: Callable[..., Any], settings: Mapping[str, Any]) 
         function: Any = target(**own) if inspect.isclass(target) else partial(target, **own)
     except ConfigError as error:
         raise ConfigError(f"reward {name}: {error}") from error
-    parameters = list(inspect.signature(function).parameters)
-    if "completions" in parameters:
-        return partial(_score_batch, lambda episodes: function(**_accepted(function, trl_columns(episodes))))
-    if parameters[:1] == ["trajectories"]:
+    if "completions" in inspect.signature(function).parameters:
         return partial(_score_batch, function)
     return lambda trajectories: [_score_one(function, trajectory) for trajectory in trajectories]
 
@@ -238,30 +233,19 @@ def _per_step(reward: Any, steps: int) -> tuple[float, ...]:
     return tuple(finite(number, "the reward of a step") for number in reward)
 
 
-# ---- several episodes, and trl's shape -------------------------------------------------------------------------------
+# ---- trl's shape -----------------------------------------------------------------------------------------------------
 
 
-def _score_batch(
-    function: Callable[[Sequence[Trajectory]], Iterable[Any]], trajectories: Sequence[Trajectory]
-) -> list[Score]:
-    """Call a reward function of several episodes; what it raises is the error of all of them.
-
-    Raises:
-        EndpointError: the function asks an endpoint that refuses or is broken: the run stops, and can be resumed.
-    """
+def _score_batch(function: Callable[..., Any], trajectories: Sequence[Trajectory]) -> list[Score]:
+    """Call a reward function of trl's shape; what it raises is the error of all episodes."""
     try:
-        rewards = list(function(trajectories))
+        rewards = list(function(**_accepted(function, trl_columns(trajectories))))
         if len(rewards) != len(trajectories):
-            raise ValueError(f"{len(rewards)} rewards for {len(trajectories)} episodes")
-    except EndpointError:
-        raise
+            raise ValueError(f"{len(rewards)} rewards for {len(trajectories)} completions")
     except Exception as error:  # as above
         return [Score(error=registry.describe_error(error))] * len(trajectories)
     pairs = zip(trajectories, rewards, strict=True)
-    return [
-        reward if isinstance(reward, Score) else _score_one(lambda _, reward=reward: reward, trajectory)
-        for trajectory, reward in pairs
-    ]
+    return [_score_one(lambda _, reward=reward: reward, trajectory) for trajectory, reward in pairs]
 
 
 def _accepted(function: Callable[..., Any], columns: Mapping[str, Any]) -> Mapping[str, Any]:

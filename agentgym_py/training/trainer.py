@@ -44,13 +44,12 @@ class TrainerInfo:
     """Library whose training loop runs, such as `trl`; None for this project's. It logs by its own names."""
     several_sequences: bool = True
     """Whether it trains episodes of several token sequences, which outgrew the context (`--context`)."""
+    compares_attempts: bool = False
+    """Whether it learns from differences between the attempts at a task, which a coreset would break up."""
     warm_start: str | None = None
     """Trainer that makes Agent_v0 from the expert's successes in place of this one."""
     evolve_defaults: Mapping[str, Any] = field(default_factory=dict)
     """Other defaults of `agentgym evolve`, by the option's name."""
-    feedback: tuple[str, ...] = ("scores",)
-    """What it learns from of a file of feedback, the first that the file has: `scores` as rewards, `comparisons` as
-    pairs, `corrections` as demonstrations of single steps."""
 
 
 def info_of(trainer: object) -> TrainerInfo:

@@ -122,5 +122,5 @@ def test_the_horizon_of_an_earlier_version_is_read() -> None:
     for value, horizon in ((30, [30]), (None, [])):
         stored = current_settings({"explore_max_steps": value, "trainer": {"name": "filtered_bc"}})
         parser = Parser("agentgym evolve")
-        add_settings(parser, "filtered_bc", None)
+        add_settings(parser, "filtered_bc", {})
         assert parser.read_mapping(stored, "run.yaml")["horizon"] == horizon

@@ -233,24 +233,32 @@ def test_the_header_counts_the_episodes_of_all_worlds(tmp_path: Path) -> None:
         "Agent_v0 from 400 episodes of the fair expert, then 3 rounds, replies of at most 64 tokens; "
     )
     lines = header(RunFolder.create(tmp_path / "other", {}), EvolveConfig(expert_tasks=0), 2)
-    assert lines[0].startswith("Agent_v0 is the untrained model, then 3 rounds, replies of at most 64 tokens; ")
+    assert lines[0].startswith(
+        "Agent_v0 is the model itself, without demonstrations, then 3 rounds, replies of at most 64 tokens; "
+    )
 
 
 def test_the_header_names_learning_rates_that_depend_on_the_model() -> None:
     """A larger model has a smaller rate, adapters have a larger one; a rate that is set needs no line."""
     trainer = registry.load("agentgym.trainers", "filtered_bc")
     with naming_options():
-        (line,) = learning_rates(134_515_008, {"filtered_bc": trainer()})
+        (line,) = learning_rates(134_515_008, {"trainer": ("filtered_bc", trainer())})
         assert line == (
             "Learning rate of filtered_bc: 1e-05, the default for a model of 134,515,008 weights; "
             "--trainer.learning_rate RATE changes it."
         )
-    adapters = learning_rates(134_515_008, {"filtered_bc": trainer(lora_rank=8)})
-    small = learning_rates(1_000_000, {"filtered_bc": trainer()})
+        cloner, grpo = learning_rates(
+            1_000_000,
+            {"cloner": ("filtered_bc", trainer()), "trainer": ("grpo", registry.load("agentgym.trainers", "grpo")())},
+        )
+        assert cloner.startswith("Learning rate of filtered_bc: ") and "; --cloner.learning_rate RATE" in cloner
+        assert grpo.startswith("Learning rate of grpo: ") and "; --trainer.learning_rate RATE" in grpo
+    adapters = learning_rates(134_515_008, {"trainer": ("filtered_bc", trainer(lora_rank=8))})
+    small = learning_rates(1_000_000, {"trainer": ("filtered_bc", trainer())})
     assert [lines[0].split(", ")[0] for lines in (adapters, small)] == [
         "Learning rate of filtered_bc: 0.0001", "Learning rate of filtered_bc: 0.0007",
     ]  # fmt: skip
-    assert learning_rates(134_515_008, {"filtered_bc": trainer(learning_rate=2e-4)}) == []
+    assert learning_rates(134_515_008, {"trainer": ("filtered_bc", trainer(learning_rate=2e-4))}) == []
 
 
 def test_what_is_no_run_is_said(agentgym: Run) -> None:

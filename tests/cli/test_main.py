@@ -17,7 +17,7 @@ import pytest
 
 from agentgym_py import __version__, files, registry
 from agentgym_py.cli import COMMANDS, build_parser, command_module, main
-from agentgym_py.cli.examples import EXAMPLES
+from agentgym_py.cli.examples import EXAMPLES, IN_HELP, examples_of
 from agentgym_py.cli.parser import Parser, UsageError, normalize_argv
 from agentgym_py.cli.values import convert, metavar_of
 from agentgym_py.errors import naming_options
@@ -54,12 +54,13 @@ def test_helps_of_commands_that_have_commands_look_alike(agentgym: Run, command:
 def test_help_ends_with_examples_that_can_be_typed(
     agentgym: Run, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each is a command line that its parser takes, with what it does."""
+    """Each is a command line that its parser takes, with what it does; `--help` has the first ones."""
     monkeypatch.chdir(tmp_path)
     files.write_atomic(tmp_path / "runs" / "mine" / "run.yaml", "rounds: 1\n")
-    out = agentgym(*command.split(), "--help")[1]
     lines = [f"  # {what}\n  {example}" for what, example in EXAMPLES[command]]
-    assert out.endswith("\n\nExamples:\n" + "\n".join(lines) + "\n")
+    for option, number in (("--help", IN_HELP), ("--help-all", None)):
+        shown = "\n\nExamples:\n" + "\n".join(lines[:number]) + "\n"
+        assert agentgym(*command.split(), option)[1].endswith(shown)
     for _, example in EXAMPLES[command]:
         program, name, *words = normalize_argv(shlex.split(example))
         assert program == "agentgym" and name == (command.split()[0] if command else name)
@@ -67,9 +68,12 @@ def test_help_ends_with_examples_that_can_be_typed(
 
 
 def test_every_command_and_subcommand_has_examples() -> None:
-    """And there are none of others."""
-    leaves = [f"{name} {leaf}" for name in COMMANDS for leaf in build_parser(name, ()).commands]
-    assert {"", *COMMANDS, *leaves} == EXAMPLES.keys()
+    """And there are none of others; a command with subcommands has theirs."""
+    parsers = {name: build_parser(name, ()) for name in COMMANDS}
+    groups = {name for name, parser in parsers.items() if parser.commands}
+    leaves = {f"{name} {leaf}" for name in groups for leaf in parsers[name].commands}
+    assert {"", *COMMANDS.keys() - groups, *leaves} == EXAMPLES.keys()
+    assert examples_of("envs") == [*EXAMPLES["envs list"], *EXAMPLES["envs show"]]
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,8 @@ from agentgym_py.env import StopReason
 from agentgym_py.errors import RunError
 from agentgym_py.evaluation import summarise
 from agentgym_py.evaluation.evaluate import summary_dict
-from agentgym_py.evolution.run_folder import RunFolder
+from agentgym_py.evaluation.text import format_interval
+from agentgym_py.evolution.run_folder import RunFolder, read_estimate
 from agentgym_py.files import write_atomic
 from agentgym_py.report.page import SMOKE, TimeUnit, comparison, remarks, role, task_changes, write_report
 from agentgym_py.rewards.state_values import first_fault
@@ -348,6 +349,22 @@ def test_a_net_s_note_stands_with_its_round(tmp_path: Path) -> None:
     training = folder.metrics(0)["training"] | {"notes": ["collapse: entropy <0.01"]}
     folder.finish_round(0, folder.metrics(0) | {"training": training})
     assert "collapse: entropy &lt;0.01" in page(tmp_path / "run")
+
+
+def test_the_result_stands_at_the_top(tmp_path: Path) -> None:
+    """Success on the test split, of Agent_v0 and of the last agent; a run without tests has none."""
+    folder = make_run(tmp_path / "run")
+    rates = [format_interval(read_estimate(folder.read_json("test.json")["rounds"][n]["success"])) for n in ("0", "2")]
+    assert f"<dt>success on test tasks</dt><dd>{rates[0]} → {rates[1]}</dd>" in page(folder.path)
+    folder.write_json("test.json", {**folder.read_json("test.json"), "rounds": {}})
+    assert "success on test tasks" not in page(folder.path)
+
+
+def test_no_line_breaks_an_option(tmp_path: Path) -> None:
+    """Browsers break after a hyphen; other text stays as it is, and is escaped."""
+    folder = make_run(tmp_path / "run")
+    folder.write_json("provenance.json", {"command": ["agentgym", "evolve", "--env_kwargs.max_steps", "<9>", "a--b"]})
+    assert 'evolve <span class="whole">--env_kwargs.max_steps</span> &lt;9&gt; a--b' in page(folder.path)
 
 
 def test_roles() -> None:

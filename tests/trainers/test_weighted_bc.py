@@ -17,10 +17,11 @@ from agentgym_py.collection import Collector, jobs_for
 from agentgym_py.env import EnvSpec
 from agentgym_py.errors import ConfigError, NothingToTrainOnError
 from agentgym_py.policy import Policy
-from agentgym_py.policy.logprobs import pad_samples, sample_logprobs
+from agentgym_py.policy.logprobs import agent_logits, agent_logprobs, pad_samples, sample_logprobs
 from agentgym_py.policy.tokens import IGNORED, encode
 from agentgym_py.training.data import length_grouped
 from agentgym_py.trajectory import Trajectory
+from agentgym_py.trajectory.step_kinds import by_action
 from agentgym_trainers.filtered_bc import FilteredBC, bc_loss
 from agentgym_trainers.weighted_bc import Weighted, WeightedBC, advantage_weights, softmax_weights, weighted_bc_loss
 
@@ -281,3 +282,59 @@ def test_wrong_settings_are_refused() -> None:
     for name, value in (wrong | {"epochs": 0}).items():
         with pytest.raises(ConfigError, match=name):
             WeightedBC(**{name: value})
+
+
+SHARES = {"tool_selection": 0.35, "planning": 0.3, "timing": 0.2, "retrieval": 0.15}
+
+
+@pytest.mark.parametrize("shares", [SHARES, {"timing": 1.0}, {"retrieval": 3, "planning": 1, "juggling": 5}], ids=str)
+def test_kinds_of_steps_have_their_shares(
+    tiny_policy: Any, demos: list[Trajectory], tmp_path: Path, fresh: Any, shares: dict[str, float]
+) -> None:
+    """Against a loop over trajectories, steps and tokens: each kind has its share of the weights, whatever its tokens.
+
+    The loss of a whole step is the sum over tokens of both weights; the report has the share of the tokens by kind.
+    """
+    data = with_returns(demos, 1.0, 0.5, 1.0, 0.0, 2.0, 1.0)
+    trainer = WeightedBC(mode="agentevol", kind_weights=shares, batch_size=6, epochs=1, learning_rate=1e-9)
+    kept, sums, count = [each for each in data if each.reward], dict[str, float](), dict[str, int]()
+    tokens = list[tuple[Trajectory, str, float]]()
+    for trajectory in kept:
+        for number, step in enumerate(trajectory.steps):
+            kind = by_action(trajectory, number)
+            for _ in tiny_policy.chat.reply(step.reply):
+                tokens.append((trajectory, kind, trajectory.reward))
+                sums[kind] = sums.get(kind, 0.0) + trajectory.reward
+                count[kind] = count.get(kind, 0) + 1
+    present = sum(shares.get(kind, 0.0) for kind in sums)
+    total = sum(sums.values())
+    slow = [reward * shares.get(kind, 0.0) / present / (sums[kind] / total) for _, kind, reward in tokens]
+    for kind in sums:
+        of_kind = sum(weight for weight, (_, name, _) in zip(slow, tokens, strict=True) if name == kind)
+        assert of_kind / sum(slow) == pytest.approx(shares.get(kind, 0.0) / present)
+    used, weights = trainer._prepare(tiny_policy, data)
+    rows, kinds = trainer._rows(tiny_policy, used, weights)
+    assert [weight for row in rows for weight in row.token_weights] == pytest.approx(slow)
+    assert kinds == {f"kinds/{kind}": count[kind] / len(tokens) for kind in sorted(count)}
+    policy = fresh(tiny_policy)
+    report = trainer.train(policy, data, seed=0, output_dir=tmp_path)
+    logps = []
+    for trajectory in kept:
+        ids, labels = pad_samples([encode(trajectory, tiny_policy.chat)])
+        logps += agent_logprobs(agent_logits(tiny_policy.model, ids, labels)).tolist()
+    expected = -sum(weight * logp for weight, logp in zip(slow, logps, strict=True)) / len(logps)
+    assert report.loss[0] == pytest.approx(expected, rel=1e-4)
+    assert report.metrics.items() >= kinds.items()
+
+
+def test_kinds_without_a_share_are_refused(
+    tiny_policy: Any, demos: list[Trajectory], tmp_path: Path, fresh: Any
+) -> None:
+    """If no step is of a kind with a share, the error names the kinds that there are."""
+    with pytest.raises(NothingToTrainOnError, match="there are planning, retrieval, timing"):
+        WeightedBC(kind_weights={"joy": 1}).train(fresh(tiny_policy), demos, seed=0, output_dir=tmp_path)
+    for wrong in ({}, {"planning": -1.0}, {"planning": 0.0}, {"planning": math.inf}):
+        with pytest.raises(ConfigError, match="kind_weights must be numbers of at least 0"):
+            WeightedBC(kind_weights=wrong)
+    with pytest.raises(ConfigError, match="step_kind needs kind_weights"):
+        WeightedBC(step_kind="my.py")

@@ -73,13 +73,15 @@ class DPO(PairSettings):
     """Settings of DPO."""
 
     info: ClassVar = TrainerInfo(
-        several_processes=True, warm_start="filtered_bc", evolve_defaults=KEEP_FAILURES_AND_RETRY,
-        feedback=("comparisons", "scores"),
+        several_processes=True, compares_attempts=True, warm_start="filtered_bc",
+        evolve_defaults=KEEP_FAILURES_AND_RETRY,
     )  # fmt: skip
 
     rates: ClassVar = Rates(3e-4, 1e-6)
     beta: float = 0.1
-    """Penalty on moving away from the reference, the policy before training; for ipo the paper's tau."""
+    """Penalty on moving away from the reference, the policy before training; for ipo the paper's tau. The default is
+    that of the paper and of trl, for pretrained models; for `tiny`, 1 with sft_weight 5 and match success is stronger
+    (docs/reference/trainers/dpo.md)."""
     loss_type: LossType = "sigmoid"
     """`sigmoid` (DPO), `hinge` (SLiC) or `ipo`."""
     label_smoothing: float = 0.0

@@ -67,8 +67,8 @@ class ORPO(PairSettings):
     """Settings of ORPO."""
 
     info: ClassVar = TrainerInfo(
-        several_processes=True, warm_start="filtered_bc", evolve_defaults=KEEP_FAILURES_AND_RETRY,
-        feedback=("comparisons", "scores"),
+        several_processes=True, compares_attempts=True, warm_start="filtered_bc",
+        evolve_defaults=KEEP_FAILURES_AND_RETRY,
     )  # fmt: skip
 
     odds_weight: float = 0.1

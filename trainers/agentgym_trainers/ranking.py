@@ -90,8 +90,8 @@ class Ranking(OfflineSettings):
     """Settings of trajectory ranking."""
 
     info: ClassVar = TrainerInfo(
-        several_processes=True, warm_start="filtered_bc", evolve_defaults=KEEP_FAILURES_AND_RETRY,
-        feedback=("comparisons", "scores"),
+        several_processes=True, compares_attempts=True, warm_start="filtered_bc",
+        evolve_defaults=KEEP_FAILURES_AND_RETRY,
     )  # fmt: skip
 
     rates: ClassVar = Rates(1e-4, 1e-6)

@@ -39,9 +39,9 @@ class TrlDPO(TrlOfflineSettings):
         resumes=False,
         library="trl",
         several_sequences=False,
+        compares_attempts=True,
         warm_start="filtered_bc",
         evolve_defaults=KEEP_FAILURES_AND_RETRY,
-        feedback=("comparisons", "scores"),
     )
 
     rates: ClassVar = Rates(3e-4, 1e-6)

@@ -91,6 +91,7 @@ class HouseholdEnv(GeneratedEnv[Room]):
     """
 
     name: ClassVar[str] = "household"
+    reading_actions: ClassVar[tuple[str, ...]] = ("look", "inventory", "examine", "help")
     max_return: ClassVar[float | None] = 1.0
     version: ClassVar[int] = 0
     rules: ClassVar[Mapping[str, str]] = RULES

@@ -68,6 +68,7 @@ class MazeEnv(GeneratedEnv[House]):
     """
 
     name: ClassVar[str] = "maze"
+    reading_actions: ClassVar[tuple[str, ...]] = ("look",)
     version: ClassVar[int] = 1
     held_out_version: ClassVar[int | None] = 0
     max_return: ClassVar[float | None] = 1.0

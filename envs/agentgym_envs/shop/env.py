@@ -63,6 +63,7 @@ class ShopEnv(TextEnv):
     """
 
     name: ClassVar[str] = "shop"
+    reading_actions: ClassVar[tuple[str, ...]] = ("search",)
     max_return: ClassVar[float | None] = 1.0
     version: ClassVar[int] = 0
     rules: ClassVar[Mapping[str, str]] = react.RULES

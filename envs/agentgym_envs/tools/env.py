@@ -71,6 +71,9 @@ class ToolsEnv(GeneratedEnv[Puzzle]):
     """
 
     name: ClassVar[str] = "tools"
+    reading_actions: ClassVar[tuple[str, ...]] = (
+        "get_*", "list_*", "search_*", "find_*", "track_*", "top_*", "bottom_*", "total_*", "count_*",
+    )  # fmt: skip
     max_return: ClassVar[float | None] = 1.0
     version: ClassVar[int] = 3
     held_out_version: ClassVar[int | None] = 2

@@ -1,0 +1,117 @@
+"""What the benchmarks share that run `agentgym evolve`: resumable runs, and studies whose arms start from one agent.
+
+For each seed `agentgym evolve --rounds 0` trains Agent_v0, from which every arm starts. Finished runs stay in `--out`
+and are not run again, so the tables of a study can be made in several sessions.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from agentgym_py.cli import main as agentgym
+from agentgym_py.evolution.run_folder import RunFolder
+from agentgym_py.files import write_atomic
+from agentgym_py.trajectory import store
+
+Row = Mapping[str, Any]
+"""The figures of a run, with `study`, `arm` and `seed`."""
+
+
+def evolve(path: Path, options: Sequence[str], *where: str) -> RunFolder:
+    """Finish a run of `agentgym evolve` in this folder, resuming it if it exists; options in `where` may change."""
+    require_same_options(path, options)
+    exists = (path / "run.yaml").is_file()
+    if agentgym(["evolve", *(["--resume", str(path)] if exists else [*options, *where, "--out", str(path)])]):
+        raise SystemExit(f"evolve failed in {path}")
+    return RunFolder.open(path)
+
+
+def require_same_options(path: Path, options: Sequence[str]) -> None:
+    """Record the options of a run beside its folder; SystemExit if the folder was made with other ones.
+
+    A folder without recorded options is accepted.
+    """
+    record = path.with_name(f"{path.name}.settings.json")
+    if not path.exists():
+        write_atomic(record, json.dumps(list(options)) + "\n")
+    elif record.is_file() and (before := json.loads(record.read_text("utf-8"))) != list(options):
+        raise SystemExit(
+            f"{path} was begun with {' '.join(before)}, not with {' '.join(options)}: move it, or use another --out"
+        )
+
+
+def shipped_base() -> str:
+    """Return the shipped base's digest from its card, without loading weights, which would count as memory."""
+    card = resources.files("agentgym_data").joinpath("tiny", "CARD.md").read_text("utf-8")
+    return str(re.findall(r"Digest\*\* of the weights: `(\w+)`", card)[0])
+
+
+@dataclass(frozen=True)
+class Study:
+    """A comparison of runs from the same Agent_v0."""
+
+    first: str
+    """Options of Agent_v0, and of every run from it."""
+    options: str
+    """Further options of every run from it."""
+    arms: Mapping[str, str]
+    """Options of each arm, by its name in the tables."""
+
+    def words(self, arm: str, model: str) -> list[str]:
+        """Return the options of an arm that starts from a model; it begins without demonstrations."""
+        words = [*self.first.split(), *self.options.split(), *self.arms[arm].split()]
+        return [*words, "--model", model, "--expert_tasks", "0", "--allow_empty"]
+
+    def runs(self, folder: Path, seed: int, options: Sequence[str]) -> Iterator[tuple[str, RunFolder]]:
+        """Finish the runs of a seed; yield each arm with its run. Settings in `options` come last."""
+        common = ["--seed", str(seed), "--threads", "1"]
+        first = evolve(folder / "v0", [*self.first.split(), *common, *options, "--rounds", "0"])
+        for arm in self.arms:
+            words = [*self.words(arm, str(first.round(0) / "checkpoint")), *common, *options]
+            yield arm, evolve(folder / arm, words)
+
+
+def tested(run: RunFolder, number: int) -> list[int]:
+    """Return the successes of a round's agent on the test tasks, as 0 or 1."""
+    return [int(trajectory.success) for trajectory in store.read(run.round(number) / "test.jsonl")]
+
+
+def by_arm(rows: Iterable[Row]) -> dict[tuple[str, str], list[Row]]:
+    """Group rows by study and arm."""
+    groups: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        groups.setdefault((row["study"], row["arm"]), []).append(row)
+    return groups
+
+
+def parser_of(doc: str | None, studies: Mapping[str, object], out: str) -> argparse.ArgumentParser:
+    """Return the parser of a benchmark of studies; its other options are those of `agentgym evolve`."""
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("studies", nargs="*", metavar="STUDY", help=f"of {', '.join(studies)}; by default all")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--tasks", type=int, default=300, help="test tasks")
+    parser.add_argument("--out", type=Path, default=Path(out))
+    return parser
+
+
+def parse_studies(
+    parser: argparse.ArgumentParser, studies: Mapping[str, object], argv: Sequence[str] | None
+) -> tuple[argparse.Namespace, list[str]]:
+    """Return the arguments, with the names of the chosen studies, and the options for `agentgym evolve`."""
+    args, more = parser.parse_known_args(argv)
+    if unknown := set(args.studies) - set(studies):
+        parser.error(f"no study {', '.join(sorted(unknown))}; choose from {', '.join(studies)}")
+    args.studies = args.studies or list(studies)
+    return args, [*more, "--test_tasks", str(args.tasks)]
+
+
+def save_rows(out: Path, rows: Sequence[Row]) -> None:
+    """Write the rows beside the runs."""
+    write_atomic(out / "rows.json", json.dumps(rows, indent=1) + "\n")
