@@ -40,7 +40,7 @@ SEEDS = (0, 1, 2)
 BLOCK = re.compile(r"(<!-- figures: ([\w ]+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 MINUTES = re.compile(r"(?<=<!-- minutes -->)[^<]*(?=<!-- end -->)")
 """How long the main job takes, in a sentence of any language."""
-NOT_MEASURED = "–"
+NOT_MEASURED, NO_BREAK = "–", "\u00a0"
 COMPARISONS: Mapping[str, Sequence[str]] = {
     "shop": ["--env", "shop", "--seeds", *"01234"],
     "household": ["--env", "household", "--seeds", *"012"],
@@ -261,7 +261,7 @@ def beside_peers() -> str:
             ours.append([row["package"], row["world"], row["steps/s"], row["resets/s"], *success_cells(line)])
     rows = [[package, *together(games), *success_cells(None)] for package, games in peers.items()]
     names = ("package", "world", "steps/s", "resets/s", "random [95 %]", "fair expert [95 %]")
-    return markdown(names, "llrrrr", [*ours, *rows])
+    return markdown(names, "llrrrr", [[row[0].replace(" ", NO_BREAK), *row[1:]] for row in (*ours, *rows)])
 
 
 def success_cells(line: Line | None) -> list[str]:

@@ -43,6 +43,14 @@ COMMANDS = {
     "mcp": "Offer a world's tools to agents that speak the Model Context Protocol.",
 }
 """Every command and its line of help."""
+GROUPS = {
+    "Train": ("evolve", "collect", "train", "pipeline", "export", "trainers", "plan"),
+    "Measure": ("eval", "compare", "agents"),
+    "Worlds": ("envs", "check", "play"),
+    "Stored episodes": ("view", "report", "replay", "data"),
+    "Serve": ("serve", "mcp"),
+}
+"""The commands as the help shows them."""
 
 _DISTRIBUTED = ("evolve", "train")
 """Commands that several processes can run together."""
@@ -124,6 +132,7 @@ def _root_parser() -> Parser:
     parser = Parser("agentgym", "Text worlds and trainers for language-model agents.")
     for name, line in COMMANDS.items():
         parser.add_command(name, line)
+    parser.command_groups = GROUPS
     return parser
 
 

@@ -39,7 +39,7 @@ class CollectOptions:
     out: Basic[str | None] = None
     """New file (required), with one line of JSON per episode; missing parent folders are created."""
     split: Basic[str] = "train"
-    """`train`, `valid` or `test`."""
+    """Tasks to play; train on `train` only."""
     tasks: Basic[int] = 100
     """Number of tasks of each world, starting at --first."""
     first: Basic[int] = 0

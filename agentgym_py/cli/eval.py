@@ -75,7 +75,7 @@ class EvalOptions:
     """The evaluation."""
 
     split: Basic[str] = "test"
-    """`train`, `valid` or `test`."""
+    """Tasks to evaluate on; choose settings on `valid`, and quote `test`."""
     tasks: Basic[int] = 300
     """Number of tasks of each world."""
     attempts: Basic[int] = 1

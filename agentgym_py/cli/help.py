@@ -29,8 +29,9 @@ def help_text(parser: Parser, everything: bool) -> str:
     width = max(60, shutil.get_terminal_size().columns - 2)
     parts = [f"usage: {parser.usage}", textwrap.fill(parser.about, width)]
     if parser.commands:
-        about = f"  `{parser.prog} COMMAND --help` shows a command's options."
-        parts.append(f"Commands:\n{about}\n\n{format_rows({n: c.about for n, c in parser.commands.items()}, width)}")
+        parts.append(f"`{parser.prog} COMMAND --help` shows a command's options.")
+        for title, names in (parser.command_groups or {"Commands": parser.commands}).items():
+            parts.append(f"{title}:\n{format_rows({name: parser.commands[name].about for name in names}, width)}")
         return "\n\n".join([*parts, *_examples(parser, everything)]) + "\n"
     if parser.positionals:
         parts.append("Arguments:\n" + format_rows({str(p.metavar): p.help for p in parser.positionals}, width))

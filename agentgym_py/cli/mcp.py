@@ -48,7 +48,7 @@ class McpOptions(SessionLimits):
     """Id of the task, or its number within the split, of every session; by default they take tasks 0, 1, 2, … A client
     over HTTP chooses one by its address: `/mcp?task=ID`."""
     split: Basic[str] = "train"
-    """`train`, `valid` or `test`."""
+    """Tasks that sessions get."""
     prompt: Prompt = "full"
     """Which rules text opens the instructions: `full`, `brief` or `none`."""
     seed: int = 0

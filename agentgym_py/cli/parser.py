@@ -109,6 +109,8 @@ class Parser:
         self.options: dict[str, Option] = {}
         self.positionals: list[Option] = []
         self.commands: dict[str, Parser] = {}
+        self.command_groups: Mapping[str, Sequence[str]] = {}
+        """Titles of the help's parts and the subcommands in each; by default they are one part."""
         self.command_key = ""
         self.suggest: Callable[[Sequence[str]], Iterable[str]] = lambda words: ()
         """Returns further names to suggest for a wrong one, from the words of the command line."""
@@ -252,7 +254,8 @@ class Parser:
         names = [*self._flags(), *map(setting, self.suggest(words))]
         hint = suggestion(name, names, self.renamed)
         if commands := [f"agentgym {command}" for command in self.other_commands(name)]:
-            hint += f"; it is an option of {' and '.join(filter(None, [', '.join(commands[:-1]), commands[-1]]))}"
+            places = " and ".join(filter(None, [", ".join(commands[:-1]), commands[-1]]))
+            hint += f"; {setting(name) if hint else 'it'} is an option of {places}"
         return f"{setting(name)}: no such option" + (hint or f"; see {self.prog} {HELP_ALL}")
 
     def _flags(self) -> list[str]:

@@ -32,7 +32,7 @@ class PlayOptions:
     task: str | None = None
     """Id of the task (the first line shows it), or its number within the split; by default a random one."""
     split: str = "train"
-    """`train`, `valid` or `test`."""
+    """Tasks to choose from."""
     seed: int | None = None
     """Seed that chooses the task; by default every call chooses another."""
 

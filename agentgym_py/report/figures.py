@@ -264,11 +264,19 @@ def training(rounds: Rounds) -> Iterator[Figure]:
             for i, name in enumerate(names) if any(row.get(name) is not None for row in log)
         ]  # fmt: skip
         if curves:
+            percent = names == ("success",)
+            scale, unit = (100, " %") if percent else (1, "")
             steps = _sample_evenly(range(len(log)), _MAX_ROWS)
-            rows = [[_round_at(i + 1, starts), str(i + 1), *(_text(curve.y[i]) for curve in curves)] for i in steps]
+            rows = [
+                [_round_at(i + 1, starts), str(i + 1), *(_text(scale * curve.y[i]) + unit for curve in curves)]
+                for i in steps
+            ]
             header = ["round", "step", *(curve.name for curve in curves)]
             marks = [start - 0.5 for start, _ in starts[1:]]
-            yield _lines(title, curves, header, rows, x="logged step", marks=marks, keys=2)
+            yield _lines(
+                title, curves, header, rows, x="logged step", percent=percent, marks=marks, keys=2,
+                from_zero=names != ("loss",),
+            )  # fmt: skip
 
 
 # ------------------------------------------------------------------------------------------------------------- helpers

@@ -168,6 +168,7 @@ def render(page: Mapping[str, Any]) -> str:
         lstrip_blocks=True,
     )  # fmt: skip
     env.filters |= {"number": number_text, "loss_cell": loss_cell, "selection_line": selection_line}
+    env.filters["percent"] = lambda rate: text if (text := number_text(rate, 1, 100)) == "–" else f"{text} %"
     env.filters["single_table"] = figures.single_table
     env.filters["options"] = lambda text: Markup(_OPTION.sub(r'<span class="whole">\g<0></span>', str(escape(text))))  # noqa: S704  # escaped
     env.filters["interval"] = lambda estimate: format_interval(read_estimate(estimate))

@@ -16,7 +16,7 @@ from typing import Any, Literal
 import pytest
 
 from agentgym_py import __version__, files, registry
-from agentgym_py.cli import COMMANDS, build_parser, command_module, main
+from agentgym_py.cli import COMMANDS, GROUPS, build_parser, command_module, main
 from agentgym_py.cli.examples import EXAMPLES, IN_HELP, examples_of
 from agentgym_py.cli.parser import Parser, UsageError, normalize_argv
 from agentgym_py.cli.values import convert, metavar_of
@@ -36,9 +36,11 @@ def test_every_command_has_help(agentgym: Run, command: str) -> None:
 
 
 def test_help_names_every_command(agentgym: Run) -> None:
-    """`agentgym --help` lists them all."""
+    """`agentgym --help` lists each once, below the title of its group."""
     status, out, _ = agentgym("--help")
-    assert status == 0 and all(f"\n  {name} " in out for name in COMMANDS)
+    assert status == 0 and all(out.count(f"\n  {name} ") == 1 for name in COMMANDS)
+    titles = [out.index(f"\n\n{title}:\n  {names[0]} ") for title, names in GROUPS.items()]
+    assert titles == sorted(titles)
 
 
 @pytest.mark.parametrize("command", [[], ["data"], ["envs"]])
@@ -46,7 +48,8 @@ def test_helps_of_commands_that_have_commands_look_alike(agentgym: Run, command:
     """The same usage, the same way to go on, and the commands below it without a line of the library's."""
     out, name = agentgym(*command, "--help")[1], " ".join(["agentgym", *command])
     assert out.startswith(f"usage: {name} COMMAND [options]\n")
-    assert f"\nCommands:\n  `{name} COMMAND --help` shows a command's options.\n\n  " in out
+    assert f"\n\n`{name} COMMAND --help` shows a command's options.\n\n" in out
+    assert ("\n\nCommands:\n  " in out) == bool(command)
     assert "vailable subcommands" not in out and "(required)" not in out
 
 
@@ -588,10 +591,10 @@ def test_numbers_that_belong_together_are_refused_at_once(
 @pytest.mark.parametrize(
     ("argv", "hint"),
     [
-        (["train", "--preset", "smoke"], "--preset: no such option; it is an option of agentgym evolve\n"),
+        (["train", "--preset", "smoke"], "did you mean --coreset?; --preset is an option of agentgym evolve\n"),
         (["play", "shop", "--rounds", "2"], "--rounds: no such option; it is an option of agentgym evolve\n"),
         (["eval", "--trainer.epochs", "2"], "; it is an option of agentgym evolve, agentgym train and agentgym plan\n"),
-        (["evolve", "--tasks", "3"], "; it is an option of agentgym collect and agentgym eval\n"),
+        (["evolve", "--tasks", "3"], "; --tasks is an option of agentgym collect and agentgym eval\n"),
         (["trainers", "list", "--preset", "x"], "; it is an option of agentgym evolve\n"),
     ],
 )
