@@ -22,9 +22,10 @@ UNCLEAR = re.compile(
 )
 """Banned on pages in addition."""
 PACKAGES = ("agentgym_py", "envs", "trainers")
-SCRIPTS = ("agentgym_start", "benchmarks", "datasets", "docs", "examples", "tests", ".ci")
+SCRIPTS = ("agentgym_start", "benchmarks", "bridges", "datasets", "docs", "examples", "tests", ".ci")
 SOURCES = sorted(path for folder in (*PACKAGES, *SCRIPTS) for path in (ROOT / folder).rglob("*.py"))
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("*.md"),
+                *(ROOT / "bridges").rglob("*.md")])  # fmt: skip
 
 LONGEST, MEDIAN = 35, 15
 """Most words of a sentence, and of the middle one of a page."""

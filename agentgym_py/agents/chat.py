@@ -31,7 +31,8 @@ from agentgym_py.trajectory.few_shot import few_shot_messages
 from agentgym_py.trajectory.formats.openai import tool_answer, tool_call
 from agentgym_py.trajectory.types import Usage, opening_text
 
-_ACT = function_tool("act", "Do one action.", {"action": text_parameter("The action, as the rules have it.")})
+ACT = function_tool("act", "Do one action.", {"action": text_parameter("The action, as the rules have it.")})
+"""The tool of a world without tools."""
 
 
 class ChatAgent(ABC):
@@ -201,7 +202,7 @@ def _conversation(
     names = {tool["function"]["name"] for tool in tools or ()}
     turns: list[dict[str, Any]] = [{"role": "user", "content": opening_text(rules, observations[0])}]
     for number, (step, after) in enumerate(zip(steps, observations[1:], strict=True), first_call):
-        if tools == [_ACT] or (step.action_input is not None and step.action in names):
+        if tools == [ACT] or (step.action_input is not None and step.action in names):
             turns += [tool_call(number, step), tool_answer(number, after)]
         else:
             turns += [{"role": "assistant", "content": step.reply}, {"role": "user", "content": after}]
@@ -211,7 +212,7 @@ def _conversation(
 def offered_tools(env: TextEnv) -> list[dict[str, Any]]:
     """Return the tools of a world; `act` if it has none or, like a strict original, does not parse calls."""
     parses_calls = env.read(format_reply("name", "", "{}")).arguments == {}
-    return env.tools() or [_ACT] if parses_calls else [_ACT]
+    return env.tools() or [ACT] if parses_calls else [ACT]
 
 
 # ---- what comes back, which may be anything --------------------------------------------------------------------------
@@ -230,7 +231,7 @@ def call_text(
     env: TextEnv, tools: Sequence[Mapping[str, Any]] | None, name: str, arguments: str, content: str = ""
 ) -> str:
     """Return the call of an offered tool as the reply that `TextEnv.step` takes; `arguments` is JSON."""
-    if tools == [_ACT]:
+    if tools == [ACT]:
         values = read_json(arguments.encode("utf-8", "surrogatepass"))
         action = values.get("action") if isinstance(values, dict) and name == "act" else None
         return format_expert_reply(env, action, content.strip()) if isinstance(action, str) else arguments

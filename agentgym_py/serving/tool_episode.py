@@ -1,4 +1,4 @@
-"""An episode that a client plays by tool calls, and its trajectory."""
+"""An episode that a client plays by tool calls or replies, and its trajectory."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from contextlib import suppress
 from dataclasses import dataclass, fields
 from typing import Any
 
-from agentgym_py.agents.chat import call_text, offered_tools
+from agentgym_py.agents.chat import ACT, call_text, offered_tools
 from agentgym_py.collection.env_turn import EnvTurn, flag, read_reply, read_start, read_task, read_turn
-from agentgym_py.env import EnvSpec, Prompt, StopReason
+from agentgym_py.env import EnvSpec, Prompt, StopReason, TextEnv
 from agentgym_py.env.tracebacks import contained
 from agentgym_py.errors import ConfigError
 from agentgym_py.files import canonical_json
@@ -35,6 +35,8 @@ class EpisodeSettings:
     """Seed of the worlds, as in `agentgym collect`: the same seed and task start in the same state."""
     prompt: Prompt = "full"
     """Which rules text opens an episode."""
+    tools: bool = True
+    """Whether to offer the world's tools; False: only `act`, which takes an action's text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +66,16 @@ class ToolEpisode:
     Args:
         settings: The world and how episodes start.
         task: Id of the task, or its number within the split.
+        env: An environment of `settings.spec` to use again; None makes one.
 
     Raises:
         UnknownNameError: there is no such task.
         InfrastructureError: the world failed.
     """
 
-    def __init__(self, settings: EpisodeSettings, task: str | int) -> None:
+    def __init__(self, settings: EpisodeSettings, task: str | int, env: TextEnv | None = None) -> None:
         self.settings = settings
-        self.env = settings.spec.make()
+        self.env = settings.spec.make() if env is None else env
         try:
             with contained(f"{settings.spec.name} fails at its first observation"):
                 self._begin(task)
@@ -92,7 +95,10 @@ class ToolEpisode:
         self.env_seed = seed_of(settings.seed, "world", self.task.id)  # that of the collector
         start = env.reset(seed=self.env_seed, options={"task": self.task.id})
         self.rules, self.observation = read_start(start, settings.prompt, env)
-        self.tools = offered_tools(env)
+        self.tools = self._offered_tools()
+
+    def _offered_tools(self) -> list[dict[str, Any]]:
+        return offered_tools(self.env) if self.settings.tools else [ACT]
 
     def call(self, tool: str, arguments: Mapping[str, Any]) -> EnvTurn:
         """Do one call. After the end of the episode it does nothing and is not recorded.
@@ -101,13 +107,20 @@ class ToolEpisode:
             InfrastructureError: the world failed.
         """
         if self.stop_reason:
-            return EnvTurn(HAS_ENDED, 0.0, self.stop_reason, False, {})
+            return self.step("")
         with contained(f"{self.settings.spec.name} failed"):
             text = call_text(self.env, self.tools, tool, json.dumps(arguments, ensure_ascii=False))
+        return self.step(text)
+
+    def step(self, text: str) -> EnvTurn:
+        """Do one step, given as a whole reply; otherwise as `call`."""
+        if self.stop_reason:
+            return EnvTurn(HAS_ENDED, 0.0, self.stop_reason, False, {})
+        with contained(f"{self.settings.spec.name} failed"):
             turn = read_turn(self.env.step(text))
             flag(self.env.succeeded, "success")
             reading = read_reply(self.env.last_reply or self.env.read(text))
-            self.tools = offered_tools(self.env)
+            self.tools = self._offered_tools()
         self.steps.append(Step(self.observation, text, *reading, turn.reward, turn.valid, turn.parts))
         self.observation, self.stop_reason = turn.observation, turn.stop_reason
         return turn

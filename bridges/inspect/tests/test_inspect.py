@@ -1,0 +1,100 @@
+"""agentgym_inspect against the real Inspect."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from agentgym_inspect import agentgym
+from scripted import SHOP, TASKS, WORLDS, World, scripts
+from through import play, run
+
+from agentgym_py.env import StopReason
+from agentgym_py.errors import ConfigError, InfrastructureError, UnknownNameError
+from agentgym_py.evaluation.foreign import load
+from agentgym_py.serving.tool_episode import ToolEpisode
+
+
+@pytest.mark.parametrize("world", WORLDS, ids=lambda world: world.name)
+def test_inspect_plays_as_one_plays_directly(world: World) -> None:
+    """50 tasks, by tool calls or in text: observations, returns, success and ends are those of `TextEnv.step`."""
+    played = scripts(world)
+    ends = {script.episode.stop_reason for script in played}
+    assert len(played) == TASKS and ends == {StopReason.TERMINATED, StopReason.TRUNCATED, StopReason.GAVE_UP}
+    assert play(world, played) == [script.episode for script in played]
+
+
+def test_every_epoch_starts_in_the_same_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the state that the task has in a direct episode, to the byte."""
+    played, states, begin = scripts(SHOP, 5), dict[str, list[bytes]](), ToolEpisode._begin
+
+    def noted(self: ToolEpisode, name: Any) -> None:
+        begin(self, name)
+        states.setdefault(self.task.id, []).append(self.env.snapshot())
+
+    monkeypatch.setattr(ToolEpisode, "_begin", noted)
+    run(SHOP, played, epochs=3)
+    assert states == {script.episode.task: [script.start] * 3 for script in played}
+
+
+def test_an_infrastructure_failure_has_no_score(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sample has an error, and success is the mean of the others."""
+    played, step = scripts(SHOP, 5), ToolEpisode.step
+
+    def fails(self: ToolEpisode, text: str) -> Any:
+        if self.task.id == played[0].episode.task and self.steps:
+            raise InfrastructureError("the disk is full")
+        return step(self, text)
+
+    monkeypatch.setattr(ToolEpisode, "step", fails)
+    assert run(SHOP, played).status == "error", "as after any error of a sample"
+    log = run(SHOP, played, fail_on_error=False)
+    assert log.status == "success" and log.samples and log.results
+    lost, *others = sorted(log.samples, key=lambda sample: sample.id != played[0].episode.task)
+    assert lost.error is not None and "the disk is full" in lost.error.message and not lost.scores
+    assert len(others) == 4 and not any(sample.error for sample in others)
+    success = next(score for score in log.results.scores if score.name == "success")
+    assert success.metrics["mean"].value == sum(script.episode.success for script in played[1:]) / 4 == 0.5
+    assert success.scored_samples == 4
+
+
+def test_a_limit_of_inspect_gives_up() -> None:
+    """What was gained until then counts."""
+    played = scripts(SHOP, 3)
+    log = run(SHOP, played, message_limit=4)
+    for sample in log.samples or ():
+        score = (sample.scores or {})["outcome"]
+        assert score.metadata is not None and score.metadata["stop_reason"] == "gave_up"
+        assert score.value == {"success": 0.0, "return": 0.0} and 1 <= score.metadata["steps"] <= 2
+
+
+def test_logs_are_compared_by_sample(tmp_path: Path) -> None:
+    """`agentgym compare` reads success and prints the paired statistics of two logs."""
+    played = scripts(SHOP, 20)
+    one = run(SHOP, played, log_dir=str(tmp_path / "one"))
+    worse = [script for script in played if script.episode.success][:3]
+    for script in worse:
+        object.__setattr__(script, "calls", script.calls[:1])
+    other = run(SHOP, played, log_dir=str(tmp_path / "other"))
+    paths = [log.location.removeprefix("file://") for log in (one, other)]
+    _, outcomes = load(paths[0], "outcome/success")
+    assert {key[2]: value for key, value in outcomes.items()} == {
+        script.episode.task: [script.episode.success] for script in played
+    }
+    words = [sys.executable, "-m", "agentgym_py", "compare", *paths, "--score", "outcome/success"]
+    shown = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    assert re.search(r"[-+−]?15\.0", shown) and "20 tasks" in shown, shown
+
+
+def test_wrong_arguments_are_errors_at_once() -> None:
+    """Before the first sample."""
+    with pytest.raises(UnknownNameError, match="shop"):
+        agentgym(env="shopp")
+    with pytest.raises(UnknownNameError, match="test"):
+        agentgym(split="tset")
+    with pytest.raises(ConfigError, match="tasks is empty"):
+        agentgym(tasks=0)

@@ -1,0 +1,32 @@
+"""`ToolEpisode`: calls and replies, an environment that is used again."""
+
+from __future__ import annotations
+
+from agentgym_py.agents.chat import ACT
+from agentgym_py.env import EnvSpec, StopReason
+from agentgym_py.serving.tool_episode import HAS_ENDED, EpisodeSettings, ToolEpisode
+
+SPEC = EnvSpec("maze", {"difficulty": "easy"})
+
+
+def test_a_call_and_a_reply_are_the_same_step() -> None:
+    """Of a tool, of `act` where the world's tools are not offered, and as text."""
+    episodes = [ToolEpisode(EpisodeSettings(SPEC, tools=tools), 0) for tools in (True, False, True)]
+    assert episodes[1].tools == [ACT] != episodes[0].tools
+    turns = [
+        episodes[0].call("go", {"direction": "north"}), episodes[1].call("act", {"action": "go north"}),
+        episodes[2].step("go north"),
+    ]  # fmt: skip
+    assert turns[0] == turns[1] == turns[2] and episodes[1].tools == [ACT]
+
+
+def test_an_environment_is_used_again() -> None:
+    """Its next episode starts like that of a new one; after the end neither calls nor replies do anything."""
+    first = ToolEpisode(EpisodeSettings(SPEC), 0)
+    for action in first.env.expert():
+        first.step(action)
+    assert first.stop_reason is StopReason.TERMINATED and first.env.succeeded
+    assert first.call("look", {}).observation == first.step("look").observation == HAS_ENDED
+    again, new = ToolEpisode(first.settings, 1, first.env), ToolEpisode(first.settings, 1)
+    assert again.env is first.env and again.opening == new.opening
+    assert again.env.snapshot() == new.env.snapshot()
