@@ -26,7 +26,7 @@ def on_files(files: Any, config: Any) -> Any:
     from mkdocs.structure.files import File
 
     for path in NOTEBOOKS:
-        notebook = nbformat.read(path, 4)
+        notebook = nbformat.read(path, 4)  # type: ignore[no-untyped-call]  # nbformat has it so
         if os.environ.get("NOTEBOOKS") == "run":
             execute(notebook)
         files.append(File.generated(config, f"tutorials/{path.stem}.md", content=page(notebook, path.name)))

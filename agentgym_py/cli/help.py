@@ -30,7 +30,7 @@ def help_text(parser: Parser, everything: bool) -> str:
     parts = [f"usage: {parser.usage}", textwrap.fill(parser.about, width)]
     if parser.commands:
         parts.append(f"`{parser.prog} COMMAND --help` shows a command's options.")
-        for title, names in (parser.command_groups or {"Commands": parser.commands}).items():
+        for title, names in (parser.command_groups or {"Commands": list(parser.commands)}).items():
             parts.append(f"{title}:\n{format_rows({name: parser.commands[name].about for name in names}, width)}")
         return "\n\n".join([*parts, *_examples(parser, everything)]) + "\n"
     if parser.positionals:

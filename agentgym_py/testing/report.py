@@ -25,6 +25,8 @@ Status = Literal["passed", "failed", "skipped", "stopped"]
 _MAX_MESSAGE = 80
 _COUNTED = {"plans": "expert plans", "strings": "strings as actions"}
 """Clearer names of counts."""
+_ONE = {"processes": "process", "strings": "string as an action"}
+"""Names of a count of one, where they are not the plural without its s."""
 _LONG_TEXT = 400
 _REPETITION = re.compile(r"(.{1,16}?)\1{49,}", re.DOTALL)
 _FRAME = re.compile(r'^  File "(.*)", line (\d+), in ', re.MULTILINE)
@@ -109,7 +111,7 @@ class Result:
             text = " ".join(self.failure.message.split())
             text = f"{text[:_MAX_MESSAGE]}…" if len(text) > _MAX_MESSAGE else text
         else:
-            counts = ", ".join(f"{number:,} {_COUNTED.get(name, name)}" for name, number in self.counts.items())
+            counts = ", ".join(_count_text(number, name) for name, number in self.counts.items())
             text = "; ".join([*filter(None, [counts]), *self.notes])
         return f"{self.status:7} {self.check:17} {self.seconds:6.1f} s  {text}"
 
@@ -233,3 +235,8 @@ def _registration(name: str) -> list[str]:
     path = [f"import sys; sys.path.append({str(Path(file).parent)!r})"] if file and "." not in module else []
     other = [f"gymnasium.registry.pop({name!r})  # an installed world of this name"] if installed_target(name) else []
     return [*path, *other, f"gymnasium.register({name!r}, {target!r})"]
+
+
+def _count_text(number: int, name: str) -> str:
+    plural = _COUNTED.get(name, name)
+    return f"{number:,} {plural if number != 1 else _ONE.get(name, plural.removesuffix('s'))}"

@@ -237,7 +237,12 @@ def test_success_of_a_training_is_in_percent(monkeypatch: pytest.MonkeyPatch) ->
     """Its chart goes to 100 %, so that a change is not larger than it is; other charts but the loss begin at 0."""
     drawn = list[dict[str, Any]]()
     monkeypatch.setattr(svg, "has_matplotlib", lambda: True)
-    monkeypatch.setattr(svg, "lines", lambda curves, x, **options: drawn.append(options) or "")
+
+    def lines(curves: object, x: str, **options: Any) -> str:
+        drawn.append(options)
+        return ""
+
+    monkeypatch.setattr(svg, "lines", lines)
     rows = {figure.title: figure.rows for figure in steps(success=[0.125, 0.0625], loss=[1.0, 0.9], entropy=[0.4, 0.5])}
     assert rows["Success of the training episodes"] == [["1", "1", "12.5 %"], ["1", "2", "6.25 %"]]
     assert [(each["percent"], each["from_zero"]) for each in drawn] == [(False, False), (False, True), (True, True)]

@@ -26,7 +26,7 @@ from agentgym_py.testing.agents import binomial_tail
 from agentgym_py.testing.fuzz import MEGABYTE
 from agentgym_py.testing.harness import time_limit
 from agentgym_py.testing.interface import _block_sigint
-from agentgym_py.testing.report import text_source
+from agentgym_py.testing.report import Result, text_source
 
 FOLDER = Path(__file__).parent
 QUICK = Settings(episodes=15, memory_episodes=400)
@@ -228,6 +228,13 @@ def test_where_nothing_was_looked_for_nothing_passed(world: str, why: str) -> No
     result = run_check("leaks", EnvSpec(f"Conformance{world}-v0"), QUICK)
     assert result.status == "skipped" and why in result.line
     assert run_check("leaks", EnvSpec("ConformanceHidesLater-v0"), QUICK).status == "passed"
+
+
+def test_counts_of_one_are_singular() -> None:
+    """In the line of a result."""
+    counts = {"processes": 1, "plans": 1, "strings": 1, "episodes": 2, "steps": 1000}
+    line = Result("speed", "How fast it is.", "passed", 0.5, counts).line
+    assert line.endswith("1 process, 1 expert plan, 1 string as an action, 2 episodes, 1,000 steps")
 
 
 def test_every_check_was_seen_to_fail() -> None:
