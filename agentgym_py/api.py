@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from agentgym_py.collection import PlayConfig
     from agentgym_py.evaluation import Evaluation
     from agentgym_py.evaluation.compare import Comparison
+    from agentgym_py.feedback import Feedback, FeedbackSource
     from agentgym_py.policy import Policy
     from agentgym_py.rewards.functions import RewardFunction
     from agentgym_py.training import OnPolicyTrainer, Trainer, TrainReport
@@ -114,6 +115,43 @@ def collect(
     return trajectories
 
 
+def judge(
+    source: str | FeedbackSource,
+    trajectories: Iterable[Trajectory] | str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    *,
+    progress: Callable[[int, int], None] | None = None,
+    **settings: Any,
+) -> list[Feedback]:
+    """Judge stored trajectories; `train` learns from the result.
+
+    Args:
+        source: Name of an installed source, such as `environment`, `expert`, `llm`, or a source with its settings.
+        trajectories: What is judged, or its file.
+        out: File for the feedback. An interrupted one is resumed, a finished one is only read.
+        progress: Called with the number of episodes done and the total.
+        settings: The source's settings, if `source` is a name.
+
+    Raises:
+        ConfigError: The source does not take a setting.
+        RunError: The file was begun with other settings or data.
+        EndpointError: A model that judges refuses, is broken or cannot be reached.
+    """
+    from agentgym_py.feedback.judging import judge_into
+
+    if isinstance(source, str):
+        name, source_class = source, registry.load("agentgym.feedback", source)
+        require_arguments(source_class, settings)
+        instance: FeedbackSource = source_class(**settings)
+    else:
+        name, instance = type(source).__name__, source
+        if isinstance(source, type) or not hasattr(source, "feedback"):
+            raise ConfigError(f"source must be a source's name, or a source such as LLMJudge(...), not {source!r:.60}")
+        if settings:
+            raise ConfigError(f"settings {', '.join(settings)} need the source's name; set them in the source itself")
+    return judge_into(os.fspath(out), name, instance, _trajectories(trajectories), progress)
+
+
 def train(
     trainer: str | Trainer,
     policy: str | os.PathLike[str] | Policy,
@@ -123,6 +161,7 @@ def train(
     reward: str | RewardFunction | None = None,
     reward_kwargs: Mapping[str, Any] | None = None,
     coreset: str | Mapping[str, Any] | Coreset | None = None,
+    feedback: str | os.PathLike[str] | Sequence[Feedback] | None = None,
     max_context: int | None = None,
     seed: int = 0,
     output_dir: str | os.PathLike[str] | None = None,
@@ -142,6 +181,8 @@ def train(
         reward_kwargs: Settings of the reward functions by name.
         coreset: Which part of the selected trajectories to train on: a name such as `loss_topk`, a mapping with
             settings such as `{"name": "loss_topk", "ratio": 0.3}`, or a coreset; None: all of them.
+        feedback: What `judge` returned on these trajectories, or its file: the trainer learns from scores, comparisons
+            or corrections in place of the world's reward.
         max_context: Largest number of tokens of an episode, for a policy that is loaded here.
         seed: Seed of the data order and of new weights.
         output_dir: Folder for training states, from which an interrupted training resumes, and for what a trainer
@@ -154,8 +195,10 @@ def train(
         `output_dir`, or else that of its base with the trainer's: `tiny+filtered_bc`.
 
     Raises:
-        ConfigError: The trainer does not take a setting, needs an `output_dir`, or is on-policy: `evolve` runs it.
-        NothingToTrainOnError: No trajectory is selected, or none has a token to train on.
+        ConfigError: The trainer does not take a setting, needs an `output_dir`, or is on-policy: `evolve` runs it; or
+            `reward` and `feedback` are both given.
+        NothingToTrainOnError: No trajectory is selected, none has a token to train on, or the feedback has nothing that
+            the trainer learns from.
     """
     from agentgym_py.training import Trainer
     from agentgym_py.training.coreset import choose, load_coreset, require_coreset_trainer
@@ -170,7 +213,9 @@ def train(
     chosen = load_coreset(coreset)
     if chosen:
         require_coreset_trainer(instance)
-    kept = _selected(instance, trajectories, select or {}, _reward(reward, reward_kwargs or {}))
+    if feedback is not None and reward is not None:
+        raise ConfigError("feedback and reward cannot be combined; give one of them")
+    kept = _selected(instance, trajectories, select or {}, _reward(reward, reward_kwargs or {}), feedback)
     loaded = _policy(policy, max_context)
     with TemporaryDirectory(prefix="agentgym") if output_dir is None else nullcontext(output_dir) as folder:
         part = choose(chosen, loaded, kept, instance, seed=seed, folder=Path(folder) if chosen else None)
@@ -320,10 +365,12 @@ def _trajectories(source: Iterable[Trajectory] | str | os.PathLike[str]) -> list
 
 def _selected(
     trainer: Trainer, source: Iterable[Trajectory] | str | os.PathLike[str], select: Mapping[str, Any],
-    scorer: Scorer | None,
+    scorer: Scorer | None, feedback: str | os.PathLike[str] | Sequence[Feedback] | None = None,
 ) -> Sequence[Trajectory]:  # fmt: skip
-    """Return the trajectories, with the scorer's rewards, that the trainer's selection or `select` keeps."""
-    from agentgym_py.training.trainer import select_defaults
+    """Return what the trainer's selection or `select` keeps, with the rewards that it learns from, and corrections."""
+    from agentgym_py.feedback.learning import Learnable, learn_from
+    from agentgym_py.feedback.store import read_feedback
+    from agentgym_py.training.trainer import info_of, select_defaults
     from agentgym_py.trajectory.scores import apply_scores
     from agentgym_py.trajectory.selectors import SelectConfig, build_selector
 
@@ -332,10 +379,15 @@ def _selected(
     require_arguments(SelectConfig, settings)
     if not (trajectories := _trajectories(source)):
         raise NothingToTrainOnError("there are no trajectories to train on")
-    selection = build_selector(SelectConfig(**settings))(apply_scores(trajectories, scorer))
-    if not selection.kept:
+    if isinstance(feedback, str | os.PathLike):
+        feedback = read_feedback(feedback)
+    learnable = Learnable(apply_scores(trajectories, scorer))
+    if feedback is not None:
+        learnable = learn_from(trajectories, feedback, info_of(trainer).feedback)
+    selection = build_selector(SelectConfig(**settings))(learnable.episodes)
+    if not selection.kept and not learnable.corrections:
         raise NothingToTrainOnError(f"select {selection.line}; select={{...}} chooses others")
-    return selection.kept
+    return [*selection.kept, *learnable.corrections]
 
 
 def _policy(policy: str | os.PathLike[str] | Policy, max_context: int | None) -> Policy:

@@ -24,11 +24,15 @@ Row = Mapping[str, Any]
 """The figures of a run, with `study`, `arm` and `seed`."""
 
 
-def evolve(path: Path, options: Sequence[str], *where: str) -> RunFolder:
-    """Finish a run of `agentgym evolve` in this folder, resuming it if it exists; options in `where` may change."""
+def evolve(path: Path, options: Sequence[str], *where: str, trusted: Sequence[str] = ()) -> RunFolder:
+    """Finish a run of `agentgym evolve` in this folder, resuming it if it exists; options in `where` may change.
+
+    `trusted` are the Python files that its options name.
+    """
     require_same_options(path, options)
     exists = (path / "run.yaml").is_file()
-    if agentgym(["evolve", *(["--resume", str(path)] if exists else [*options, *where, "--out", str(path)])]):
+    words = ["--resume", str(path)] if exists else [*options, *where, "--out", str(path)]
+    if agentgym(["evolve", *words, *(word for file in trusted for word in ("--trust", file))]):
         raise SystemExit(f"evolve failed in {path}")
     return RunFolder.open(path)
 
@@ -63,6 +67,8 @@ class Study:
     """Further options of every run from it."""
     arms: Mapping[str, str]
     """Options of each arm, by its name in the tables."""
+    trusted: Sequence[str] = ()
+    """Python files that the arms' options name."""
 
     def words(self, arm: str, model: str) -> list[str]:
         """Return the options of an arm that starts from a model; it begins without demonstrations."""
@@ -75,7 +81,7 @@ class Study:
         first = evolve(folder / "v0", [*self.first.split(), *common, *options, "--rounds", "0"])
         for arm in self.arms:
             words = [*self.words(arm, str(first.round(0) / "checkpoint")), *common, *options]
-            yield arm, evolve(folder / arm, words)
+            yield arm, evolve(folder / arm, words, trusted=self.trusted)
 
 
 def tested(run: RunFolder, number: int) -> list[int]:

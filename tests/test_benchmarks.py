@@ -384,3 +384,38 @@ def test_the_runs_of_the_coreset_benchmark_can_be_started_and_tabulated() -> Non
     lines = list(benchmark.table(rows))
     assert lines[2] == "| all | 2 | 100 % | 75.0 % | – |"
     assert lines[3].startswith("| random | 2 | 30 % | 50.0 % | -0.25")
+
+
+# ---- judges beside the truth ----------------------------------------------------------------------------------------
+
+
+def test_the_runs_of_the_feedback_benchmark_can_be_started_and_tabulated(episode: Any) -> None:
+    """Each judge is a valid plan and each source has its options; a wrong judge turns that share of the pairs round."""
+    from agentgym_py.cli import build_parser
+    from agentgym_py.cli.evolve import read_plan
+    from agentgym_py.cli.parser import normalize_argv
+
+    benchmark = script("feedback")
+    for arm in benchmark.JUDGES.arms:
+        words = normalize_argv(["evolve", *benchmark.JUDGES.words(arm, "tiny")])[1:]
+        values = build_parser("evolve", words).parse(words)
+        assert read_plan(values, values).config.reward == ("return" if arm == "return" else "judge")
+    for options in (*benchmark.SOURCES.values(), *benchmark.MODEL_SOURCES.values()):
+        words = normalize_argv(options.split())
+        build_parser("judge", words).parse(words)
+    groups = [[episode("a", id=f"{n}-{k}", reward=float(k)) for k in range(4)] for n in range(300)]
+    assert benchmark.oracle(groups[0]) == [0.0, 1 / 3, 2 / 3, 1.0]
+    assert benchmark.oracle([groups[0][0], groups[1][0]]) == [0.5, 0.5]
+    for share, judge in ((0.1, benchmark.wrong10), (0.2, benchmark.wrong20), (0.3, benchmark.wrong30)):
+        mean = sum(judge(group)[3] for group in groups) / len(groups)  # the best one wins its pairs but for these
+        assert mean == pytest.approx(1 - share, abs=0.05) and judge(groups[0]) == judge(groups[0])
+    found = {"scores": 8, "corrections": 2, "pairs": 5, "pairwise": {"value": 0.75}, "tau": 0.5,
+             "calibration_error": None, "brier": 0.25}  # fmt: skip
+    rows = [
+        {"study": "agreement", "arm": "llm", "seed": 0, **found},
+        {"study": "judges", "arm": "oracle", "seed": 0, "before": [0, 0, 1, 0], "after": [1, 0, 1, 0], "return": 0.5},
+        {"study": "judges", "arm": "oracle", "seed": 1, "before": [0, 0, 1, 0], "after": [1, 1, 1, 0], "return": 0.7},
+    ]
+    lines = list(benchmark.tables(rows))
+    assert lines[2] == "| llm | 1 | 8 | 2 | 5 | 75.0 % | 0.50 | – | 0.25 |"
+    assert lines[-1].startswith("| oracle | 2 | 25.0 % | 62.5 % | 0.375 [") and lines[-1].endswith("| 0.600 |")

@@ -141,7 +141,7 @@ def test_no_json_file_ends_in_a_traceback(text: str, folder: Path) -> None:
         JsonFolder(folder).read_json("metrics.json")
 
 
-WALL_CLOCK = {"viewer/feedback.py": 1, "cli/runtime.py": 1, "cli/eval.py": 1, "http_client.py": 1}
+WALL_CLOCK = {"feedback/verdicts.py": 1, "cli/runtime.py": 1, "cli/eval.py": 1, "http_client.py": 1}
 """Modules that read the wall clock, to write it down, or for a date of another server; and how often."""
 
 

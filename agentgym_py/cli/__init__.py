@@ -24,11 +24,14 @@ if TYPE_CHECKING:
 COMMANDS = {
     "evolve": "Train an agent by AgentEvol: rounds of exploration, selection, training and evaluation.",
     "collect": "Collect trajectories of an agent.",
+    "judge": "Judge stored trajectories: by the world, its expert, a language model or people's verdicts.",
     "train": "Train a model on stored trajectories.",
     "eval": "Evaluate an agent on held-out tasks, with 95 % intervals.",
     "compare": "Compare evaluations of agents or training algorithms: difference, 95 % interval, p-value.",
     "export": "Export a trained model to a folder, with merged adapters and a model card.",
-    "pipeline": "Run stages (sft, collect, reward_model, rl, evaluate, export) that use the products of earlier ones.",
+    "pipeline": (
+        "Run stages (sft, collect, judge, reward_model, rl, evaluate, export) that use the products of earlier ones."
+    ),
     "envs": "List the installed worlds, or show one.",
     "trainers": "List the installed trainers, or show one with its settings.",
     "agents": "List the installed agents.",
@@ -47,7 +50,7 @@ GROUPS = {
     "Train": ("evolve", "collect", "train", "pipeline", "export", "trainers", "plan"),
     "Measure": ("eval", "compare", "agents"),
     "Worlds": ("envs", "check", "play"),
-    "Stored episodes": ("view", "report", "replay", "data"),
+    "Stored episodes": ("view", "judge", "report", "replay", "data"),
     "Serve": ("serve", "mcp"),
 }
 """The commands as the help shows them."""

@@ -46,6 +46,15 @@ EXAMPLES: Mapping[str, Sequence[Example]] = {
             "agentgym collect --env shop --model tiny --temperature 0.7,1.0,1.3 --out diverse.jsonl",
         ),
     ],
+    "judge": [
+        Example(
+            "Correct by the world's expert", "agentgym judge --source expert --data tries.jsonl --out expert.jsonl"
+        ),
+        Example(
+            "Score by a language model",
+            "agentgym judge --source llm --source.model NAME --source.base_url URL --data tries.jsonl --out llm.jsonl",
+        ),
+    ],
     "train": [
         Example("Clone an expert", "agentgym train --data demos.jsonl --out runs/bc"),
         Example(

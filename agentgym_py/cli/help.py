@@ -19,7 +19,7 @@ _PLACEHOLDERS = {
     "model": "NAME", "base": "NAME", "agent": "NAME", "device": "NAME", "attn_implementation": "NAME",
     "base_url": "URL", "task": "ID", "host": "ADDRESS", "split": "train|valid|test", "preset": "default|smoke",
     "few_shot": "FILE", "record": "FILE", "system_prompt": "TEXT", "prompt_template": "TEXT", "push": "OWNER/NAME",
-    "lora_target_modules": "NAMES", "levels": "NAME,...",
+    "lora_target_modules": "NAMES", "levels": "NAME,...", "feedback": "FILE", "folder": "DIR",
 }  # fmt: skip
 """Placeholders for the values of texts that say more than the option's name does."""
 

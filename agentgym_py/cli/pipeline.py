@@ -39,6 +39,8 @@ from agentgym_py.files import json_safe
 from agentgym_py.training.settings import current_settings
 
 _STATE = "pipeline.json"
+_FILES = {"collect": "trajectories.jsonl", "judge": "feedback.jsonl"}
+"""The file of each kind of stage whose product is a file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +201,8 @@ class Pipeline:
             return (target / "run.yaml").is_file()
         if stage.command == "eval":
             return (target / "manifest.json").is_file() and not (target / "result.json").is_file()
+        if stage.command == "judge":
+            return (target / _FILES["judge"]).is_file()
         return (target / "last_good").is_dir() or (
             stage.command == "train" and is_interrupted(target, states_folder(stage.trainer))
         )
@@ -252,7 +256,7 @@ def _is_stage(value: Any) -> bool:
 
 def _out(stage: Stage, target: Path) -> Path:
     """Return the --out of a stage's command."""
-    return target / "trajectories.jsonl" if stage.kind == "collect" else target
+    return target / _FILES[stage.kind] if stage.kind in _FILES else target
 
 
 def _product(stage: Stage, target: Path) -> str:

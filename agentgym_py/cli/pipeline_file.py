@@ -17,8 +17,8 @@ from agentgym_py.training import tracking
 from agentgym_py.training.trainer import info_of, require_policy_trainer
 
 KINDS = {
-    "sft": "train", "collect": "collect", "reward_model": "train", "rl": "evolve", "evaluate": "eval",
-    "export": "export",
+    "sft": "train", "collect": "collect", "judge": "judge", "reward_model": "train", "rl": "evolve",
+    "evaluate": "eval", "export": "export",
 }  # fmt: skip
 """The command of each kind of stage. An `sft` without data is `evolve` without rounds, on the expert's episodes."""
 POLICIES = ("sft", "rl")
@@ -26,11 +26,13 @@ _KEYS = {"out", "defaults", "stages"}
 _RESERVED = {"out", "resume", "config", "manifest", "print_config", "json"}
 """Options that the pipeline sets itself."""
 _PRODUCTS = {
-    "sft": "policy", "rl": "policy", "export": "policy", "collect": "trajectories", "evaluate": "evaluation",
+    "sft": "policy", "rl": "policy", "export": "policy", "collect": "trajectories", "judge": "feedback",
+    "evaluate": "evaluation",
 }  # fmt: skip
 """The product of each kind of stage, unless its trainer determines it."""
 _INPUTS = {
-    "model": "policy", "data": "trajectories", "reward_model": "reward_model", "prm": "process_reward",
+    "model": "policy", "data": "trajectories", "feedback": "feedback", "reward_model": "reward_model",
+    "prm": "process_reward",
 }  # fmt: skip
 """Settings that name a file or a folder, with the product that they need."""
 
@@ -131,14 +133,17 @@ def _settings(
 
 
 def _inputs(kind: str, given: Mapping[str, Any], before: Sequence[Stage]) -> dict[str, Any]:
-    """Return the inputs of a stage from those before it: the last policy and the last trajectories."""
+    """Return the inputs of a stage from those before it: the last policy, trajectories and feedback on these."""
     policy = next((f"${stage.name}" for stage in reversed(before) if stage.kind in POLICIES), None)
     data = next((f"${stage.name}" for stage in reversed(before) if stage.kind == "collect"), None)
     inputs: dict[str, Any] = {}
-    if policy and "agent" not in given:
+    if policy and kind != "judge" and "agent" not in given:
         inputs["model"] = policy
-    if data and kind in ("sft", "reward_model"):
+    if data and kind in ("sft", "reward_model", "judge"):
         inputs["data"] = data
+    last = next((stage for stage in reversed(before) if stage.kind in ("collect", "judge")), None)
+    if data and last and last.kind == "judge" and kind in ("sft", "reward_model") and "data" not in given:
+        inputs["feedback"] = f"${last.name}"
     if kind == "reward_model":
         inputs["trainer"] = {"name": "reward_model"}
     if policy and kind == "rl" and str(given.get("model", policy)).startswith("$"):
@@ -213,7 +218,7 @@ def _require_model(stage: Stage, args: Values) -> None:
     """Raise an error if the model does not exist and is not the product of a stage."""
     from agentgym_py.report.export import find_source
 
-    model = str(args["model"])
+    model = str(args.get("model") or "")
     if not model or model.startswith("$") or args.get("agent") not in (None, "model"):
         return
     if stage.kind == "export":
@@ -238,7 +243,7 @@ def _require_input(key: str, name: str, stages: Mapping[str, Stage]) -> None:
         product = stages[name[1:]].product_kind
         if product != kind:
             raise UsageError(f"{key} must be the {kind} of a stage, but {name} makes a {product}")
-    elif key == "data" and not Path(name).exists():
+    elif key in ("data", "feedback") and not Path(name).exists():
         raise UsageError(f"{key}: there is no file {name!r}")
-    elif key not in ("data", "model") and not (Path(name) / f"{kind}.json").is_file():
+    elif key not in ("data", "feedback", "model") and not (Path(name) / f"{kind}.json").is_file():
         raise UsageError(f"{key}: {name!r} holds no {kind} ({kind}.json is missing)")

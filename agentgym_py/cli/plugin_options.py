@@ -20,6 +20,8 @@ class PluginOption(NamedTuple):
     """Returns the dataclass of a name or source."""
     about: str
     """Its help; `{names}` stands for the installed plugins."""
+    basic: bool = False
+    """Whether `--help` shows it; `--help-all` always does."""
 
     def add(self, parser: Parser, name: str | None) -> None:
         """Add the option, and those for the fields of the plugin `name`.
@@ -32,9 +34,9 @@ class PluginOption(NamedTuple):
         if not name and (fields := [word for word in words if word != f"{self.key}.name"]):
             raise UsageError(f"{setting(fields[0])} needs {setting(self.key, 'NAME')}")
         about, title = self.about.format(names=", ".join(registry.names(self.group))), f"The {self.key}"
-        parser.add(f"{self.key}.name", str | None, name, about, metavar="NAME", group=title, basic=False)
+        parser.add(f"{self.key}.name", str | None, name, about, metavar="NAME", group=title, basic=self.basic)
         if name:
-            parser.add_dataclass(self.load(name), f"{self.key}.", title, basic=False)
+            parser.add_dataclass(self.load(name), f"{self.key}.", title, basic=self.basic)
 
     def read(self, args: Values) -> Any:
         """Return the plugin with its settings, or None."""

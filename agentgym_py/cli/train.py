@@ -24,8 +24,10 @@ from agentgym_py.cli.saved_settings import absolute_model_path
 from agentgym_py.cli.trainer_options import add_trainer_options, read_trainer, trainer_class
 from agentgym_py.cli.values import nest_options
 from agentgym_py.env.base import require_seed
-from agentgym_py.errors import NothingToTrainOnError, RunError
+from agentgym_py.errors import ConfigError, NothingToTrainOnError, RunError
 from agentgym_py.evolution.run_folder import RunFolder
+from agentgym_py.feedback.learning import Learnable, learn_from
+from agentgym_py.feedback.store import read_feedback
 from agentgym_py.files import claimed, new_folder, remove_partial_files
 from agentgym_py.registry import absolute_source
 from agentgym_py.rewards.functions import absolute_reward, absolute_settings, build_reward
@@ -69,6 +71,9 @@ class TrainOptions:
     weighted sum such as "agent + 0.1*my.py:score"; see docs/guides/rewards.md."""
     reward_kwargs: dict[str, Any] = field(default_factory=dict)
     """Settings of the reward functions by name, such as --reward_kwargs.alpha 0.01."""
+    feedback: str | None = None
+    """File of `agentgym judge`, which the trainer learns from in place of the world's reward: scores, comparisons or
+    corrections; see docs/guides/feedback.md."""
     format: str | None = None
     """Format of the --data files, if their content does not tell; docs/reference/formats.md."""
     track: tracking.Service | None = None
@@ -78,6 +83,8 @@ class TrainOptions:
 
     def __post_init__(self) -> None:
         require_seed(self.seed)
+        if self.feedback and self.reward:
+            raise ConfigError("feedback and reward cannot be combined; give one of them")
 
 
 def options(parser: Parser) -> None:
@@ -136,16 +143,23 @@ def _prepare_folder(path: str, states: str) -> Path:
     return Path(path)
 
 
-def _select(config: SelectConfig, data: Sequence[Trajectory]) -> Selection:
-    """Select trajectories; raise NothingToTrainOnError if none are left."""
+def _select(config: SelectConfig, data: Sequence[Trajectory], more: Sequence[Trajectory] = ()) -> Selection:
+    """Select trajectories; raise NothingToTrainOnError if none are left and there are no others."""
     selection = build_selector(config)(data)
-    if not selection.kept:
+    if not selection.kept and not more:
         best = max((trajectory.reward for trajectory in data if trajectory.is_evidence), default=math.nan)
         raise NothingToTrainOnError(
             f"--select {selection.line}; the best return is {best:g}. To train on failed episodes, too: "
             "--select.success_only false --select.threshold -inf"
         )
     return selection
+
+
+def _learnable(trajectories: Sequence[Trajectory], file: str | None, trainer: Trainer) -> Learnable:
+    """Return what the trainer learns from of the feedback in a file; the episodes as they are without one."""
+    if file is None:
+        return Learnable(list(trajectories))
+    return learn_from(trajectories, read_feedback(file), info_of(trainer).feedback)
 
 
 def read_plan(args: Values) -> tuple[TrainOptions, ModelOptions, Trainer, list[str]]:
@@ -163,6 +177,8 @@ def read_plan(args: Values) -> tuple[TrainOptions, ModelOptions, Trainer, list[s
     if CORESET.read(args):
         coreset.require_coreset_trainer(trainer)
     build_reward(chosen.reward, chosen.reward_kwargs)
+    if chosen.feedback and not chosen.feedback.startswith("$"):  # in a pipeline an earlier stage may make it
+        read_feedback(chosen.feedback)
     require_several_processes(trainer)
     tracking.require_service(chosen.track)
     return chosen, model, trainer, files
@@ -199,10 +215,12 @@ def _run(args: Values, chosen: TrainOptions, model: ModelOptions, trainer: Train
     select = read_options(SelectConfig, args, "select.")
     scorer = build_reward(chosen.reward, chosen.reward_kwargs)
     scored = apply_scores([t for file in files for t in read_trajectories(file, chosen.format)], scorer)
-    selection = _select(select, AgentTrajDataset(scored))
+    learnable = _learnable(scored, chosen.feedback, trainer)
+    selection = _select(select, AgentTrajDataset(learnable.episodes), learnable.corrections)
     prepare_torch(model.model, model.threads)
     policy = model.load(chosen.seed)
-    part = coreset.choose(CORESET.read(args), policy, selection.kept, trainer, seed=chosen.seed, folder=out)
+    kept = [*selection.kept, *learnable.corrections]
+    part = coreset.choose(CORESET.read(args), policy, kept, trainer, seed=chosen.seed, folder=out)
     data = AgentTrajDataset(part.trajectories)
     run_provenance = provenance() | {"base_policy": policy.digest()}
     from agentgym_py.report.terminal import Phases, loss_text
@@ -217,6 +235,7 @@ def _run(args: Values, chosen: TrainOptions, model: ModelOptions, trainer: Train
         "model": absolute_model_path(model.model), "select": asdict(select),
         "reward": chosen.reward and absolute_reward(chosen.reward),
         "reward_kwargs": absolute_settings(chosen.reward_kwargs),
+        "feedback": chosen.feedback and str(Path(chosen.feedback).absolute()),
         "trainer": nest_options(args)["trainer"] | {"name": absolute_source(args["trainer.name"])},
     }  # fmt: skip
     if args["coreset.name"]:
@@ -225,6 +244,8 @@ def _run(args: Values, chosen: TrainOptions, model: ModelOptions, trainer: Train
     with Phases(console(chosen.json)) as phases, tracker.listening() if tracker else nullcontext():
         if any(output_dir.rglob("state-*")):
             phases.console.print(f"Resuming from the saved state in {output_dir}.", soft_wrap=True)
+        if chosen.feedback:
+            phases.console.print(f"Feedback: {learnable.line}", soft_wrap=True)
         if selection.dropped:
             phases.console.print(f"{selection.line} (--select)", soft_wrap=True)
         if line := coreset.coreset_line(part.metrics):

@@ -121,8 +121,8 @@ def _readable(index: Index, rows: Sequence[Mapping[str, Any]]) -> Iterator[tuple
 
 
 def _write_judged(root: Path, target: str) -> int:
+    from agentgym_py.feedback.verdicts import judged
     from agentgym_py.trajectory import store
-    from agentgym_py.viewer.feedback import judged
 
     trajectories = judged(root)
     if not trajectories:

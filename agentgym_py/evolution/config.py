@@ -51,7 +51,7 @@ class EvolveConfig:
     """Whether the expert writes its thought, if it has one, before an action."""
     reward: str | None = None
     """What the rounds learn from, in place of the world's own reward: success, return, accuracy, length_penalty, step,
-    efficiency, agent, potential, FILE.py:NAME, or a weighted sum such as "agent + 0.1*my.py:score"; see
+    efficiency, agent, potential, judge, FILE.py:NAME, or a weighted sum such as "agent + 0.1*my.py:score"; see
     docs/guides/rewards.md. Episodes are stored and evaluated with the world's reward."""
     reward_kwargs: dict[str, Any] = field(default_factory=dict)
     """Settings of the reward functions by name, such as --reward_kwargs.alpha 0.01."""

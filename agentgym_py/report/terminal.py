@@ -60,16 +60,16 @@ class Phases:
         """Begin a phase of `total` episodes and end the one before; call the result with each trajectory."""
         return self._begin(what, total).count
 
-    def training(self, what: str) -> Steps:
+    def training(self, what: str, unit: str = "steps") -> Steps:
         """Begin a training and end the phase before; call the result with the steps done and their number."""
-        return self._begin(what, None).set_step
+        return self._begin(what, None, unit).set_step
 
-    def _begin(self, what: str, total: int | None) -> _Phase:
+    def _begin(self, what: str, total: int | None, unit: str = "steps") -> _Phase:
         self.end()
         count = "" if total is None else f"0/{total}"
         task = self._progress.add_task(what, total=total, count=count, success="") if self._progress else None
         say = None if self._progress else partial(self.console.print, soft_wrap=True)
-        self._current = phase = _Phase(what, total, self._progress, task, say)
+        self._current = phase = _Phase(what, total, self._progress, task, say, unit)
         return phase
 
     def end(self) -> None:
@@ -98,7 +98,9 @@ class _Phase:
         progress: Progress | None,
         task: TaskID | None,
         say: Callable[[str], object] | None,
+        unit: str,
     ) -> None:
+        self.unit = unit
         self.what, self.total, self._progress, self._task, self._say = what, total, progress, task, say
         self.began = self._reported = time.monotonic()
         self.episodes = self.successes = self.counted = self.steps = 0
@@ -132,7 +134,7 @@ class _Phase:
     @property
     def line(self) -> str:
         """The whole phase in a line."""
-        done = f"{self.episodes} episodes, " if self.episodes else f"{self.steps} steps, " if self.steps else ""
+        done = f"{self.episodes} episodes, " if self.episodes else f"{self.steps} {self.unit}, " if self.steps else ""
         success = f"{self.success}, " if self.success else ""
         errors = self.episodes - self.counted
         failed = f"{errors} infrastructure error{'s' * (errors > 1)}, " if errors else ""

@@ -2,7 +2,9 @@
 
 A reward function takes a trajectory. It returns a number for the whole episode, a list with one number per step, or
 such values by name, whose sum is the reward. One with a parameter `completions` is called as trl calls its reward
-functions: with the conversations of several episodes and columns about them; it returns one number per episode.
+functions: with the conversations of several episodes and columns about them; it returns one number per episode. One
+whose first parameter is `trajectories` gets several episodes, with all attempts at a task among them, and returns a
+number or a `Score` per episode.
 
 `build_reward("agent + 0.1*my.py:score")` makes the scorer of a weighted sum. If a function fails, or returns something
 else, the episode counts as ended by an infrastructure error, and trainers leave it out.
@@ -13,7 +15,7 @@ from __future__ import annotations
 import inspect
 import math
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -21,7 +23,7 @@ from typing import Any, NamedTuple, Protocol
 from agentgym_py import registry
 from agentgym_py.checks import parameters_of, require_arguments
 from agentgym_py.collection.env_turn import finite
-from agentgym_py.errors import ConfigError, did_you_mean
+from agentgym_py.errors import ConfigError, EndpointError, did_you_mean
 from agentgym_py.trajectory import Trajectory
 from agentgym_py.trajectory.formats.trl import conversation
 from agentgym_py.trajectory.scores import Score, Scorer, paid_at_end
@@ -208,7 +210,10 @@ def _scorer(name: str, target: Callable[..., Any], settings: Mapping[str, Any]) 
         function: Any = target(**own) if inspect.isclass(target) else partial(target, **own)
     except ConfigError as error:
         raise ConfigError(f"reward {name}: {error}") from error
-    if "completions" in inspect.signature(function).parameters:
+    parameters = list(inspect.signature(function).parameters)
+    if "completions" in parameters:
+        return partial(_score_batch, lambda episodes: function(**_accepted(function, trl_columns(episodes))))
+    if parameters[:1] == ["trajectories"]:
         return partial(_score_batch, function)
     return lambda trajectories: [_score_one(function, trajectory) for trajectory in trajectories]
 
@@ -233,19 +238,30 @@ def _per_step(reward: Any, steps: int) -> tuple[float, ...]:
     return tuple(finite(number, "the reward of a step") for number in reward)
 
 
-# ---- trl's shape -----------------------------------------------------------------------------------------------------
+# ---- several episodes, and trl's shape -------------------------------------------------------------------------------
 
 
-def _score_batch(function: Callable[..., Any], trajectories: Sequence[Trajectory]) -> list[Score]:
-    """Call a reward function of trl's shape; what it raises is the error of all episodes."""
+def _score_batch(
+    function: Callable[[Sequence[Trajectory]], Iterable[Any]], trajectories: Sequence[Trajectory]
+) -> list[Score]:
+    """Call a reward function of several episodes; what it raises is the error of all of them.
+
+    Raises:
+        EndpointError: the function asks an endpoint that refuses or is broken: the run stops, and can be resumed.
+    """
     try:
-        rewards = list(function(**_accepted(function, trl_columns(trajectories))))
+        rewards = list(function(trajectories))
         if len(rewards) != len(trajectories):
-            raise ValueError(f"{len(rewards)} rewards for {len(trajectories)} completions")
+            raise ValueError(f"{len(rewards)} rewards for {len(trajectories)} episodes")
+    except EndpointError:
+        raise
     except Exception as error:  # as above
         return [Score(error=registry.describe_error(error))] * len(trajectories)
     pairs = zip(trajectories, rewards, strict=True)
-    return [_score_one(lambda _, reward=reward: reward, trajectory) for trajectory, reward in pairs]
+    return [
+        reward if isinstance(reward, Score) else _score_one(lambda _, reward=reward: reward, trajectory)
+        for trajectory, reward in pairs
+    ]
 
 
 def _accepted(function: Callable[..., Any], columns: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -50,6 +50,9 @@ class TrainerInfo:
     """Trainer that makes Agent_v0 from the expert's successes in place of this one."""
     evolve_defaults: Mapping[str, Any] = field(default_factory=dict)
     """Other defaults of `agentgym evolve`, by the option's name."""
+    feedback: tuple[str, ...] = ("scores",)
+    """What it learns from of a file of feedback, the first that the file has: `scores` as rewards, `comparisons` as
+    pairs, `corrections` as demonstrations of single steps."""
 
 
 def info_of(trainer: object) -> TrainerInfo:

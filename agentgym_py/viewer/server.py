@@ -29,12 +29,12 @@ from pydantic.dataclasses import dataclass
 from agentgym_py.agents import ExpertAgent
 from agentgym_py.engine.sampling import MAX_TEMPERATURE
 from agentgym_py.errors import AgentGymError, DataError, UnknownNameError, WriteError
+from agentgym_py.feedback import verdicts
+from agentgym_py.feedback.verdicts import Ref
 from agentgym_py.files import inside
 from agentgym_py.policy import Policy
 from agentgym_py.serving.http import Json, require_token, restrict_hosts
 from agentgym_py.trajectory import Trajectory, store
-from agentgym_py.viewer import feedback
-from agentgym_py.viewer.feedback import Ref
 from agentgym_py.viewer.index import Filter, Index, Order
 from agentgym_py.viewer.live import LiveEpisode, Models, TypedAgent
 from agentgym_py.viewer.show import TokenTexts, expert_plans, path_of, static_file
@@ -79,6 +79,21 @@ class ThumbRequest(BaseModel):
     verdict: Literal[1, 0, -1]
 
 
+class StarsRequest(BaseModel):
+    """A rating of an episode from 1 (worst) to 5; 0 withdraws it."""
+
+    episode: int
+    stars: int = Field(ge=0, le=verdicts.MAX_STARS)
+
+
+class ReplyRequest(BaseModel):
+    """The better reply at a step (from 0) of an episode; an empty text withdraws it."""
+
+    episode: int
+    step: int = Field(ge=0)
+    reply: str = Field(max_length=100_000)
+
+
 class PreferenceRequest(BaseModel):
     """A verdict on two episodes: 1 if the first is better, -1 if the second is."""
 
@@ -121,7 +136,7 @@ class Viewer:
 
     def state(self) -> dict[str, Any]:
         """Return what the page shows around the episodes."""
-        verdicts = self._feedback()
+        current = self._verdicts()
         return {
             "title": self.folder.name,
             "bytes": [self.index.done, self.index.total],
@@ -129,7 +144,12 @@ class Viewer:
             "broken": [asdict(line) for line in self.index.broken()],
             "facets": self.index.facets(),
             "models": list(self.models.names()),
-            "feedback": {"thumbs": len(verdicts.thumbs), "preferences": len(verdicts.preferences)},
+            "feedback": {
+                "thumbs": len(current.thumbs),
+                "ratings": len(current.stars),
+                "preferences": len(current.preferences),
+                "replies": len(current.replies),
+            },
         }
 
     def episodes(self, query: EpisodeQuery) -> dict[str, Any]:
@@ -141,7 +161,10 @@ class Viewer:
         """Return an episode, its row, and the rows of all episodes of the same task."""
         siblings = self._with_thumbs(self.index.siblings(n))
         row = next(row for row in siblings if row["n"] == n)
-        return {"row": row, "episode": self.texts.to_json(self.index.read(n)), "siblings": siblings}
+        current, ref = self._verdicts(), self._ref(n)
+        replies = {step: reply for (of, step), reply in current.replies.items() if of == ref}
+        judged = {"stars": current.stars.get(ref, 0), "replies": replies}
+        return {"row": row, "episode": self.texts.to_json(self.index.read(n)), "siblings": siblings, **judged}
 
     def tree(self, n: int) -> dict[str, Any]:
         """Return the paths of the episodes of a task, this one included, and how many are left out."""
@@ -162,22 +185,36 @@ class Viewer:
     def thumb(self, request: ThumbRequest) -> dict[str, Any]:
         """Store a verdict; return the episode's row."""
         with self._lock:
-            feedback.rate(self.folder, self._ref(request.episode), request.verdict)
+            verdicts.rate(self.folder, self._ref(request.episode), request.verdict)
         return self._with_thumbs([self.index.row(request.episode)])[0]
+
+    def stars(self, request: StarsRequest) -> dict[str, Any]:
+        """Store a rating; return it."""
+        with self._lock:
+            verdicts.give_stars(self.folder, self._ref(request.episode), request.stars)
+        return {"stars": request.stars}
+
+    def correct(self, request: ReplyRequest) -> dict[str, Any]:
+        """Store a better reply at a step; return it."""
+        if request.step >= (count := len(self.index.read(request.episode).steps)):
+            raise DataError(f"the episode has {count} steps: there is no step {request.step + 1}")
+        with self._lock:
+            verdicts.correct(self.folder, self._ref(request.episode), request.step, request.reply)
+        return {"step": request.step, "reply": request.reply.strip() and request.reply}
 
     def preference(self, first: int, second: int) -> dict[str, Any]:
         """Return the verdict on two episodes: 1, -1, or 0 without one."""
         a, b = self._ref(first), self._ref(second)
-        preferences = self._feedback().preferences
-        comparable = feedback.comparable(self.index.read(first), self.index.read(second))
+        preferences = self._verdicts().preferences
+        comparable = verdicts.comparable(self.index.read(first), self.index.read(second))
         return {"verdict": ((a, b) in preferences) - ((b, a) in preferences), "comparable": comparable}
 
     def prefer(self, request: PreferenceRequest) -> dict[str, Any]:
         """Store a verdict on two episodes that open alike."""
-        if not feedback.comparable(self.index.read(request.first), self.index.read(request.second)):
+        if not verdicts.comparable(self.index.read(request.first), self.index.read(request.second)):
             raise DataError("these two do not open with the same task, rules and observation: no trainer can pair them")
         with self._lock:
-            feedback.prefer(self.folder, self._ref(request.first), self._ref(request.second), request.verdict)
+            verdicts.prefer(self.folder, self._ref(request.first), self._ref(request.second), request.verdict)
         return self.preference(request.first, request.second)
 
     def start(self, request: StartRequest) -> dict[str, Any]:
@@ -240,11 +277,11 @@ class Viewer:
         return Ref(row["path"], row["id"])
 
     def _with_thumbs(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        thumbs = self._feedback().thumbs
+        thumbs = self._verdicts().thumbs
         return [{**row, "thumb": thumbs.get(Ref(row["path"], row["id"]), 0)} for row in rows]
 
-    def _feedback(self) -> feedback.Feedback:
-        return feedback.read(self.folder, warn=False)
+    def _verdicts(self) -> verdicts.Verdicts:
+        return verdicts.read(self.folder, warn=False)
 
 
 def app_of(viewer: Viewer, token: str) -> FastAPI:
@@ -323,7 +360,7 @@ def _api(viewer: Viewer, token: str) -> APIRouter:
     for method, path, endpoint in (
         ("GET", "/state", viewer.state), ("GET", "/episodes/{n}", viewer.episode),
         ("GET", "/episodes/{n}/plans", viewer.plans), ("GET", "/episodes/{n}/tree", viewer.tree),
-        ("POST", "/thumb", viewer.thumb),
+        ("POST", "/thumb", viewer.thumb), ("POST", "/stars", viewer.stars), ("POST", "/reply", viewer.correct),
         ("GET", "/preference", viewer.preference), ("POST", "/preference", viewer.prefer),
         ("POST", "/live", viewer.start), ("POST", "/live/{key}/act", viewer.act),
         ("POST", "/live/{key}/keep", viewer.keep),

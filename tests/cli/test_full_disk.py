@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from agentgym_py.errors import RunError
+from agentgym_py.feedback.verdicts import Ref, rate
 from agentgym_py.files import claimed
 from agentgym_py.trajectory import store
-from agentgym_py.viewer.feedback import Ref, rate
 
 resource = pytest.importorskip("resource")
 Run = Callable[..., tuple[int, str, str]]

@@ -71,6 +71,23 @@ def test_each_stage_gets_what_the_one_before_made(agentgym: Run, small_model: st
     assert status == 0 and out.startswith("1. sft (done): agentgym evolve, 01-sft\n") and "model: $sft" in out
 
 
+def test_a_stage_judges_and_the_next_one_learns_from_it(agentgym: Run, small_model: str) -> None:
+    """The last trajectories are judged; an interrupted judgement continues, and a training gets the feedback."""
+    content = short(small_model)
+    content["stages"] = [
+        {"stage": "collect", "agent": "random", "tasks": 4, "attempts": 2},
+        {"stage": "judge", "source": "expert"},
+        {"stage": "sft", "trainer": {"name": "filtered_bc", "epochs": 1}},
+    ]
+    file = written(content)
+    status, out, err = agentgym("pipeline", file, "--list")
+    assert status == 0 and "feedback: $judge" in out and "data: $collect" in out, err
+    status, out, err = agentgym("pipeline", file)
+    assert status == 0 and "corrections are learnt" in out and Path("made/02-judge/feedback.jsonl").is_file(), err
+    settings = json.loads(Path("made/03-sft/train.json").read_text())["settings"]
+    assert settings["feedback"] == str(Path("made/02-judge/feedback.jsonl").absolute())
+
+
 @pytest.mark.parametrize("kind", ["sft", "collect", "rl", "evaluate"])
 def test_defaults_count_unless_the_table_says_otherwise(agentgym: Run, small_model: str, kind: str) -> None:
     """Of a stage after a policy the model and what makes its kind come before the defaults; all else is theirs."""
@@ -424,6 +441,11 @@ SAMPLES = {"stage": "collect", "name": "samples", "tasks": 4}
         ([SAMPLES, {"stage": "evaluate", "model": "$samples"}], "model must be the policy of a stage"),
         ([{"stage": "evaluate", "model": "nothing"}], "stage evaluate: no model 'nothing'"),
         ([{"stage": "export", "model": "nothing"}], "stage export: no model 'nothing'"),
+        ([{"stage": "judge", "source": "expert"}], "stage judge: --data FILE is needed"),
+        ([SAMPLES, {"stage": "judge", "source": {"name": "expert", "speed": 1}}], "stage judge: "),
+        ([SAMPLES, {"stage": "sft", "feedback": "none.jsonl"}], "feedback: there is no file 'none.jsonl'"),
+        ([SAMPLES, {"stage": "sft", "feedback": "$samples"}],
+         "stage sft: feedback must be the feedback of a stage, but $samples makes a trajectories"),
     ],
 )  # fmt: skip
 def test_every_command_is_asked_before_anything_runs(agentgym: Run, stages: Any, complaint: str) -> None:

@@ -10,9 +10,9 @@ import pytest
 
 from agentgym_py.cli import main
 from agentgym_py.errors import RunError
+from agentgym_py.feedback.verdicts import Ref, rate
 from agentgym_py.files import JsonFolder, claimed
 from agentgym_py.trajectory import store
-from agentgym_py.viewer.feedback import Ref, rate
 
 SOURCE = ["collect", "--env", "GUESS", "--tasks", "4", "--out", "d.jsonl", "--quiet"]
 COMMANDS: dict[str, tuple[list[str], str]] = {

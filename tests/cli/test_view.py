@@ -12,9 +12,9 @@ import pytest
 from agentgym_py.agents import ExpertAgent
 from agentgym_py.cli import server_options
 from agentgym_py.collection import Collector, jobs_for
+from agentgym_py.feedback import verdicts
+from agentgym_py.feedback.verdicts import Ref
 from agentgym_py.trajectory import Trajectory, store
-from agentgym_py.viewer import feedback
-from agentgym_py.viewer.feedback import Ref
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -66,7 +66,7 @@ def test_judged_episodes_become_a_store(agentgym: Run, played: Path) -> None:
     status, _, err = agentgym("view", "played", "--judged", "judged.jsonl")
     assert (status, "no judged episode" in err) == (2, True)
     names = [t.id for t in store.read(played)]
-    feedback.rate(played.parent, Ref(played.name, names[0]), -1)
+    verdicts.rate(played.parent, Ref(played.name, names[0]), -1)
     assert agentgym("view", "played", "--judged", "judged.jsonl")[1] == "judged.jsonl: 1 judged episode\n"
     assert [(t.id, t.reward, t.success) for t in store.read("judged.jsonl")] == [(names[0], -1.0, False)]
 
@@ -111,7 +111,7 @@ def test_the_server_is_imported_only_to_serve(played: Path) -> None:
     code = (
         "import sys; from agentgym_py.cli import main; main(['view', '--help']);"
         f"main(['view', {str(played.parent / 'none')!r}]);"
-        "import agentgym_py.viewer.show, agentgym_py.viewer.feedback;"
+        "import agentgym_py.viewer.show, agentgym_py.feedback.verdicts;"
         "print({'fastapi', 'uvicorn', 'torch', 'transformers'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -200,7 +200,7 @@ def test_a_function_of_trls_shape_gets_conversations_and_columns(episode: Make, 
 
 @pytest.mark.parametrize(
     ("rewards", "message", "failed"),
-    [([1.0], "1 rewards for 2 completions", [True, True]), ([1.0, None], "None, not a number", [False, True])],
+    [([1.0], "1 rewards for 2 episodes", [True, True]), ([1.0, None], "None, not a number", [False, True])],
 )
 def test_wrong_rewards_of_trls_shape(
     episode: Make, own: Callable[..., None], rewards: Any, message: str, failed: list[bool]

@@ -15,13 +15,12 @@ from agentgym_py.collection import Collector, jobs_for
 from agentgym_py.env import EnvSpec
 from agentgym_py.errors import ConfigError, SnapshotError
 from agentgym_py.policy.tokens import encode, encode_steps
+from agentgym_py.rewards.expert_labels import Label, label_episode
 from agentgym_trainers.dagger import (
     Aggregate,
     Dagger,
-    Label,
     LabelledEpisode,
     encode_labels,
-    label_episode,
     label_episodes,
     label_stats,
 )

@@ -19,8 +19,8 @@ import pytest
 from agentgym_py.agents import ExpertAgent, RandomAgent
 from agentgym_py.collection import Collector, PlayConfig, jobs_for
 from agentgym_py.collection.branching import collect_with_branches
+from agentgym_py.feedback import verdicts
 from agentgym_py.trajectory import store
-from agentgym_py.viewer import feedback
 
 playwright = pytest.importorskip("playwright.sync_api", reason="the extra `dev` has playwright")
 pytest.importorskip("fastapi")
@@ -164,13 +164,23 @@ def test_a_run_in_the_browser(seen: Seen, address: str, run: Path) -> None:
 
     keyboard.press("u")
     page.wait_for_selector("#thumb1[aria-pressed=true]")
-    assert list(feedback.read(run).thumbs.values()) == [1]
+    assert list(verdicts.read(run).thumbs.values()) == [1]
+    keyboard.press("4")
+    page.wait_for_selector("#stars4[aria-pressed=true]")
+    assert list(verdicts.read(run).stars.values()) == [4]
+    keyboard.press("r")
+    page.wait_for_selector("li.here form textarea")
+    page.fill("li.here form textarea", "Action: search[<b>it</b>]")
+    page.click("li.here form button[type=submit]")
+    page.wait_for_selector("li.here .better")
+    assert "search[<b>it</b>]" in page.inner_text("li.here .better")
+    assert list(verdicts.read(run).replies.values()) == ["Action: search[<b>it</b>]"]
     keyboard.press("v")
     page.wait_for_selector(".two")
     seen.picture("two")
     keyboard.press("b")
     page.wait_for_selector("#prefer-1[aria-pressed=true]")
-    assert len(feedback.read(run).preferences) == 1
+    assert len(verdicts.read(run).preferences) == 1
     keyboard.press("Escape")
     page.wait_for_selector("#continue")
 
@@ -260,7 +270,7 @@ def test_a_run_of_rounds_in_the_viewer(seen: Seen, evolved: Path) -> None:
         page.wait_for_selector(".tok.sampled")
         keyboard.press("d")
         page.wait_for_selector("#thumb-1[aria-pressed=true]")
-        assert list(feedback.read(evolved).thumbs.values()) == [-1]
+        assert list(verdicts.read(evolved).thumbs.values()) == [-1]
         keyboard.press("t")
         keyboard.press("c")
         page.wait_for_selector("#action")

@@ -15,9 +15,9 @@ from fastapi.routing import APIRoute
 from starlette.testclient import TestClient
 
 from agentgym_py.errors import ExpertError, UnknownNameError
+from agentgym_py.feedback import verdicts
 from agentgym_py.policy import Policy
 from agentgym_py.trajectory import Trajectory, store
-from agentgym_py.viewer import feedback
 from agentgym_py.viewer.index import Filter, Index
 from agentgym_py.viewer.server import CONTINUED, EpisodeQuery, StartRequest, Viewer, app_of
 from agentgym_py.viewer.show import expert_plans, path_of
@@ -206,12 +206,32 @@ def test_thumbs_are_written_to_the_store(client: TestClient, run: Path) -> None:
     n = first(client)["n"]
     assert client.post("/api/thumb", json={"episode": n, "verdict": 1}).json()["thumb"] == 1
     assert first(client)["thumb"] == 1
-    assert [t.success for t in feedback.judged(run)] == [True]
+    assert [t.success for t in verdicts.judged(run)] == [True]
     client.post("/api/thumb", json={"episode": n, "verdict": 0})
-    assert feedback.judged(run) == []
+    assert verdicts.judged(run) == []
     assert client.post("/api/thumb", json={"episode": n, "verdict": 3}).status_code == 422
     assert client.post("/api/thumb", json={"episode": 999, "verdict": 1}).status_code == 404
     assert client.post("/api/thumb", json={"episode": 1 << 70, "verdict": 1}).status_code == 409
+
+
+def test_stars_and_better_replies_are_written(client: TestClient, run: Path) -> None:
+    """And shown with their episode; 0 and an empty text withdraw; a step after the end is refused."""
+    n = first(client)["n"]
+    assert client.get(f"/api/episodes/{n}").json()["stars"] == 0
+    assert client.post("/api/stars", json={"episode": n, "stars": 4}).json() == {"stars": 4}
+    reply = {"episode": n, "step": 0, "reply": "Action: <b>x</b>"}
+    assert client.post("/api/reply", json=reply).json() == {"step": 0, "reply": "Action: <b>x</b>"}
+    found = client.get(f"/api/episodes/{n}").json()
+    assert found["stars"] == 4 and found["replies"] == {"0": "Action: <b>x</b>"}
+    assert client.get("/api/state").json()["feedback"] == {"thumbs": 0, "ratings": 1, "preferences": 0, "replies": 1}
+    client.post("/api/stars", json={"episode": n, "stars": 0})
+    assert client.post("/api/reply", json={**reply, "reply": " "}).json()["reply"] == ""
+    found = client.get(f"/api/episodes/{n}").json()
+    assert found["stars"] == 0 and found["replies"] == {}
+    late = client.post("/api/reply", json={**reply, "step": 99})
+    assert late.status_code == 409 and "there is no step 100" in late.json()["detail"]
+    for path, wrong in (("stars", {"stars": 6}), ("stars", {"stars": -1}), ("reply", {"step": -1, "reply": "x"})):
+        assert client.post(f"/api/{path}", json={"episode": n, **wrong}).status_code == 422
 
 
 def test_preferences_are_written_where_they_can_be_used(client: TestClient, run: Path) -> None:
@@ -222,9 +242,9 @@ def test_preferences_are_written_where_they_can_be_used(client: TestClient, run:
     assert client.get("/api/preference", params=ask).json() == {"verdict": 0, "comparable": True}
     assert client.post("/api/preference", json={"first": a, "second": b, "verdict": -1}).json()["verdict"] == -1
     assert client.get("/api/preference", params=ask).json()["verdict"] == 1
-    assert len(feedback.preferences(run)) == 1
+    assert len(verdicts.preferences(run)) == 1
     refused = client.post("/api/preference", json={"first": a, "second": other, "verdict": 1})
-    assert (refused.status_code, len(feedback.preferences(run))) == (409, 1)
+    assert (refused.status_code, len(verdicts.preferences(run))) == (409, 1)
 
 
 def test_going_on_from_a_step(client: TestClient, run: Path) -> None:

@@ -15,10 +15,10 @@ from agentgym_py.agents import ExpertAgent
 from agentgym_py.cli import main
 from agentgym_py.collection import Collector, jobs_for
 from agentgym_py.errors import DataError, RunError
+from agentgym_py.feedback import verdicts
+from agentgym_py.feedback.verdicts import Ref
 from agentgym_py.trajectory import store
 from agentgym_py.trajectory.json_values import from_json, to_json
-from agentgym_py.viewer import feedback
-from agentgym_py.viewer.feedback import Ref
 from agentgym_py.viewer.index import Index
 from agentgym_py.viewer.source import Source
 
@@ -38,8 +38,8 @@ def theirs(tmp_path: Path) -> Path:
 def test_verdicts_are_not_written_through_a_link(target: str, theirs: Path) -> None:
     """Neither read nor written, also if it leads to nothing yet."""
     (theirs.parent / "bashrc").write_text("alias x=y")
-    (theirs / feedback.FILE).symlink_to(theirs.parent / target)
-    for call in (lambda: feedback.rate(theirs, Ref("a.jsonl", "x"), 1), lambda: feedback.read(theirs)):
+    (theirs / verdicts.FILE).symlink_to(theirs.parent / target)
+    for call in (lambda: verdicts.rate(theirs, Ref("a.jsonl", "x"), 1), lambda: verdicts.read(theirs)):
         with pytest.raises(RunError, match="leads out of"):
             call()
     assert (theirs.parent / "bashrc").read_text() == "alias x=y" and not (theirs.parent / "created").exists()

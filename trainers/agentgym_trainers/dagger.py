@@ -30,20 +30,18 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from agentgym_py import distributed
 from agentgym_py.agents import ExpertAgent
 from agentgym_py.agents.mixed import MixedAgent
 from agentgym_py.checks import require_at_least
 from agentgym_py.collection import Job
-from agentgym_py.collection.branching import or_none
 from agentgym_py.collection.env_pool import EnvPool
-from agentgym_py.env import StopReason, TextEnv
-from agentgym_py.errors import ConfigError, NothingToTrainOnError, SnapshotError
+from agentgym_py.errors import ConfigError, NothingToTrainOnError
 from agentgym_py.policy.tokens import Sample, encode_turns
 from agentgym_py.policy.typing import Tensor
-from agentgym_py.rewards.state_values import CHANGED, FAILED
+from agentgym_py.rewards.expert_labels import Label, labels_or_reason
 from agentgym_py.rng import seed_of
 from agentgym_py.training import TrainReport, tracking
 from agentgym_py.training.data import TrainingData
@@ -58,16 +56,6 @@ if TYPE_CHECKING:
     from agentgym_py.policy import Policy
     from agentgym_py.policy.chat_format import ChatFormat
     from agentgym_py.training.fit import Fit
-
-
-class Label(NamedTuple):
-    """What the expert would have done in a state."""
-
-    reply: str
-    agrees: bool
-    """Whether the action that was taken is the expert's."""
-    regret: float = 0.0
-    """By how many steps that action made the exact expert's plan longer than its own action."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,65 +219,11 @@ def label_episodes(
     jobs: Sequence[Job], episodes: Sequence[Trajectory], expert: ExpertAgent, costs: bool
 ) -> list[list[Label | None] | str]:
     """Label every state of the episodes, by replaying them; a reason in place of an episode without labels."""
-    labelled = list[list[Label | None] | str]()
     with closing(EnvPool()) as pool:
-        for job, trajectory in zip(jobs, episodes, strict=True):
-            labelled.append(_labels_or_reason(job, trajectory, expert, costs, pool))
-    return labelled
-
-
-def _labels_or_reason(
-    job: Job, trajectory: Trajectory, expert: ExpertAgent, costs: bool, pool: EnvPool
-) -> list[Label | None] | str:
-    def labels() -> list[Label | None]:
-        with pool.lent(job.env) as env:
-            return label_episode(trajectory, env, expert, costs)
-
-    if not trajectory.is_evidence:
-        return "ended by an infrastructure error"
-    try:
-        found = or_none(labels)
-        return FAILED if found is None else found
-    except SnapshotError:
-        return CHANGED
-
-
-def label_episode(trajectory: Trajectory, env: TextEnv, expert: ExpertAgent, costs: bool = False) -> list[Label | None]:
-    """Replay an episode and ask the expert before each step; None if it has no answer.
-
-    Raises:
-        SnapshotError: the env behaves differently on replay.
-    """
-    observation, _ = env.reset(seed=trajectory.provenance.env_seed, options={"task": trajectory.task_id})
-    labels, left = list[Label | None](), cost_to_go(env) if costs else None
-    for number, step in enumerate(trajectory.steps, 1):
-        if observation != step.observation:
-            raise SnapshotError(f"{trajectory.id}: the observation of step {number} differs on replay")
-        reply = expert.reply(env)
-        agrees = reply is not None and _action(env, reply.text) == _action(env, step.reply)
-        observation, *_ = env.step(step.reply)
-        before, left = left, cost_to_go(env) if costs else None
-        labels.append(Label(reply.text, agrees, regret(before, left, env)) if reply else None)
-    return labels
-
-
-def cost_to_go(env: TextEnv) -> int | None:
-    """Return the number of steps of the exact expert's plan; None if it has none, or the episode ended unsolved."""
-    if env.stop_reason:
-        return 0 if env.succeeded else None
-    return len(env.expert()) or None
-
-
-def regret(before: int | None, after: int | None, env: TextEnv) -> float:
-    """Return by how many steps an action was worse than the plan; `env` is in the state after it."""
-    if before is None or (after is None and env.stop_reason is StopReason.TRUNCATED):
-        return 0.0
-    return float(before if after is None else max(0, 1 + after - before))
-
-
-def _action(env: TextEnv, reply: str) -> tuple[str, str | None]:
-    read = env.read(reply)
-    return read.action, read.action_input
+        return [
+            labels_or_reason(trajectory, expert, pool, job.env, costs=costs)
+            for job, trajectory in zip(jobs, episodes, strict=True)
+        ]
 
 
 def label_stats(labels: Sequence[list[Label | None] | str]) -> dict[str, float]:

@@ -74,7 +74,7 @@ class DPO(PairSettings):
 
     info: ClassVar = TrainerInfo(
         several_processes=True, compares_attempts=True, warm_start="filtered_bc",
-        evolve_defaults=KEEP_FAILURES_AND_RETRY,
+        evolve_defaults=KEEP_FAILURES_AND_RETRY, feedback=("comparisons", "scores"),
     )  # fmt: skip
 
     rates: ClassVar = Rates(3e-4, 1e-6)

@@ -40,7 +40,7 @@ def bc_loss(logprobs_N: Tensor, tokens: Tensor | int | None = None) -> Tensor:
 class FilteredBC(OfflineSettings, ReturnThreshold):
     """Settings of filtered behaviour cloning."""
 
-    info: ClassVar = TrainerInfo(several_processes=True)
+    info: ClassVar = TrainerInfo(several_processes=True, feedback=("corrections",))
 
     def __post_init__(self) -> None:
         OfflineSettings.__post_init__(self)

@@ -68,7 +68,7 @@ class ORPO(PairSettings):
 
     info: ClassVar = TrainerInfo(
         several_processes=True, compares_attempts=True, warm_start="filtered_bc",
-        evolve_defaults=KEEP_FAILURES_AND_RETRY,
+        evolve_defaults=KEEP_FAILURES_AND_RETRY, feedback=("comparisons", "scores"),
     )  # fmt: skip
 
     odds_weight: float = 0.1

@@ -91,7 +91,7 @@ class Ranking(OfflineSettings):
 
     info: ClassVar = TrainerInfo(
         several_processes=True, compares_attempts=True, warm_start="filtered_bc",
-        evolve_defaults=KEEP_FAILURES_AND_RETRY,
+        evolve_defaults=KEEP_FAILURES_AND_RETRY, feedback=("comparisons", "scores"),
     )  # fmt: skip
 
     rates: ClassVar = Rates(1e-4, 1e-6)

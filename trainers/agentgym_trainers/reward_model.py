@@ -71,7 +71,7 @@ def head_pair_tokens(pair: HeadPair) -> int:
 class RewardModelling(PairSettings):
     """Settings of a reward model's training."""
 
-    info: ClassVar = TrainerInfo(output="reward_model", several_processes=True)
+    info: ClassVar = TrainerInfo(output="reward_model", several_processes=True, feedback=("comparisons", "scores"))
 
     rates: ClassVar = Rates(3e-4, 1e-5)
     checkpoint_minutes: float = 5.0

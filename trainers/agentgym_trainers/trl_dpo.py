@@ -42,6 +42,7 @@ class TrlDPO(TrlOfflineSettings):
         compares_attempts=True,
         warm_start="filtered_bc",
         evolve_defaults=KEEP_FAILURES_AND_RETRY,
+        feedback=("comparisons", "scores"),
     )
 
     rates: ClassVar = Rates(3e-4, 1e-6)

@@ -153,8 +153,10 @@ async function look() {
   $("title").textContent = state.title;
   const [done, total] = state.bytes;
   const share = total > 0 && done < total ? `, indexing: ${Math.floor((100 * done) / total)} %` : "";
-  const said = state.feedback && (state.feedback.thumbs || state.feedback.preferences)
-    ? `; judged: ${plural(state.feedback.thumbs, "thumb")}, ${plural(state.feedback.preferences, "preference")}` : "";
+  const kinds = { thumbs: "thumb", ratings: "rating", preferences: "preference", replies: "better reply" };
+  const counts = Object.entries(kinds).filter(([name]) => state.feedback?.[name]).map(([name, one]) =>
+    (state.feedback[name] > 1 && name === "replies" ? `${state.feedback[name]} better replies` : plural(state.feedback[name], one)));
+  const said = counts.length ? `; judged: ${counts.join(", ")}` : "";
   $("state").textContent = `${plural(state.episodes, "episode")}${share}${said}${state.note ? `; ${state.note}` : ""}`;
   $("broken").hidden = state.broken.length === 0;
   $("broken").replaceChildren(
@@ -338,6 +340,7 @@ async function neighbour(by) {
 // ---------------------------------------------------------------------------------------------------------- episode
 
 const view = { tokens: false, plan: false };
+const STARS = [1, 2, 3, 4, 5];
 
 async function episode(n, at, mine) {
   const found = await source.episode(n);
@@ -348,7 +351,7 @@ async function episode(n, at, mine) {
   let plans = null;
 
   const steps = el("ol", { class: "steps", "aria-label": "Steps" }, t.steps.map((step, i) => turn(step, i, {
-    onclick: (event) => { if (!event.target.closest("button, summary, .tokens")) move(i, false); },
+    onclick: (event) => { if (!event.target.closest("button, summary, form, .tokens")) move(i, false); },
     tokens: view.tokens,
     on: embedded ? null : `#/on/${n}/${i}`,
   })), ending(t));
@@ -402,6 +405,41 @@ async function episode(n, at, mine) {
     look();
   }
   const judge = (verdict) => () => thumb(verdict);
+  let stars = found.stars ?? 0;
+  async function rate(count) {
+    stars = (await server.call("stars", { episode: n, stars: stars === count ? 0 : count })).stars;
+    for (const each of STARS) $(`stars${each}`).setAttribute("aria-pressed", stars === each);
+    say(stars ? `Noted: ${stars} of ${STARS.length}.` : "Withdrawn.");
+    look();
+  }
+  const replies = { ...found.replies };
+  function showReply(i) {
+    steps.children[i].querySelector(".better")?.remove();
+    if (replies[i]) steps.children[i].append(el("div", { class: "better" }, el("b", {}, "Better reply"), text(replies[i])));
+  }
+  function write() {
+    if (here >= t.steps.length) return say("The episode is over there: choose a step.");
+    const i = here;
+    const place = steps.children[i];
+    if (place.querySelector("form")) return place.querySelector("textarea").focus();
+    const typed = el("textarea", { rows: 3, name: "reply", "aria-label": `The better reply at step ${i + 1}`, placeholder: "The whole reply: Thought: … Action: …" });
+    typed.value = replies[i] || t.steps[i].reply;
+    const send = async (words) => {
+      replies[i] = (await server.call("reply", { episode: n, step: i, reply: words })).reply;
+      form.remove();
+      showReply(i);
+      place.focus();
+      say(replies[i] ? "Noted: a better reply." : "Withdrawn.");
+      look();
+    };
+    const form = el("form", { class: "act", onsubmit: (event) => { event.preventDefault(); if (typed.value.trim()) send(typed.value); } },
+      el("label", {}, "What should the agent have replied here?"), typed,
+      el("div", { class: "row" }, el("button", { type: "submit", class: "primary" }, "Save"),
+        replies[i] ? button("Withdraw", () => send("")) : null, button("Cancel", () => { form.remove(); place.focus(); })));
+    place.append(form);
+    typed.focus();
+    return null;
+  }
   const others = siblings.filter((each) => each.n !== n);
   const compare = () => { if (others.length) location.hash = `#/two/${n}/${others[0].n}`; else say("No other episode of this task."); };
   const branches = () => { if (others.length) location.hash = `#/tree/${n}`; else say("No other episode of this task."); };
@@ -414,7 +452,7 @@ async function episode(n, at, mine) {
     t: () => (noTokens ? say("No token records: no model acted here.") : toggle("tokens")), e: () => toggle("plan"), v: compare,
     f: branches,
     Escape: () => { location.hash = listAddress(); },
-    ...(embedded ? {} : { u: judge(1), d: judge(-1), c: goOnHere }),
+    ...(embedded ? {} : { u: judge(1), d: judge(-1), c: goOnHere, r: write, ...Object.fromEntries(STARS.map((count) => [count, () => rate(count)])) }),
   };
   show(own,
     el("h1", {}, row.task),
@@ -431,13 +469,17 @@ async function episode(n, at, mine) {
       el("span", { class: "gap" }),
       embedded ? null : [
         button([thumbIcon(1), " Good"], judge(1), { id: "thumb1", "aria-pressed": row.thumb === 1, title: "Thumb up (u)" }),
-        button([thumbIcon(-1), " Bad"], judge(-1), { id: "thumb-1", "aria-pressed": row.thumb === -1, title: "Thumb down (d)" })]),
+        button([thumbIcon(-1), " Bad"], judge(-1), { id: "thumb-1", "aria-pressed": row.thumb === -1, title: "Thumb down (d)" }),
+        el("span", { class: "stars", role: "group", "aria-label": "Rating from 1, the worst, to 5" }, STARS.map((count) =>
+          button(String(count), () => rate(count), { id: `stars${count}`, "aria-pressed": stars === count, title: `${count} of ${STARS.length} (${count})` }))),
+        button("Better reply", write, { id: "better", title: "Write the better reply at the marked step (r)" })]),
     facts(row, t),
     view.tokens ? legend(t, noTokens) : null,
     t.rules ? el("details", {}, el("summary", {}, "Rules that opened the episode"), text(t.rules)) : null,
     el("details", {}, el("summary", {}, "Provenance"), text(JSON.stringify(t.provenance, null, 1))),
     beside);
   $("toggle-tokens").disabled = noTokens;
+  t.steps.forEach((_, i) => showReply(i));
   move(at, at > 0);
 }
 
@@ -775,7 +817,7 @@ const HELP = [
   ["j k ↓ ↑", "next or previous row or step"], ["Enter", "open the row"], ["/", "search"],
   ["← →", "previous or next episode; in tokens: token"], ["Home End", "first step, end"], ["t", "tokens"], ["e", "the expert's plan and the values"],
   ["v", "beside another episode of the task"], ["f", "the tree of the task's episodes; there ← → fold and unfold"], ...(embedded ? [] : [["c", "continue from the marked step"],
-    ["u d", "thumb up, thumb down; again: withdraw"], ["a b", "A or B is better, in a comparison"]]),
+    ["u d", "thumb up, thumb down; again: withdraw"], ["1 2 3 4 5", "rating; again: withdraw"], ["r", "write a better reply at the marked step"], ["a b", "A or B is better, in a comparison"]]),
   ["Esc", "back"], ["?", "these keys"]];
 
 $("keys").append(el("form", { method: "dialog" }, el("button", {}, "Close")), el("h2", {}, "Keys"), el("table", {}, el("tbody", {}, HELP.map(([key, what]) =>

@@ -1,16 +1,16 @@
-"""Human feedback: thumbs and preferences in a file beside the store, and training data from them.
+"""What people say in the viewer: thumbs, ratings, preferences and better replies, and training data from them.
 
-`feedback.jsonl` has one verdict per line and is only appended to; of several verdicts on the same episode or pair the
-last one counts. An episode is named by its file within the folder and its id.
+`feedback.jsonl` in the viewer's folder has one verdict per line and is only appended to; of several verdicts on the
+same episode, pair or step the last one counts. An episode is named by its file within the folder and its id.
 """
 
 from __future__ import annotations
 
 import json
 import warnings
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,6 +22,7 @@ from agentgym_py.trajectory.preferences import opening_key
 from agentgym_py.trajectory.types import Preference
 
 FILE = "feedback.jsonl"
+MAX_STARS = 5
 
 
 class Ref(NamedTuple):
@@ -33,13 +34,17 @@ class Ref(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Feedback:
+class Verdicts:
     """The current verdicts on the episodes of a folder."""
 
     thumbs: Mapping[Ref, int]
     """1 for a good episode, -1 for a bad one."""
     preferences: tuple[tuple[Ref, Ref], ...]
     """The better and the worse one of each pair."""
+    stars: Mapping[Ref, int] = field(default_factory=dict)
+    """Ratings from 1, the worst, to 5."""
+    replies: Mapping[tuple[Ref, int], str] = field(default_factory=dict)
+    """Better replies, by episode and number of the step from 0."""
 
 
 def rate(folder: Path, episode: Ref, verdict: int) -> None:
@@ -56,41 +61,65 @@ def prefer(folder: Path, first: Ref, second: Ref, verdict: int) -> None:
     _append(folder, {"first": first._asdict(), "second": second._asdict(), "verdict": verdict})
 
 
-def read(folder: Path, *, warn: bool = True) -> Feedback:
-    """Read a folder's feedback, if it has any; a line that was cut off is left out, with a warning.
+def give_stars(folder: Path, episode: Ref, stars: int) -> None:
+    """Rate an episode from 1 (worst) to 5, or withdraw the rating (0)."""
+    if stars not in range(MAX_STARS + 1):
+        raise DataError(f"a rating is a number from 1 to {MAX_STARS}, or 0 to withdraw it, not {stars!r}")
+    _append(folder, {"episode": episode._asdict(), "stars": stars})
+
+
+def correct(folder: Path, episode: Ref, step: int, reply: str) -> None:
+    """Write the better reply at a step (from 0) of an episode, or withdraw it (an empty text)."""
+    if step < 0:
+        raise DataError(f"a step is a number of at least 0, not {step!r}")
+    _append(folder, {"episode": episode._asdict(), "step": step, "reply": reply})
+
+
+def read(folder: Path, *, warn: bool = True) -> Verdicts:
+    """Read a folder's verdicts, if it has any; a line that was cut off is left out, with a warning.
 
     Raises:
-        DataError: a line is no feedback; the message names it.
+        DataError: a line is no verdict; the message names it.
     """
     thumbs, pairs = dict[Ref, int](), dict[frozenset[Ref], tuple[Ref, Ref, int]]()
+    stars, replies = dict[Ref, int](), dict[tuple[Ref, int], str]()
     for row in _rows(inside(folder, FILE), warn):
-        if "episode" in row:
+        if "stars" in row:
+            stars[_ref(row["episode"])] = row["stars"]
+        elif "step" in row:
+            replies[_ref(row["episode"]), row["step"]] = row["reply"]
+        elif "episode" in row:
             thumbs[_ref(row["episode"])] = row["verdict"]
         else:
             first, second = _ref(row["first"]), _ref(row["second"])
             pairs[frozenset((first, second))] = (first, second, row["verdict"])
-    return Feedback(
+    return Verdicts(
         {ref: verdict for ref, verdict in thumbs.items() if verdict},
         tuple((a, b) if verdict > 0 else (b, a) for a, b, verdict in pairs.values() if verdict),
+        {ref: number for ref, number in stars.items() if number},
+        {place: reply for place, reply in replies.items() if reply.strip()},
     )
 
 
 def judged(folder: str | Path) -> list[Trajectory]:
     """Return the judged episodes of a folder with human rewards instead of the env's, for any offline trainer.
 
-    An episode's reward is its thumb plus the preferences it won minus those it lost; it is a success above 0. So KTO
-    takes thumbs as good and bad, and DPO, ORPO and the reward model pair episodes of a task with different rewards. The
-    reward is at the last step, as the part `human`. Episodes that no longer exist are left out with a warning.
+    An episode's reward is its thumb, plus (stars - 3) / 2, plus the preferences it won minus those it lost; it is a
+    success above 0. So KTO takes thumbs and stars as good and bad, and DPO, ORPO and the reward model pair episodes of
+    a task with different rewards. The reward is at the last step, as the part `human`. Episodes that no longer exist
+    are left out with a warning.
 
     Raises:
         DataError: broken feedback, or a store that cannot be read.
     """
     verdicts = read(Path(folder))
-    scores = Counter(verdicts.thumbs)
+    scores = defaultdict[Ref, float](float, verdicts.thumbs)
+    for ref, stars in verdicts.stars.items():
+        scores[ref] += (stars - 3) / 2
     for better, worse in verdicts.preferences:
         scores[better] += 1
         scores[worse] -= 1
-    return [_with_reward(t, scores[ref]) for ref, t in _episodes(Path(folder), set(scores)).items()]
+    return [_with_reward(t, scores[ref]) for ref, t in episodes_of(Path(folder), set(scores)).items()]
 
 
 def preferences(folder: str | Path) -> list[Preference]:
@@ -100,7 +129,7 @@ def preferences(folder: str | Path) -> list[Preference]:
         DataError: as for `judged`.
     """
     pairs = read(Path(folder)).preferences
-    episodes = _episodes(Path(folder), {ref for pair in pairs for ref in pair})
+    episodes = episodes_of(Path(folder), {ref for pair in pairs for ref in pair})
     return [
         Preference(f"{better.id} > {worse.id}", episodes[better], episodes[worse])
         for better, worse in pairs
@@ -113,7 +142,7 @@ def comparable(first: Trajectory, second: Trajectory) -> bool:
     return bool(first.steps and second.steps) and opening_key(first) == opening_key(second)
 
 
-def _episodes(folder: Path, refs: set[Ref]) -> dict[Ref, Trajectory]:
+def episodes_of(folder: Path, refs: set[Ref]) -> dict[Ref, Trajectory]:
     """Read episodes by name, file by file in the order of the stores."""
     episodes: dict[Ref, Trajectory] = {}
     for name in sorted({ref.file for ref in refs}):
@@ -128,7 +157,7 @@ def _episodes(folder: Path, refs: set[Ref]) -> dict[Ref, Trajectory]:
     return episodes
 
 
-def _with_reward(trajectory: Trajectory, score: int) -> Trajectory:
+def _with_reward(trajectory: Trajectory, score: float) -> Trajectory:
     steps = [replace(step, reward=0.0, reward_parts={}) for step in trajectory.steps]
     if steps:
         steps[-1] = replace(steps[-1], reward=float(score), reward_parts={"human": float(score)})
@@ -157,15 +186,32 @@ def _rows(path: Path, warn: bool) -> Iterator[dict[str, Any]]:
                 warnings.warn(f"{path}:{number}: a line that was cut off is left out", stacklevel=4)
             continue
         if not _is_verdict(row):
-            raise DataError(f"{path}:{number}: no feedback: {line[:60]!r}")
+            raise DataError(f"{path}:{number}: no verdict: {line[:60]!r}")
         yield row
 
 
 def _is_verdict(row: Any) -> bool:
-    if not isinstance(row, dict) or type(row.get("verdict")) is not int or row["verdict"] not in (1, 0, -1):
+    """Return whether a row is a thumb, a preference, a rating or a better reply."""
+    if not isinstance(row, dict):
         return False
-    refs = [row.get("episode")] if "episode" in row else [row.get("first"), row.get("second")]
-    return all(isinstance(r, dict) and isinstance(r.get("file"), str) and isinstance(r.get("id"), str) for r in refs)
+    if "stars" in row:
+        is_one = _is_int_in(row["stars"], 0, MAX_STARS)
+    elif "step" in row:
+        is_one = _is_int_in(row["step"], 0, 1 << 31) and isinstance(row.get("reply"), str)
+    else:
+        is_one = _is_int_in(row.get("verdict"), -1, 1)
+    refs = [row.get("episode")] if "episode" in row or "stars" in row or "step" in row else _pair(row)
+    return is_one and all(
+        isinstance(r, dict) and isinstance(r.get("file"), str) and isinstance(r.get("id"), str) for r in refs
+    )
+
+
+def _pair(row: Mapping[str, Any]) -> list[Any]:
+    return [row.get("first"), row.get("second")]
+
+
+def _is_int_in(value: object, low: int, high: int) -> bool:
+    return type(value) is int and low <= value <= high
 
 
 def _ref(value: Mapping[str, str]) -> Ref:

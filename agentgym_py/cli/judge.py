@@ -1,0 +1,151 @@
+"""`agentgym judge`: judge stored trajectories by a source of feedback."""
+
+from __future__ import annotations
+
+import inspect
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, is_dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agentgym_py import registry
+from agentgym_py.checks import Basic
+from agentgym_py.cli import interrupt_status, print_interrupted, write_errors_with
+from agentgym_py.cli.env_options import add_own_envs, register_own_envs
+from agentgym_py.cli.interrupts import no_interrupt_lost, require_not_interrupted
+from agentgym_py.cli.parser import Parser, UsageError, Values, add_config, peek_options, read_options
+from agentgym_py.cli.plugin_options import PluginOption
+from agentgym_py.cli.runtime import console, print_json, read_trajectories
+from agentgym_py.errors import ConfigError
+from agentgym_py.feedback import FeedbackSource
+from agentgym_py.files import claimed
+
+if TYPE_CHECKING:
+    from agentgym_py.evaluation.stats import Estimate
+    from agentgym_py.feedback.agreement import Agreement
+
+_ADVICE = "the same command continues after the last block of episodes that was judged"
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeOptions:
+    """The judgement."""
+
+    out: Basic[str | None] = None
+    """File (required) for the feedback, with one line of JSON for each; a file that was interrupted is resumed."""
+    format: str | None = None
+    """Format of the --data files, if their content does not tell; docs/reference/formats.md."""
+    json: Basic[bool] = False
+    """Print the agreement with the world as JSON, for a program."""
+
+
+def source_class(name: str) -> type:
+    """Return the dataclass of an installed feedback source."""
+    source = registry.load("agentgym.feedback", name)
+    if not (inspect.isclass(source) and is_dataclass(source) and "feedback" in dir(source)):
+        raise ConfigError(f"the feedback source {name!r} must be a dataclass with a method feedback, got {source!r}")
+    return source
+
+
+SOURCE = PluginOption(
+    "source", "agentgym.feedback", source_class,
+    "Where the feedback comes from (required): {names}, or a source file (FILE.py, FILE.py:Class, module:Class). "
+    "`--source NAME --help` lists its settings; docs/guides/feedback.md explains them.", basic=True,
+)  # fmt: skip
+
+
+def options(parser: Parser) -> None:
+    """Add the options of `judge`."""
+    add_config(parser)
+    parser.add(
+        "data", default=[], item=str, metavar="FILE", group="The judgement",
+        help="Trajectories (required), in any format of docs/reference/formats.md; repeated, or with commas.",
+    )  # fmt: skip
+    parser.add_dataclass(JudgeOptions)
+    SOURCE.add(parser, peek_options(parser.argv).get("source"))
+    add_own_envs(parser)
+
+
+def read_plan(args: Values) -> tuple[JudgeOptions, FeedbackSource, list[str]]:
+    """Read and check the options before anything is loaded or written; the last value is the data files."""
+    chosen: JudgeOptions = read_options(JudgeOptions, args)
+    if not (files := args["data"]):
+        raise UsageError("--data FILE is needed: trajectories to judge")
+    if twice := next((file for number, file in enumerate(files) if file in files[:number]), None):
+        raise UsageError(f"--data has {twice} twice; remove one")
+    register_own_envs(args)
+    source: FeedbackSource | None = SOURCE.read(args)
+    if source is None:
+        raise UsageError(f"--source NAME is needed: one of {', '.join(registry.names('agentgym.feedback'))}")
+    return chosen, source, files
+
+
+def run(args: Values) -> int:
+    """Judge, and print the agreement with the world; 130 after Ctrl-C."""
+    chosen, source, files = read_plan(args)
+    if chosen.out is None:
+        raise UsageError("--out FILE.jsonl is needed")
+    if Path(chosen.out).is_dir():
+        raise UsageError(f"--out {chosen.out} is a folder; name a file in it")
+    try:
+        with write_errors_with(lambda: _ADVICE), no_interrupt_lost(), claimed(Path(chosen.out)):
+            return _run(chosen, args["source.name"], source, files)
+    except KeyboardInterrupt as stop:
+        print_interrupted(_ADVICE)
+        return interrupt_status(stop)
+
+
+def _run(chosen: JudgeOptions, name: str, source: FeedbackSource, files: Sequence[str]) -> int:
+    from agentgym_py.feedback.agreement import agreement
+    from agentgym_py.feedback.judging import judge_into
+    from agentgym_py.report.terminal import Phases
+
+    assert chosen.out is not None
+    trajectories = [t for file in files for t in read_trajectories(file, chosen.format)]
+    began = time.monotonic()
+    with Phases(console(chosen.json)) as phases:
+        show = phases.training(f"judge by {name}", "episodes")
+
+        def progress(done: int, total: int) -> None:
+            require_not_interrupted()
+            show(done, total)
+
+        feedback = judge_into(chosen.out, name, source, trajectories, progress)
+    found = agreement(trajectories, feedback)
+    if chosen.json:
+        print_json({"file": chosen.out, "source": name, "episodes": len(trajectories), **asdict(found)})
+        return 0
+    print(f"{chosen.out}: {_counts(found)} on {len(trajectories)} episodes, {time.monotonic() - began:.0f} s")
+    for reason, number in found.missing.items():
+        print(f"  {number} episode{'s' * (number > 1)} without feedback: {reason}")
+    for line in agreement_lines(found):
+        print(line)
+    return 0
+
+
+def _counts(found: Agreement) -> str:
+    counts = {"score": found.scores, "comparison": found.comparisons, "correction": found.corrections}
+    return ", ".join(f"{number} {noun}{'s' * (number != 1)}" for noun, number in counts.items())
+
+
+def agreement_lines(found: Agreement) -> list[str]:
+    """Return the agreement with the world as lines of text; empty if nothing can be compared."""
+    rows = list[tuple[str, str]]()
+    if found.pairwise:
+        rows.append(("pairs of a task ordered as by return", _share(found.pairwise, found.pairs, "pairs")))
+    if found.compared:
+        rows.append(("comparisons ordered as by return", _share(found.compared, found.compared_pairs, "comparisons")))
+    if found.tau is not None:
+        rows.append(("Kendall tau-b of score and return", f"{found.tau:.2f}"))
+    if found.calibration_error is not None and found.brier is not None:
+        text = f"calibration error {found.calibration_error:.2f}, Brier score {found.brier:.2f}"
+        rows.append(("score as the chance of success", text))
+    width = max((len(name) for name, _ in rows), default=0)
+    return ["Agreement with the world:", *(f"  {name:<{width}}  {text}" for name, text in rows)] if rows else []
+
+
+def _share(estimate: Estimate, number: int, noun: str) -> str:
+    from agentgym_py.evaluation.text import format_rate
+
+    return f"{format_rate(estimate)}, {number} {noun}"

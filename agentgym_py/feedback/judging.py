@@ -1,0 +1,74 @@
+"""Ask a source for feedback on stored episodes, block by block, into a file that resumes."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, cast
+
+from agentgym_py.errors import ConfigError
+from agentgym_py.feedback.store import KINDS, FeedbackFile, header_of, read_feedback
+from agentgym_py.feedback.types import EpisodeRef, Feedback, FeedbackSource
+from agentgym_py.trajectory import Trajectory
+
+BLOCK = 64
+"""Least number of episodes in a block, other than the last one."""
+
+
+def judge_into(
+    path: str | Path,
+    name: str,
+    source: FeedbackSource,
+    trajectories: Sequence[Trajectory],
+    progress: Callable[[int, int], None] | None = None,
+) -> list[Feedback]:
+    """Judge trajectories with a source and write the feedback to a file; return it.
+
+    A file that was interrupted is resumed after its last block; a finished one is only read. `progress` is called with
+    the number of episodes done and the total.
+
+    Raises:
+        RunError: the file was begun with another source, other settings or other data.
+        ConfigError: the source returned something else than feedback.
+        EndpointError: as `FeedbackSource.feedback`; what was judged before is kept.
+    """
+    blocks = list(blocks_of(trajectories))
+    refs = [EpisodeRef.of(trajectory) for block in blocks for trajectory in block]
+    file, done = FeedbackFile(Path(path), header_of(name, settings_of(source), refs)), 0
+    for block in blocks:
+        done += len(block)
+        if done > file.judged:
+            file.append(_require_feedback(source.feedback(block), name), len(block))
+        if progress:
+            progress(done, len(refs))
+    return read_feedback(path)
+
+
+def blocks_of(trajectories: Sequence[Trajectory], size: int = BLOCK) -> Iterator[list[Trajectory]]:
+    """Yield the trajectories in blocks of at least `size`, those of a task together, in the order of the tasks."""
+    tasks: dict[Hashable, list[Trajectory]] = defaultdict(list)
+    for trajectory in trajectories:
+        tasks[trajectory.provenance.task_key].append(trajectory)
+    block = list[Trajectory]()
+    for episodes in tasks.values():
+        block += episodes
+        if len(block) >= size:
+            yield block
+            block = []
+    if block:
+        yield block
+
+
+def settings_of(source: FeedbackSource) -> Mapping[str, Any]:
+    """Return the settings of a source."""
+    return asdict(cast(Any, source))
+
+
+def _require_feedback(feedback: object, name: str) -> list[Feedback]:
+    if not isinstance(feedback, list | tuple):
+        raise ConfigError(f"the feedback source {name} must return a list of feedback, not {feedback!r:.80}")
+    if wrong := [item for item in feedback if not isinstance(item, tuple(KINDS.values()))]:
+        raise ConfigError(f"the feedback source {name} must return a list of feedback; one item is {wrong[0]!r:.80}")
+    return list(feedback)

@@ -1,0 +1,159 @@
+"""What trainers learn from feedback: trajectories, made from the judged ones, that any trainer reads.
+
+    scores        the episode's reward is its score, paid after the last step; a score of at least 0.5 is a success
+    comparisons   each pair is a task of its own with two episodes, of rewards 1 and 0, so that it is paired as judged
+    corrections   the episode up to the corrected step, where the better reply is imitated; what came before is masked
+
+`TrainerInfo.feedback` names those that a trainer learns from.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from agentgym_py.env.actions import parse_reply
+from agentgym_py.errors import ConfigError, NothingToTrainOnError
+from agentgym_py.feedback.types import GOOD, ComparisonFeedback, CorrectionFeedback, EpisodeRef, Feedback, scores_of
+from agentgym_py.trajectory import Trajectory
+from agentgym_py.trajectory.preferences import opening_key
+
+USES = ("scores", "comparisons", "corrections")
+
+
+@dataclass(frozen=True, slots=True)
+class Learnable:
+    """What a trainer learns from some episodes and the feedback on them."""
+
+    episodes: list[Trajectory]
+    """Episodes to select from, with the rewards of the feedback if it has any."""
+    corrections: list[Trajectory] = field(default_factory=list)
+    """Corrected steps, which are learnt whatever is selected."""
+    dropped: Counter[str] = field(default_factory=Counter)
+    """Feedback or episodes that are left out, by reason."""
+    line: str = ""
+    """What was found, in one line."""
+
+
+def learn_from(trajectories: Sequence[Trajectory], feedback: Sequence[Feedback], uses: Sequence[str]) -> Learnable:
+    """Turn feedback into trajectories for a trainer that learns from `uses`.
+
+    Of scores and comparisons the trainer gets the first of `uses` that there is. A trainer of corrections keeps the
+    world's rewards.
+
+    Raises:
+        NothingToTrainOnError: the feedback has nothing that the trainer learns from, or is about other episodes.
+        ConfigError: `uses` has an unknown name.
+    """
+    if unknown := set(uses) - set(USES):
+        raise ConfigError(f"a trainer learns from {', '.join(USES)}, not {', '.join(sorted(unknown))}")
+    reasons = Counter[str]()
+    for name in uses:
+        learnable = _MAKERS[name](trajectories, feedback)
+        if learnable.corrections if name == "corrections" else learnable.episodes:
+            return learnable
+        reasons += learnable.dropped
+    about = ", ".join(f"{number} {reason}" for reason, number in reasons.items())
+    wanted = " or ".join(uses)
+    raise NothingToTrainOnError(f"the feedback has no {wanted} on these episodes" + (f": {about}" if about else ""))
+
+
+def scored(trajectories: Sequence[Trajectory], feedback: Sequence[Feedback]) -> Learnable:
+    """Return the episodes that have a score, with it as their reward."""
+    scores, learnable = scores_of(feedback), Learnable([])
+    for trajectory in trajectories:
+        item = scores.get(EpisodeRef.of(trajectory).digest)
+        if item is None:
+            learnable.dropped["without a score"] += 1
+        elif not trajectory.is_evidence:
+            learnable.dropped["ended by an infrastructure error"] += 1
+        else:
+            learnable.episodes.append(_with_reward(trajectory, item.score))
+    return _with_line(learnable, f"{len(learnable.episodes)} of {len(trajectories)} episodes have a score")
+
+
+def paired(trajectories: Sequence[Trajectory], feedback: Sequence[Feedback]) -> Learnable:
+    """Return two episodes for each comparison, the better one first, as a task of their own."""
+    episodes, learnable = _by_digest(trajectories), Learnable([])
+    pairs = dict.fromkeys((c.better.digest, c.worse.digest) for c in feedback if isinstance(c, ComparisonFeedback))
+    for number, digests in enumerate(pairs):
+        sides = [episodes[digest] for digest in digests if digest in episodes]
+        if len(sides) < 2:
+            learnable.dropped["comparisons of other episodes"] += 1
+        elif not all(side.steps for side in sides) or opening_key(sides[0]) != opening_key(sides[1]):
+            learnable.dropped["comparisons of episodes that do not start alike"] += 1
+        elif digests[::-1] in pairs:
+            learnable.dropped["comparisons that contradict another one"] += 1
+        else:
+            chosen, rejected = (_as_task(side, f"pair {number}") for side in sides)
+            learnable.episodes.extend([_with_reward(chosen, 1.0), _with_reward(rejected, 0.0)])
+    return _with_line(learnable, f"{len(learnable.episodes) // 2} of {len(pairs)} comparisons are learnt")
+
+
+def corrected(trajectories: Sequence[Trajectory], feedback: Sequence[Feedback]) -> Learnable:
+    """Return the episodes as they are, and a trajectory for each correction; of several at a step the last one."""
+    episodes, learnable = _by_digest(trajectories), Learnable(list(trajectories))
+    corrections = {(c.episode.digest, c.step): c for c in feedback if isinstance(c, CorrectionFeedback)}
+    for (digest, number), correction in corrections.items():
+        trajectory = episodes.get(digest)
+        if trajectory is None:
+            learnable.dropped["corrections of other episodes"] += 1
+        elif number >= len(trajectory.steps):
+            learnable.dropped["corrections after the end of their episode"] += 1
+        elif not _continues_tokens(trajectory, number):
+            learnable.dropped["corrections where the context was cut"] += 1
+        else:
+            learnable.corrections.append(correct(trajectory, number, correction.reply))
+    return _with_line(learnable, f"{len(learnable.corrections)} of {len(corrections)} corrections are learnt")
+
+
+def correct(trajectory: Trajectory, number: int, reply: str) -> Trajectory:
+    """Return an episode up to step `number` with another reply there, the only one that is trained on.
+
+    It counts as a success of reward 1, so that no threshold leaves it out; its world never played that reply.
+    """
+    read, step = parse_reply(reply), trajectory.steps[number]
+    before = tuple(
+        replace(earlier, trained=False, reward=0.0, reward_parts={}) for earlier in trajectory.steps[:number]
+    )
+    better = replace(
+        step, reply=reply, thought=read.thought, action=read.action, action_input=read.action_input, reward=1.0,
+        reward_parts={}, valid=True, tokens=None, summary=None, usage=None, trained=True,
+    )  # fmt: skip
+    return replace(
+        trajectory, id=f"{trajectory.id}^{number}", steps=(*before, better), final_observation="", reward=1.0,
+        success=True, stop_reason=None,
+    )  # fmt: skip
+
+
+_MAKERS = {"scores": scored, "comparisons": paired, "corrections": corrected}
+
+
+def _with_line(learnable: Learnable, line: str) -> Learnable:
+    reasons = ", ".join(f"{number} {reason}" for reason, number in learnable.dropped.items())
+    return replace(learnable, line=f"{line}; left out: {reasons}" if reasons else line)
+
+
+def _by_digest(trajectories: Sequence[Trajectory]) -> Mapping[str, Trajectory]:
+    """Return the episodes by digest; those ended by an infrastructure error are left out."""
+    return {EpisodeRef.of(trajectory).digest: trajectory for trajectory in trajectories if trajectory.is_evidence}
+
+
+def _continues_tokens(trajectory: Trajectory, number: int) -> bool:
+    """Return whether the prompt of a step is what came before, in tokens: the text of a correction follows there."""
+    records = trajectory.steps[number].token_records
+    cut_before = number > 0 and trajectory.steps[number - 1].cut
+    return not cut_before and not any(record.starts_sequence for record in records)
+
+
+def _with_reward(trajectory: Trajectory, score: float) -> Trajectory:
+    steps = [replace(step, reward=0.0, reward_parts={}) for step in trajectory.steps]
+    if steps:
+        steps[-1] = replace(steps[-1], reward=score, reward_parts={"feedback": score})
+    return replace(trajectory, steps=tuple(steps), reward=score, success=score >= GOOD)
+
+
+def _as_task(trajectory: Trajectory, name: str) -> Trajectory:
+    task = f"{trajectory.task_id}#{name}"
+    return replace(trajectory, provenance=replace(trajectory.provenance, task_id=task))

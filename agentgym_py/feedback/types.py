@@ -1,0 +1,96 @@
+"""Feedback on stored episodes: scores, comparisons and corrections, and where they come from."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, TypeAlias, runtime_checkable
+
+from agentgym_py.trajectory import Trajectory
+
+GOOD = 0.5
+"""Score from which an episode counts as good."""
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeRef:
+    """The name of an episode, and what happened in it."""
+
+    id: str
+    """The trajectory's id."""
+    digest: str
+    """First 16 hex digits of the SHA-256 of its task, observations and replies; the same in every format."""
+
+    @classmethod
+    def of(cls, trajectory: Trajectory) -> EpisodeRef:
+        """Return the name of a trajectory."""
+        turns = [(step.observation, step.reply) for step in trajectory.steps]
+        content = (*trajectory.provenance.task_key, trajectory.rules, turns, trajectory.final_observation)
+        return cls(trajectory.id, hashlib.sha256(repr(content).encode()).hexdigest()[:16])
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreFeedback:
+    """How good an episode is."""
+
+    episode: EpisodeRef
+    score: float
+    """From 0 to 1; at least 0.5 is good."""
+    dimensions: Mapping[str, float] = field(default_factory=dict)
+    """What the score is made of, by name, each from 0 to 1."""
+    reason: str = ""
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ComparisonFeedback:
+    """Which of two episodes with the same start is better."""
+
+    better: EpisodeRef
+    worse: EpisodeRef
+    reason: str = ""
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CorrectionFeedback:
+    """A better reply at a step of an episode."""
+
+    episode: EpisodeRef
+    step: int
+    """Number of the step, from 0."""
+    reply: str
+    """The whole reply, as the agent should have written it."""
+    reason: str = ""
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NoFeedback:
+    """Why an episode has no feedback."""
+
+    episode: EpisodeRef
+    reason: str
+    source: str = ""
+
+
+Feedback: TypeAlias = ScoreFeedback | ComparisonFeedback | CorrectionFeedback | NoFeedback
+
+
+@runtime_checkable
+class FeedbackSource(Protocol):
+    """A plugin of the group `agentgym.feedback`: a dataclass, instantiated with its settings."""
+
+    def feedback(self, trajectories: Sequence[Trajectory]) -> list[Feedback]:
+        """Return the feedback on these trajectories, among which are all episodes of each of their tasks.
+
+        Raises:
+            EndpointError: the source is an endpoint that refuses, is broken or gave no answer at all.
+        """
+        ...
+
+
+def scores_of(feedback: Iterable[Feedback]) -> dict[str, ScoreFeedback]:
+    """Return the scores by their episode's digest; of several the last one."""
+    return {item.episode.digest: item for item in feedback if isinstance(item, ScoreFeedback)}
