@@ -8,6 +8,7 @@ executes the notebooks and shows their outputs, as CI does. Without the variable
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -16,6 +17,7 @@ from typing import Any
 NOTEBOOKS = sorted((Path(__file__).parent / "tutorials").glob("*.ipynb"))
 LIST = "tutorials/notebooks.md"
 """The page that links to the notebooks: on the site to their pages, elsewhere to the files."""
+OBJECT, ESCAPES = re.compile(r"<\S+ at 0x"), re.compile(r"\x1b\[[\d;]*m")
 LIMIT = 600
 """Seconds that a cell may take."""
 
@@ -59,12 +61,16 @@ def page(notebook: Mapping[str, Any], name: str) -> str:
 
 
 def outputs(cell: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what a cell printed and returned, as blocks; an HTML value is only named."""
-    printed = "".join(each["text"] for each in cell["outputs"] if each.get("name") == "stdout")
-    if printed.strip():
-        yield block(printed, "text")
-    for data in (each["data"] for each in cell["outputs"] if "data" in each):
-        yield "*A notebook shows a page here.*" if "text/html" in data else block(data["text/plain"], "text")
+    """Yield what a cell printed and returned, as one block; an object without a text is only named."""
+    texts = list[str]()
+    for each in cell["outputs"]:
+        texts.append(each["text"] if each.get("name") == "stdout" else each.get("data", {}).get("text/plain", ""))
+    has_object = any(map(OBJECT.match, texts))
+    text = ESCAPES.sub("", "".join(f"{text.rstrip()}\n" for text in texts if text.strip() and not OBJECT.match(text)))
+    if text:
+        yield block(text, "text")
+    if has_object:
+        yield "*The notebook shows a page here.*"
 
 
 def block(code: str, language: str) -> str:

@@ -298,17 +298,21 @@ def test_notebooks_are_stored_without_outputs() -> None:
 
 
 def test_a_notebook_is_a_page_with_its_outputs() -> None:
-    """Text, code, what it printed and returned; an HTML value is only named, and stderr is left out."""
+    """Text, code, what it printed and returned; an object without a text is only named, and stderr is left out."""
     outputs = [
         {"output_type": "stream", "name": "stdout", "text": "printed\n"},
         {"output_type": "stream", "name": "stderr", "text": "warned"},
+        {
+            "output_type": "display_data",
+            "data": {"text/html": "<pre>shown</pre>", "text/plain": "\x1b[1mshown\x1b[0m\n"},
+        },
         {"output_type": "execute_result", "data": {"text/plain": "['a', 'b']"}},
-        {"output_type": "display_data", "data": {"text/html": "<iframe>", "text/plain": "<IFrame>"}},
+        {"output_type": "display_data", "data": {"text/html": "<iframe>", "text/plain": "<lib.IFrame at 0x7f>"}},
     ]
     cells = [{"cell_type": "markdown", "source": "# Title"}, {"cell_type": "code", "source": "f()", "outputs": outputs}]
     written = script("notebook_pages").page({"cells": cells}, "title.ipynb")
     assert written.startswith("# Title\n\n[Download the notebook](title.ipynb).\n\n```python\nf()\n```\n")
-    assert "```text\nprinted\n```\n\n```text\n['a', 'b']\n```" in written
+    assert "```text\nprinted\nshown\n['a', 'b']\n```\n\n*The notebook shows a page here.*\n" in written
     assert "iframe" not in written.lower() and "warned" not in written
 
 

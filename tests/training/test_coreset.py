@@ -177,7 +177,7 @@ def test_wrong_coresets_are_refused(tiny_policy: Policy, demos: list[Trajectory]
     """Settings out of range, unknown names, trainers of other data, and a stranger's ranking that is none."""
     for wrong in ({"ratio": 0.0}, {"ratio": 1.5}, {"ratio": math.nan}, {"unit": "steps"}):
         with pytest.raises(ConfigError):
-            Random(**wrong)  # type: ignore[arg-type]
+            Random(**wrong)
     with pytest.raises(ConfigError, match="loss_weight must be from 0 to 1"):
         Hybrid(loss_weight=2)
     with pytest.raises(UnknownNameError, match="Did you mean 'loss_topk'"):
