@@ -34,6 +34,7 @@ SMALL = {
     "evolve --env shop --trainer grpo":
         f"{FEWER_EPISODES} --rounds 1 --expert_tasks 0 --attempts 2 --env_kwargs.max_steps 2 --max_new_tokens 8"
         " --trainer.group_size 2 --trainer.tasks_per_iteration 2",
+    "judge --source expert --data tries.jsonl --out expert.jsonl": "",
     "train --data demos.jsonl --out runs/bc": "--trainer.epochs 1 --threads 1",
     "eval --env shop --model runs/bc/checkpoint --out evals/a": "--tasks 2 --threads 1",
     "compare evals/a evals/b": "",
@@ -58,7 +59,11 @@ SMALL = {
 KEYBOARD = {"play shop": ":quit\n"}
 SERVERS = ("serve", "view")
 """Commands that run until Ctrl-C."""
-FIRST = {"compare evals/a evals/b": "eval --env shop --agent random --tasks 2 --out evals/b"}
+FIRST = {
+    "compare evals/a evals/b": "eval --env shop --agent random --tasks 2 --out evals/b",
+    "judge --source expert --data tries.jsonl --out expert.jsonl":
+        "collect --env shop --agent random --tasks 2 --out tries.jsonl",
+}  # fmt: skip
 """What a line needs and the pages leave to the reader."""
 
 

@@ -35,7 +35,7 @@ def help_of(command: str) -> str:
 
 def block_of(examples: Iterable[Example]) -> str:
     """Return a block of commands, each below a comment."""
-    return "```\n" + "\n".join(f"# {what}\n{line}" for what, line in examples) + "\n```"
+    return "```\n" + "\n\n".join(f"# {what}\n{line}" for what, line in examples) + "\n```"
 
 
 def examples_named(name: str) -> list[Example]:

@@ -276,6 +276,14 @@ def test_all_pages_run_but_those_that_scripts_write(tutorials: Any) -> None:
     assert left_out == {*generated, DOCS / "reference" / "cli.md", DOCS / "get-started" / "commands.md"}
 
 
+def test_commands_of_the_readme_have_small_forms(monkeypatch: pytest.MonkeyPatch) -> None:
+    """CI runs each line of the README and of the page of commands in its small form, and none that is gone."""
+    monkeypatch.syspath_prepend(ROOT / ".ci")
+    readme = importlib.import_module("readme")
+    lines = readme.commands("\n".join((ROOT / page).read_text(encoding="utf-8") for page in readme.PAGES))
+    assert set(lines) == set(readme.SMALL) and set(readme.FIRST) <= set(lines)
+
+
 def test_the_runner_finds_commands_and_programs(tutorials: Any) -> None:
     """Continued lines are one command; output, data and blocks with a reason are none."""
     shown = ["```\na \\\n  --b  # why\nc\n```", "<!-- not run: GPU -->\n\n```\nd\n```", "```text\ne\n```"]
