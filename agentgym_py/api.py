@@ -201,8 +201,13 @@ def train(
             the trainer learns from.
     """
     from agentgym_py.training import Trainer
-    from agentgym_py.training.coreset import choose, load_coreset, require_coreset_trainer
-    from agentgym_py.training.trainer import info_of, require_several_processes, validate_report
+    from agentgym_py.training.coreset import choose, load_coreset
+    from agentgym_py.training.trainer import (
+        info_of,
+        require_several_processes,
+        require_single_trajectories,
+        validate_report,
+    )
 
     instance = _trainer(trainer, settings)
     if not isinstance(instance, Trainer):
@@ -212,7 +217,7 @@ def train(
     require_several_processes(instance)
     chosen = load_coreset(coreset)
     if chosen:
-        require_coreset_trainer(instance)
+        require_single_trajectories(instance, "coreset")
     if feedback is not None and reward is not None:
         raise ConfigError("feedback and reward cannot be combined; give one of them")
     kept = _selected(instance, trajectories, select or {}, _reward(reward, reward_kwargs or {}), feedback)

@@ -15,27 +15,18 @@ those of `agentgym evolve`, for every run.
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from agentgym_py.cli import main as agentgym
+from studies import evolve, save_rows, tested
+
 from agentgym_py.evaluation.stats import improvement
 from agentgym_py.evaluation.text import format_mean
 from agentgym_py.evolution.run_folder import RunFolder
-from agentgym_py.trajectory import store
 
 ARMS = ("all", "random", "loss_topk", "diversity", "hybrid")
-
-
-def evolve(path: Path, options: Sequence[str]) -> RunFolder:
-    """Finish a run in this folder, resuming it if it exists."""
-    exists = (path / "run.yaml").is_file()
-    if agentgym(["evolve", *(["--resume", str(path)] if exists else [*options, "--out", str(path)])]):
-        raise SystemExit(f"evolve failed in {path}")
-    return RunFolder.open(path)
 
 
 def words_of(arm: str, model: str, ratio: float) -> list[str]:
@@ -61,8 +52,7 @@ def row(arm: str, seed: int, run: RunFolder) -> dict[str, Any]:
         (t["metrics"].get("coreset/tokens", 1.0), t["metrics"].get("coreset/of_tokens", 1.0)) for t in trainings if t
     ]
     last = run.finished_rounds()[-1]
-    outcomes = [int(t.success) for t in store.read(run.round(last) / "test.jsonl")]
-    return {"arm": arm, "seed": seed, "tokens": tokens, "after": outcomes}
+    return {"arm": arm, "seed": seed, "tokens": tokens, "after": tested(run, last)}
 
 
 def table(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -94,7 +84,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     if unknown := set(args.arms) - set(ARMS):
         parser.error(f"no arm {', '.join(sorted(unknown))}; choose from {', '.join(ARMS)}")
     rows = [found for seed in args.seeds for found in run_arms(args.arms or ARMS, seed, args, more)]
-    (args.out / "rows.json").write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+    save_rows(args.out, rows)
     print(*table(rows), sep="\n")
 
 

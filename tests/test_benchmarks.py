@@ -419,3 +419,32 @@ def test_the_runs_of_the_feedback_benchmark_can_be_started_and_tabulated(episode
     lines = list(benchmark.tables(rows))
     assert lines[2] == "| llm | 1 | 8 | 2 | 5 | 75.0 % | 0.50 | – | 0.25 |"
     assert lines[-1].startswith("| oracle | 2 | 25.0 % | 62.5 % | 0.375 [") and lines[-1].endswith("| 0.600 |")
+
+
+# ---- worlds one after another ---------------------------------------------------------------------------------------
+
+
+def test_the_runs_of_the_continual_benchmark_can_be_started_and_tabulated() -> None:
+    """Each arm is a valid plan; forgetting and gains stand beside those of nothing."""
+    from agentgym_py.cli import build_parser
+    from agentgym_py.cli.evolve import read_plan
+    from agentgym_py.cli.parser import normalize_argv
+
+    benchmark = script("continual")
+    for arm in benchmark.ARMS:
+        words = normalize_argv(["evolve", *benchmark.words_of(arm, ["shop", "maze"], 0.3, 10.0)])[1:]
+        values = build_parser("evolve", words).parse(words)
+        plan = read_plan(values, values)
+        assert plan.config.sequence and len(plan.envs) == 2
+        assert (plan.config.replay_ratio, plan.trainer.ewc_lambda) == (
+            0.3 if arm in ("replay", "both") else 0.0, 10.0 if arm in ("ewc", "both") else 0.0,
+        )  # fmt: skip
+    rows = [
+        {"arm": arm, "seed": seed, "after": [1, 0, 1, arm == "both"], "worlds": ["shop", "maze"], "average": 0.5,
+         "success": [[0.9, 0.1], [0.4 + seed / 10, 0.6]], "forgetting": {"mean": 0.5 - seed / 10}}
+        for seed in range(2) for arm in ("nothing", "both")
+    ]  # fmt: skip
+    lines = list(benchmark.tables(rows))
+    assert lines[2] == "| nothing | 2 | 50.0 % | 45.0 points | – |"
+    assert lines[3].startswith("| both | 2 | 50.0 % | 45.0 points | 0.250 [")
+    assert lines[-1] == "| both | maze | 45.0 % | 60.0 % |" and lines[-2] == "| both | shop | 90.0 % | 10.0 % |"

@@ -65,6 +65,7 @@ from agentgym_py.evolution.config import (
     require_compatible_policy,
     require_levels,
     require_reachable,
+    require_sequence,
 )
 from agentgym_py.evolution.run_folder import RunFolder
 from agentgym_py.files import new_folder
@@ -306,6 +307,7 @@ def read_plan(settings: Values, args: Values) -> RunPlan:
         require_compatible(config, trainer, len(envs))
         require_reachable(config, trainer, envs)
         require_levels(config, envs)
+        require_sequence(config, trainer, envs)
         require_cloner(config, trainer, cloner)
     except ConfigError as error:
         raise with_option_names(error, settings, "") from error
@@ -470,8 +472,8 @@ def _run_with_progress(
     evolution: Callable[[Reporter], Evolution], folder: RunFolder, lines: Sequence[str], out: Console
 ) -> dict[str, Any]:
     """Run with progress bars and tables, and update the report after each round."""
-    from agentgym_py.report.page import SMOKE, comparison, is_smoke, remarks, write_report
-    from agentgym_py.report.terminal import TerminalReporter
+    from agentgym_py.report.page import SMOKE, comparison, is_smoke, matrix, remarks, write_report
+    from agentgym_py.report.terminal import TerminalReporter, columns
 
     redirect = redirect_stdout(sys.stderr) if out.stderr else nullcontext()  # plugins may print, but stdout is JSON
     report = partial(distributed.on_rank_zero, write_report, folder.path)
@@ -483,7 +485,8 @@ def _run_with_progress(
         if tracker:
             tracker.test(result)
         rows, verdict = comparison(folder)
-        notes = filter(None, [verdict, *remarks(folder), SMOKE if is_smoke(folder) else ""])
+        by_stage = "\n".join(columns(table)) if (table := matrix(folder)) else ""
+        notes = filter(None, [by_stage, verdict, *remarks(folder), SMOKE if is_smoke(folder) else ""])
         reporter.finish(rows, "\n".join(notes), report(), next_steps=_next_steps(folder, result["best"]))
     return result
 

@@ -26,10 +26,14 @@ def header(folder: RunFolder, config: EvolveConfig, worlds: int, curriculum: Seq
     from agentgym_py.report.page import is_smoke
 
     rounds = f"then {config.rounds} round{'s' * (config.rounds != 1)}" if config.rounds else "no rounds after it"
-    source = f"from {config.expert_tasks * worlds} episodes of the {config.expert} expert"
+    demonstrated = 1 if config.sequence else worlds
+    source = f"from {config.expert_tasks * demonstrated} episodes of the {config.expert} expert"
     agent = source if config.expert_tasks else "is the model itself, without demonstrations"
     longest = f"replies of at most {config.max_new_tokens} tokens"
     lines = [f"Agent_v0 {agent}, {rounds}, {longest}; {folder.path}"]
+    if config.sequence:
+        replayed = f"; {100 * config.replay_ratio:g} % of a training is replayed" if config.replay_ratio else ""
+        lines.append(f"A sequence: {', then '.join(folder.config()['env'])}, each with these rounds{replayed}.")
     if not is_smoke(folder) and not config.select.success_only:  # the result of a smoke run has its own note
         lines.append(
             f"Failed episodes are selected, too: {setting('select.success_only', False)}, "
@@ -60,8 +64,9 @@ def learning_rates(weights: int, trainers: Mapping[str, tuple[str, Any]]) -> lis
 def _progress(folder: RunFolder, config: EvolveConfig) -> list[str]:
     if folder.finished:
         return ["This run is already finished; its result:"]
-    done = sum(folder.done(number) for number in range(config.rounds + 1))
-    if done <= config.rounds and folder.has_begun(done):
+    last_round = folder.planned_rounds()
+    done = sum(folder.done(number) for number in range(last_round + 1))
+    if done <= last_round and folder.has_begun(done):
         return [f"Resuming within round {done}."]
     last = f"round {done - 1}" if done > 1 else "Agent_v0"
-    return [f"Resuming after {last}{', with the test' if done > config.rounds else ''}."] if done else []
+    return [f"Resuming after {last}{', with the test' if done > last_round else ''}."] if done else []

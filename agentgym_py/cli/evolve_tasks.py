@@ -15,7 +15,7 @@ from agentgym_py.evolution.task_sampling import tasks_per_env
 def require_all_tasks(config: EvolveConfig, envs: Sequence[EnvSpec]) -> None:
     """Raise UsageError if a world has too few tasks."""
     shares = tasks_per_env(envs, config.explore_weights, config.explore_tasks)
-    if config.explore_order == "learnable":
+    if config.explore_order == "learnable" and not config.sequence:
         shares = [sum(shares)] * len(envs)  # a round may explore one world alone
     for spec, share in zip(envs, shares, strict=True):
         needs = _tasks_of(config, share)

@@ -24,7 +24,7 @@ from agentgym_py.cli.saved_settings import absolute_model_path
 from agentgym_py.cli.trainer_options import add_trainer_options, read_trainer, trainer_class
 from agentgym_py.cli.values import nest_options
 from agentgym_py.env.base import require_seed
-from agentgym_py.errors import ConfigError, NothingToTrainOnError, RunError
+from agentgym_py.errors import ConfigError, NothingToTrainOnError, RunError, setting
 from agentgym_py.evolution.run_folder import RunFolder
 from agentgym_py.feedback.learning import Learnable, learn_from
 from agentgym_py.feedback.store import read_feedback
@@ -37,6 +37,7 @@ from agentgym_py.training.logprob_check import LogprobCheck
 from agentgym_py.training.trainer import (
     info_of,
     require_several_processes,
+    require_single_trajectories,
     saving_last_good,
     select_defaults,
     validate_report,
@@ -175,7 +176,10 @@ def read_plan(args: Values) -> tuple[TrainOptions, ModelOptions, Trainer, list[s
         raise UsageError(f"--data has {twice} twice; remove one")
     read_options(SelectConfig, args, "select.")
     if CORESET.read(args):
-        coreset.require_coreset_trainer(trainer)
+        require_single_trajectories(trainer, "coreset")
+    if getattr(trainer, "ewc_lambda", 0.0) and getattr(trainer, "ewc_anchor", None) is None:
+        anchor = f"{setting('trainer.ewc_anchor', 'FILE')}: anchors/NN.safetensors of a sequence"
+        raise UsageError(f"{setting('trainer.ewc_lambda')} needs {anchor}")
     build_reward(chosen.reward, chosen.reward_kwargs)
     if chosen.feedback and not chosen.feedback.startswith("$"):  # in a pipeline an earlier stage may make it
         read_feedback(chosen.feedback)

@@ -13,13 +13,15 @@ from agentgym_py.collection import Executor, PlayConfig
 from agentgym_py.engine import SamplingParams
 from agentgym_py.env import EnvSpec, Prompt
 from agentgym_py.env.base import require_seed
+from agentgym_py.env.registration import short_name
 from agentgym_py.errors import ConfigError, setting
 from agentgym_py.evolution.curricula import Curriculum, find_levels
+from agentgym_py.evolution.sequence import Schedule
 from agentgym_py.rewards.functions import build_reward
 from agentgym_py.rewards.reward_model import require_reward_model
 from agentgym_py.training import OnPolicyTrainer, Trainer
-from agentgym_py.training.coreset import Coreset, require_coreset_trainer
-from agentgym_py.training.trainer import PlanChecks, info_of, require_several_processes
+from agentgym_py.training.coreset import Coreset
+from agentgym_py.training.trainer import PlanChecks, info_of, require_several_processes, require_single_trajectories
 from agentgym_py.trajectory import Trajectory
 from agentgym_py.trajectory.selectors import SelectConfig
 
@@ -98,6 +100,17 @@ class EvolveConfig:
     """Tasks of each world's valid split on which every round is evaluated."""
     test_tasks: Basic[int] = 300
     """Tasks of each world's test split on which Agent_v0, the best and the last agent are compared at the end."""
+    sequence: bool = False
+    """Whether the worlds of --env are learnt one after another, each by demonstrations and --rounds rounds, and the
+    agent after each is tested in all of them; otherwise each round learns in all worlds."""
+    replay_ratio: float = 0.0
+    """In a sequence, the share of a training that is selected episodes of the worlds before, below 1; 0 replays
+    none."""
+    replay_size: int = 500
+    """Largest number of episodes that are kept for it, as equally many of each world as there are."""
+    fisher_episodes: int = 100
+    """In a sequence with --trainer.ewc_lambda, the selected episodes of a world from which it is estimated how much
+    each weight matters there."""
     patience: int = 0
     """Rounds without a better valid success rate after which the run stops; 0 never stops early."""
     slots: int = 128
@@ -117,10 +130,14 @@ class EvolveConfig:
     def __post_init__(self) -> None:
         require_seed(self.seed)
         require_field_types(self)
-        positive = ("explore_tasks", "attempts", "fork_attempts", "valid_tasks", "slots", "save_episodes")
+        positive = (
+            "explore_tasks", "attempts", "fork_attempts", "valid_tasks", "slots", "save_episodes", "replay_size",
+            "fisher_episodes",
+        )  # fmt: skip
         not_negative = ("expert_tasks", "rounds", "forks", "test_tasks", "patience")
         require_at_least(self, dict.fromkeys(positive, 1.0) | dict.fromkeys(not_negative, 0.0))
         self._require_curriculum()
+        self._require_sequence()
         self.play_config(0)  # both check their settings
         SamplingParams(temperature=self.temperature, max_new_tokens=self.max_new_tokens)
 
@@ -136,6 +153,25 @@ class EvolveConfig:
             raise ConfigError(
                 f"horizon needs one number, or one for each round: it has {len(self.horizon)} for {self.rounds} rounds"
             )
+
+    def _require_sequence(self) -> None:
+        """Raise ConfigError for settings that do not fit a sequence, or need one."""
+        if not 0 <= self.replay_ratio < 1:
+            raise ConfigError(f"replay_ratio must be at least 0 and below 1, got {self.replay_ratio:g}")
+        if not self.sequence:
+            if self.replay_ratio:
+                raise ConfigError(f"replay_ratio needs {setting('sequence', True)}")
+            return
+        if self.restart != "previous":
+            raise ConfigError("restart must be previous in a sequence, because each world starts from the last agent")
+        if self.patience:
+            raise ConfigError("patience must be 0 in a sequence, because every world has the same number of rounds")
+        if self.explore_weights:
+            raise ConfigError("explore_weights must be empty in a sequence, because a round explores one world")
+
+    def schedule(self, worlds: int) -> Schedule:
+        """Return which stage and which of its rounds each round of a run in this number of worlds is."""
+        return Schedule(worlds if self.sequence else 1, self.rounds)
 
     def horizon_of(self, number: int) -> int | None:
         """Return the horizon of a round, from 1; None if there is none."""
@@ -157,7 +193,7 @@ def require_compatible(config: EvolveConfig, trainer: Trainer | OnPolicyTrainer,
     require_several_processes(trainer)
     require_reward(config)
     if config.coreset:
-        require_coreset_trainer(trainer)
+        require_single_trajectories(trainer, "coreset")
     if not isinstance(trainer, OnPolicyTrainer):
         if config.reward_model is not None:
             raise ConfigError("reward_model needs an on-policy trainer; this one learns from selected trajectories")
@@ -213,6 +249,22 @@ def require_levels(config: EvolveConfig, envs: Sequence[EnvSpec]) -> None:
 def _max_return(spec: EnvSpec) -> float | None:
     with closing(spec.make()) as env:
         return env.max_return
+
+
+def require_sequence(config: EvolveConfig, trainer: Trainer | OnPolicyTrainer, envs: Sequence[EnvSpec]) -> None:
+    """Raise ConfigError if the worlds are no sequence, or the trainer cannot replay or use EWC as it is asked to."""
+    strength = getattr(trainer, "ewc_lambda", 0.0)
+    if not config.sequence:
+        if strength and getattr(trainer, "ewc_anchor", None) is None:
+            raise ConfigError(
+                f"{setting('trainer.ewc_lambda')} needs {setting('sequence', True)}, or {setting('trainer.ewc_anchor')}"
+            )
+        return
+    names = [short_name(spec.local_spec.name) for spec in envs]
+    if len(names) < 2 or len(set(names)) < len(names):
+        raise ConfigError(f"{setting('sequence')} needs several worlds, each once, got {', '.join(names)}")
+    if config.replay_ratio:
+        require_single_trajectories(trainer, "replay_ratio")
 
 
 def require_cloner(config: EvolveConfig, trainer: Trainer | OnPolicyTrainer, cloner: Trainer | None) -> None:

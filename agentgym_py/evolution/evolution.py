@@ -10,7 +10,7 @@ public code does neither.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -24,6 +24,7 @@ from agentgym_py.collection.branching import branch_jobs
 from agentgym_py.collection.rollouts import Rollouts
 from agentgym_py.engine import SamplingParams
 from agentgym_py.env import EnvSpec
+from agentgym_py.env.registration import short_name
 from agentgym_py.errors import (
     ConfigError,
     DataError,
@@ -42,9 +43,12 @@ from agentgym_py.evolution.config import (
     require_compatible,
     require_levels,
     require_reachable,
+    require_sequence,
 )
 from agentgym_py.evolution.curricula import success_by_level
+from agentgym_py.evolution.earlier_worlds import EarlierWorlds
 from agentgym_py.evolution.run_folder import RunFolder
+from agentgym_py.evolution.sequence import Schedule, sequence_metrics, success_matrix
 from agentgym_py.evolution.stopwatch import Stopwatch
 from agentgym_py.evolution.task_sampling import demonstration_jobs, explored_levels, round_jobs, tasks_per_env
 from agentgym_py.policy.memory import release_memory
@@ -60,7 +64,7 @@ from agentgym_py.training.rl.guards import collapse_notes, entropy_and_repetitio
 from agentgym_py.training.trainer import require_policy_trainer, saving_last_good, validate_report
 from agentgym_py.trajectory import Trajectory, store
 from agentgym_py.trajectory.scores import Scorer, apply_scores, mean_parts
-from agentgym_py.trajectory.selectors import SelectConfig, Selection, build_selector
+from agentgym_py.trajectory.selectors import SelectConfig, Selection, Selector, build_selector
 
 if TYPE_CHECKING:
     from agentgym_py.engine import Engine
@@ -107,13 +111,14 @@ class Evolution:
     def run(self) -> dict[str, Any]:
         """Run the remaining rounds, then the test; return the test's result."""
         require_compatible(self.config, self.trainer, len(self.envs))
+        require_sequence(self.config, self.trainer, self.envs)
         require_reachable(self.config, self.trainer, self.envs)
         require_levels(self.config, self.envs)
         require_reward_model(self.config.reward_model)
-        if not distributed.on_rank_zero(self.folder.done, 0):
+        if self.config.sequence or not distributed.on_rank_zero(self.folder.done, 0):
             require_cloner(self.config, self.trainer, self.cloner)
-        self._tasks_per_env()
-        for number in range(self.config.rounds + 1):
+        tasks_per_env(self.envs, self.config.explore_weights, self.config.explore_tasks)
+        for number in range(self.schedule.rounds):
             if not distributed.on_rank_zero(self.folder.done, number):
                 self._round(number)
             self.reporter.round(number, self.folder.metrics(number))
@@ -121,6 +126,15 @@ class Evolution:
                 log.info("no better round for %d rounds: stopped after round %d", self.config.patience, number)
                 break
         return self._test()
+
+    @property
+    def schedule(self) -> Schedule:
+        """Which stage and which of its rounds each round is."""
+        return self.config.schedule(len(self.envs))
+
+    def _worlds(self, number: int) -> Sequence[EnvSpec]:
+        """Return the worlds of a round's training tasks."""
+        return [self.envs[self.schedule.stage(number)]] if self.config.sequence else self.envs
 
     # ---- one round ----------------------------------------------------------------------------------------------
 
@@ -145,18 +159,18 @@ class Evolution:
 
     def _play_and_train(self, number: int) -> dict[str, Any]:
         """Return the metrics of a round."""
-        if number and isinstance(trainer := self.trainer, OnPolicyTrainer):
+        explores = self.schedule.within(number) > 0
+        if explores and isinstance(trainer := self.trainer, OnPolicyTrainer):
             policy, training = self._load_or_train(number, partial(self._improve, number, trainer))
             explored = list(store.read(self._path(number, "trajectories")))
             learnt = training and not distributed.on_rank_zero(self._path(number, "demonstrations").is_file)
             nothing = {} if learnt else {"with nothing to learn from": len(explored)}
             selection = Selection(tuple(explored) if learnt else (), nothing)
         else:
-            explore = partial(self._explore, number) if number else self._collect_expert
+            explore = partial(self._explore if explores else self._collect_expert, number)
             explored = self._load_or_play(number, "trajectories", explore, *self._expected(number))
-            clones = number == 0 and self.cloner is not None
             rewarded = self._rewarded(number, explored)
-            selection = build_selector(SelectConfig() if clones else self.config.select)(rewarded)
+            selection = self._selector(number)(rewarded)
             log.info("round %d: %s", number, selection.line)
             policy, training = self._load_or_train(number, partial(self._train, number, selection.kept))
             if training and rewarded is not explored:
@@ -169,23 +183,42 @@ class Evolution:
         if text := cut_warning(explored):
             log.warning("round %d: %s", number, text)
             notes.append(text)
-        return {
-            "round": number,
-            "player": f"the {self.config.expert} expert" if number == 0 else f"Agent_v{number - 1}",
-            "explored": summary_dict(explored) | variety,
-            "selection": {"kept": len(selection.kept), "dropped": dict(selection.dropped), "line": selection.line},
-            "training": training and training | {"notes": notes},
-            "valid": self._evaluate(number, policy, "valid", self.config.valid_tasks),
-            "policy_digest": distributed.require_same("weights", policy.digest()),
-        } | (self._curriculum(number, explored) if number else {})
+        return (
+            {
+                "round": number,
+                "player": f"Agent_v{number - 1}" if explores else f"the {self.config.expert} expert",
+                "explored": summary_dict(explored) | variety,
+                "selection": {"kept": len(selection.kept), "dropped": dict(selection.dropped), "line": selection.line},
+                "training": training and training | {"notes": notes},
+                "valid": self._evaluate(number, policy, "valid", self.config.valid_tasks),
+                "policy_digest": distributed.require_same("weights", policy.digest()),
+            }
+            | (self._curriculum(number, explored) if explores else {})
+            | self._stage_of(number)
+        )
 
     def _curriculum(self, number: int, explored: Sequence[Trajectory]) -> dict[str, Any]:
         """Return a round's horizon and its success by level, as far as the run has these."""
-        found: dict[str, Any] = {"horizon": self.config.horizon_of(number)} if self.config.horizon else {}
+        horizon = self.config.horizon_of(self.schedule.within(number))
+        found: dict[str, Any] = {"horizon": horizon} if self.config.horizon else {}
         if self.config.curriculum:
-            levels = [level for spec in self.envs for level in explored_levels(self.config, spec)]
+            levels = [level for spec in self._worlds(number) for level in explored_levels(self.config, spec)]
             found["levels"] = success_by_level(levels, explored)
         return {"curriculum": found} if found else {}
+
+    def _stage_of(self, number: int) -> dict[str, Any]:
+        """Return the world that a round of a sequence learns."""
+        if not self.config.sequence:
+            return {}
+        return {"stage": {"number": self.schedule.stage(number), "world": self._names()[self.schedule.stage(number)]}}
+
+    def _names(self) -> list[str]:
+        return [short_name(spec.local_spec.name) for spec in self.envs]
+
+    def _selector(self, number: int) -> Selector:
+        """Return what chooses a round's episodes; demonstrations for a cloner are chosen by the default."""
+        clones = self.schedule.within(number) == 0 and self.cloner is not None
+        return build_selector(SelectConfig() if clones else self.config.select)
 
     def _load_or_play(
         self, number: int, name: str, play: Callable[[], list[Trajectory]], episodes: int, forks: int = 0
@@ -201,9 +234,11 @@ class Evolution:
 
     def _expected(self, number: int) -> tuple[int, int]:
         """Return how many episodes a round of an offline trainer has, and the maximum of forked states in each."""
-        if number:
-            return sum(self._tasks_per_env()) * self.config.attempts, self.config.forks
-        return len(self.envs) * self.config.expert_tasks, 0
+        worlds = self._worlds(number)
+        if self.schedule.within(number):
+            tasks = sum(tasks_per_env(worlds, self.config.explore_weights, self.config.explore_tasks))
+            return tasks * self.config.attempts, self.config.forks
+        return len(worlds) * self.config.expert_tasks, 0
 
     def _load_or_train(self, number: int, train: Callable[[], _Trained]) -> tuple[Policy, dict[str, Any] | None]:
         """Return a round's agent and training report from its folder, or else train and save them."""
@@ -244,8 +279,8 @@ class Evolution:
             raise RunError(f"{path} is damaged: its weights are not those that were saved; {remedy}")
         return policy
 
-    def _collect_expert(self) -> list[Trajectory]:
-        return self._collect_demonstrations(0, self._train_jobs(0))
+    def _collect_expert(self, number: int) -> list[Trajectory]:
+        return self._collect_demonstrations(number, self._train_jobs(number))
 
     def _collect_demonstrations(self, number: int, jobs: Sequence[Job]) -> list[Trajectory]:
         expert = partial(ExpertAgent, fair=self.config.expert == "fair", thoughts=self.config.expert_thoughts)
@@ -313,12 +348,13 @@ class Evolution:
         return lambda trajectories: model.score(trajectories).tolist()
 
     def _train(self, number: int, selected: Sequence[Trajectory]) -> _Trained:
-        if not number and not self.config.expert_tasks:
-            return _Trained(self.load_policy(None))
+        explores = self.schedule.within(number) > 0
+        if not explores and not self.config.expert_tasks:
+            return _Trained(self._load_agent(number - 1) if number else self.load_policy(None))
         if not selected:
             return self._train_on_demonstrations(number, "no trajectory was selected")
         try:
-            data, coreset = self._training_data(number, selected), self.config.coreset if number else None
+            data, coreset = self._training_data(number, selected), self.config.coreset if explores else None
             return self._fit(number, self._offline_trainer(number), data, coreset)
         except NothingToTrainOnError as error:
             return self._train_on_demonstrations(number, str(error))
@@ -333,14 +369,19 @@ class Evolution:
             coreset, policy, selected, trainer, seed=seed_of(self.config.seed, "coreset", number),
             folder=self.folder.round(number),
         )  # fmt: skip
-        data = chosen.trajectories
+        before = self._earlier_worlds
+        replayed = before.replay(number, len(chosen.trajectories))
+        data = [*chosen.trajectories, *replayed]
         check = LogprobCheck(policy, data)
         with self._keep_last_good(number, policy):
-            result = trainer.train(
+            result = before.with_penalty(number, trainer).train(
                 policy, data, seed=seed_of(self.config.seed, "train", number) % (1 << 31),
                 output_dir=self.folder.round(number) / "training", progress=self.reporter.training(number, len(data)),
             )  # fmt: skip
-            return _Trained(policy, chosen.add_to(validate_report(result, trainer, policy)), check)
+            report = chosen.add_to(validate_report(result, trainer, policy))
+            if before.replays(number):
+                report = replace(report, metrics={**report.metrics, "replay/trajectories": len(replayed)})
+            return _Trained(policy, report, check)
 
     def _train_on_demonstrations(self, number: int, reason: str) -> _Trained:
         """Train a round that has nothing to learn from on as many further demonstrations as made Agent_v0.
@@ -353,15 +394,16 @@ class Evolution:
         if number and self.config.allow_empty:
             log.warning("round %d: %s", number, reason)
             return _Trained(self._load_agent(number - 1))
-        if not number or not self.config.expert_tasks:
+        if not self.schedule.within(number) or not self.config.expert_tasks:
             raise self._no_data_error(number, reason)
-        jobs = demonstration_jobs(self.config, self.envs, number)
+        jobs = demonstration_jobs(self.config, self._worlds(number), number)
         collect = partial(self._collect_demonstrations, number, jobs)
         demonstrations = self._load_or_play(number, "demonstrations", collect, len(jobs))
         note = f"{reason}: trained on {len(jobs)} further demonstrations of the {self.config.expert} expert"
         log.warning("round %d: %s", number, note)
         try:
-            trainer, selected = self._offline_trainer(0), build_selector(SelectConfig())(demonstrations).kept
+            trainer = self._offline_trainer(self.schedule.first(self.schedule.stage(number)))
+            selected = build_selector(SelectConfig())(demonstrations).kept
             fitted = self._fit(number, trainer, selected)
         except NothingToTrainOnError as error:
             raise self._no_data_error(number, f"{reason}, and of its demonstrations: {error}") from error
@@ -371,7 +413,7 @@ class Evolution:
     def _no_data_error(self, number: int, reason: str) -> NothingToTrainOnError:
         threshold, experts = setting("select.threshold"), setting("expert_tasks")
         advice = f"more {experts}, a lower {threshold}, or {setting('trainer')} settings that leave out less"
-        if number:
+        if self.schedule.within(number):
             advice = (
                 f"a lower {threshold}, more {setting('attempts')}, another {setting('temperature')}, {experts} or "
                 f"{setting('allow_empty')}"
@@ -390,28 +432,31 @@ class Evolution:
             raise TrainingError(f"round {number}: {error}{before}") from error
 
     def _offline_trainer(self, number: int) -> Trainer:
-        trainer = self.trainer if number or self.cloner is None else self.cloner
+        trainer = self.trainer if self.schedule.within(number) or self.cloner is None else self.cloner
         if isinstance(trainer, OnPolicyTrainer):
             raise ConfigError("an on-policy trainer needs a cloner to make Agent_v0")
         return trainer
 
     def _training_data(self, number: int, selected: Sequence[Trajectory]) -> list[Trajectory]:
-        earlier = {"all": range(number), "last": range(0), "initial+last": range(min(number, 1))}[self.config.merge]
+        within, first = self.schedule.within(number), self.schedule.first(self.schedule.stage(number))
+        earlier = {"all": range(within), "last": range(0), "initial+last": range(min(within, 1))}[self.config.merge]
         select = build_selector(self.config.select)
-        return [*(t for r in earlier for t in select(self._rewarded(r, self._load_round(r))).kept), *selected]
+        rounds = [self._rewarded(first + r, self._load_round(first + r)) for r in earlier]
+        return [*(t for explored in rounds for t in select(explored).kept), *selected]
 
     def _rewarded(self, number: int, explored: list[Trajectory]) -> list[Trajectory]:
         """Return the episodes of an offline trainer's round with the reward that it learns from.
 
-        Demonstrations (round 0) keep the env's.
+        Demonstrations keep the env's.
         """
-        scorer = self._reward_function() if number else None
+        scorer = self._reward_function() if self.schedule.within(number) else None
         return apply_scores(explored, scorer) if scorer else explored
 
     def _load_round(self, number: int) -> list[Trajectory]:
         """Load the episodes of an earlier round."""
         path = self._path(number, "trajectories")
-        if number and isinstance(self.trainer, OnPolicyTrainer):  # it need not spend its whole budget
+        if self.schedule.within(number) and isinstance(self.trainer, OnPolicyTrainer):
+            # it need not spend its whole budget
             return list(store.read(path))
         return _read_complete(path, *self._expected(number), self.config.fork_attempts)
 
@@ -420,11 +465,11 @@ class Evolution:
 
     # ---- episodes -----------------------------------------------------------------------------------------------
 
-    def _tasks_per_env(self) -> list[int]:
-        return tasks_per_env(self.envs, self.config.explore_weights, self.config.explore_tasks)
-
     def _train_jobs(self, number: int, attempts: int = 1) -> list[Job]:
-        return round_jobs(self.config, self.envs, number, self._load_round, attempts)
+        first = self.schedule.first(self.schedule.stage(number))
+        return round_jobs(
+            self.config, self._worlds(number), number - first, lambda r: self._load_round(first + r), attempts
+        )
 
     def _play_config(self, phase: str, number: int) -> PlayConfig:
         """Return the settings of collecting a round's phase, which has its own seed."""
@@ -493,10 +538,38 @@ class Evolution:
         result: dict[str, Any] = {"last": last, "best": best, "tasks": self.config.test_tasks, "rounds": {}}
         if self.config.test_tasks:
             before = {n for n in range(last) if self._path(n, "test").is_file()}  # when the run had fewer rounds
-            for number in sorted({0, best, last} | before):
+            compared = set(self._stage_ends()) if self.config.sequence else {0, best, last}
+            for number in sorted(compared | before):
                 policy = self._load_agent(number)
                 result["rounds"][str(number)] = self._evaluate(number, policy, "test", self.config.test_tasks)
+        if self.config.sequence:
+            if self._earlier_worlds.ewc_lambda:
+                self._earlier_worlds.anchor(self.schedule.stages - 1)  # for trainings after the run
+            result["sequence"] = self._sequence_result(result["rounds"])
         return result
+
+    # ---- a sequence of worlds ---------------------------------------------------------------------------------------
+
+    def _stage_ends(self) -> list[int]:
+        return [self.schedule.last(stage) for stage in range(self.schedule.stages)]
+
+    def _sequence_result(self, tested: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+        """Return the success in all worlds after each stage: on test tasks, or without any on valid tasks."""
+        split = "test" if tested else "valid"
+        summaries = [
+            tested[str(number)] if tested else self.folder.metrics(number)["valid"] for number in self._stage_ends()
+        ]
+        return {"split": split, **sequence_metrics(success_matrix(summaries, self._names()), self._names())}
+
+    @property
+    def _earlier_worlds(self) -> EarlierWorlds:
+        strength = getattr(self.trainer, "ewc_lambda", 0.0) if self.config.sequence else 0.0
+        folder = self.folder.path / "anchors"
+        return EarlierWorlds(self.config, self.schedule, folder, strength, self._load_agent, self._selected)
+
+    def _selected(self, number: int) -> Sequence[Trajectory]:
+        """Return the episodes of an earlier round that were selected."""
+        return self._selector(number)(self._rewarded(number, self._load_round(number))).kept
 
 
 def _read_complete(path: Path, episodes: int, forks: int = 0, fork_attempts: int = 0) -> list[Trajectory]:

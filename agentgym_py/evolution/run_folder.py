@@ -14,6 +14,7 @@ import yaml
 
 from agentgym_py.errors import RunError, setting
 from agentgym_py.evaluation.stats import Estimate
+from agentgym_py.evolution.sequence import Schedule
 from agentgym_py.evolution.stopwatch import ELAPSED
 from agentgym_py.files import (
     PROVENANCE,
@@ -103,7 +104,9 @@ class RunFolder(JsonFolder):
             RunError: more rounds have begun, or the run stopped early, which it would also do with more rounds.
         """
         config = self.config()
-        begun = [n for n in range(config["rounds"] + 1) if self.has_begun(n)]
+        if config.get("sequence") and rounds != config["rounds"]:
+            raise RunError(f"{self.path} is a sequence of worlds, which keeps its number of rounds; start a new run")
+        begun = [n for n in range(self.planned_rounds() + 1) if self.has_begun(n)]
         last = max(begun, default=0)
         if rounds < last:
             over = "is over" if self.done(last) else "has begun"
@@ -114,6 +117,16 @@ class RunFolder(JsonFolder):
                 f"{self.path} stopped after round {last} because no later round was better (patience "
                 f"{config['patience']}): with more rounds it would have stopped there, too; start a new run"
             )
+
+    def planned_rounds(self) -> int:
+        """Return the number of the last round, if the run does not stop early."""
+        config = self.config()
+        stages = len(config["env"]) if config.get("sequence") else 1
+        return Schedule(stages, int(config.get("rounds", 0))).rounds - 1
+
+    def last_round_of(self, stage: int) -> int:
+        """Return the last round of a stage of a sequence, from 0."""
+        return Schedule(stage + 1, int(self.config()["rounds"])).rounds - 1
 
     def has_begun(self, number: int) -> bool:
         """Tell whether a round has stored anything but its time."""

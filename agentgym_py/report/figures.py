@@ -345,7 +345,7 @@ def _by_round(rounds: Rounds, name: str, title: str, phases: Iterable[str], scal
     numbers = [metrics["round"] for metrics in rounds]
     for phase in phases:
         values = [metrics[phase].get(name) if metrics[phase]["success"]["n"] else None for metrics in rounds]
-        for series, part in _players(phase, numbers, finite(values)):
+        for series, part in _players(phase, rounds, finite(values)):
             if not all(map(math.isnan, part)):
                 curves.append(Curve(series, numbers, part, joined=series != "expert", colour=_SERIES[series]))
     if curves:
@@ -358,12 +358,13 @@ def _by_round(rounds: Rounds, name: str, title: str, phases: Iterable[str], scal
         yield _lines(title, curves, header, rows, percent=scale == 100, from_zero=True)
 
 
-def _players(phase: str, rounds: Sequence[int], values: Sequence[float]) -> list[tuple[str, list[float]]]:
-    """Separate the expert of round 0 from the agents that explore later."""
+def _players(phase: str, rounds: Rounds, values: Sequence[float]) -> list[tuple[str, list[float]]]:
+    """Separate the expert of round 0, and of the first round of each world of a sequence, from the agents."""
     if phase != "explored":
         return [(phase, list(values))]
-    expert = [value if number == 0 else math.nan for number, value in zip(rounds, values, strict=True)]
-    agents = [math.nan if number == 0 else value for number, value in zip(rounds, values, strict=True)]
+    by_expert = [m["round"] == 0 or ("stage" in m and m["player"].endswith(" expert")) for m in rounds]
+    expert = [value if demonstrated else math.nan for demonstrated, value in zip(by_expert, values, strict=True)]
+    agents = [math.nan if demonstrated else value for demonstrated, value in zip(by_expert, values, strict=True)]
     return [("expert", expert), (phase, agents)]
 
 

@@ -64,12 +64,65 @@ def comparison(folder: RunFolder) -> tuple[list[list[str]], str]:
     result = folder.read_json("test.json")
     rows = []
     for number, summary in sorted((int(number), summary) for number, summary in result["rounds"].items()):
-        rows.append(_row(role(number, result["last"], result["best"]), summary))
-        rows += [_row(f"… in {env}", part) for env, part in env_summaries(summary).items()]
+        rows.append(_row(_role(folder, number, result), summary))
+        parts = {} if "sequence" in result else env_summaries(summary)  # `matrix` has these
+        rows += [_row(f"… in {env}", part) for env, part in parts.items()]
     summaries = result["rounds"].values()
     notes = dict.fromkeys(small_sample_note(read_estimate(summary["success"])) for summary in summaries)
     notes[given_up_note(sum(summary.get("given_up", 0) for summary in summaries))] = None
-    return rows, "; ".join(filter(None, [*notes, _verdict(folder, result["last"]) if rows else ""]))
+    sentence = forgetting_note(folder, result["sequence"]) if "sequence" in result else _verdict(folder, result["last"])
+    return rows, "; ".join(filter(None, [*notes, sentence if rows or "sequence" in result else ""]))
+
+
+def matrix(folder: RunFolder) -> list[list[str]]:
+    """Return the success in each world after each stage of a sequence as a table, the header first; empty without."""
+    result = folder.read_json("test.json").get("sequence") if folder.finished else None
+    if not result:
+        return []
+    rows = [
+        [f"after {world}", *("–" if value is None else f"{100 * value:.1f} %" for value in row)]
+        for world, row in zip(result["worlds"], result["success"], strict=True)
+    ]
+    return [["success in", *result["worlds"]], *rows]
+
+
+def forgetting_note(folder: RunFolder, result: Mapping[str, Any]) -> str:
+    """Describe what a sequence of worlds ended with, and what it forgot, with paired intervals by world."""
+    if result["average"] is None:
+        return ""
+    stages = [folder.last_round_of(stage) for stage in range(len(result["worlds"]))]
+    texts = []
+    for place, world in enumerate(result["worlds"][:-1]):
+        if (loss := result["forgetting"]["by_world"][world]) is None:
+            continue
+        earlier = [row[place] if row[place] is not None else -1.0 for row in result["success"][:-1]]
+        best = max(range(place, len(earlier)), key=lambda stage: earlier[stage])
+        first, last = (_outcomes_in(world, folder.round(stages[s]) / f"{result['split']}.jsonl") for s in (best, -1))
+        tasks = sorted(first.keys() & last.keys())
+        interval = ""
+        if tasks:
+            paired = compare_rates([first[task] for task in tasks], [last[task] for task in tasks]).difference
+            interval = f" [{100 * paired.low:+.0f}, {100 * paired.high:+.0f}]"
+        texts.append(f"{world} {100 * loss:+.1f}{interval}")
+    mean = result["forgetting"]["mean"]
+    forgotten = f"; forgetting in points: {', '.join(texts)}, mean {100 * mean:+.1f}" if texts else ""
+    return f"success in all worlds after the last: {100 * result['average']:.1f} % ({result['split']} tasks){forgotten}"
+
+
+def _outcomes_in(world: str, path: Path) -> dict[str, float]:
+    """Return success by task in one world."""
+    return {
+        t.task_id: float(t.success) for t in _read(path)
+        if t.is_evidence and short_name(t.provenance.env_id) == world
+    }  # fmt: skip
+
+
+def _role(folder: RunFolder, number: int, result: Mapping[str, Any]) -> str:
+    """Return the role of a tested round; in a sequence the world that it ended."""
+    for stage, world in enumerate(result.get("sequence", {}).get("worlds", ())):
+        if folder.last_round_of(stage) == number:
+            return f"after {world} (round {number})"
+    return role(number, result["last"], result["best"])
 
 
 def remarks(folder: RunFolder) -> list[str]:
@@ -182,7 +235,7 @@ def page_of(folder: RunFolder) -> dict[str, Any]:
     test = folder.read_json("test.json") if folder.finished else None
     rows, sentence = comparison(folder)
     tested = {int(number): summary for number, summary in test["rounds"].items()} if test else {}
-    planned = int(config.get("rounds", 0))
+    planned = folder.planned_rounds()
     numbers = [metrics["round"] for metrics in rounds]
     turns, changed = task_changes({number: _outcomes(folder.round(number) / "valid.jsonl") for number in numbers})
     examples = _examples(folder, numbers, changed, _worlds(config))
@@ -205,6 +258,7 @@ def page_of(folder: RunFolder) -> dict[str, Any]:
         "cut": _cut_remark(folder),
         "comparison": rows,
         "verdict": sentence,
+        "matrix": matrix(folder),
         "selection": [figures.selection(rounds)] if rounds else [],
         "training": list(figures.training(rounds)),
         "behaviour": [

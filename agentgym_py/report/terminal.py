@@ -267,8 +267,11 @@ def selection_line(metrics: Mapping[str, Any]) -> str:
     """
     training, valid, selection = metrics["training"], metrics["valid"], metrics["selection"]
     player = f"{metrics['player']}: " if "player" in metrics else ""  # older versions did not record it
+    player = f"{metrics['stage']['world']}, {player}" if "stage" in metrics else player
     text = player + selection["line"] if selection["kept"] or selection["dropped"] else "no episodes"
     text += f"; trained on {training['trajectories']} in all" if training else "; not trained"
+    if training and (replayed := training.get("metrics", {}).get("replay/trajectories")) is not None:
+        text += f", {replayed:.0f} of them replayed from earlier worlds"
     if training and (dropped := training.get("dropped")):
         text += f", left out: {', '.join(f'{number} {why}' for why, number in dropped.items())}"
     if training and (note := on_policy_note(training) or coreset_line(training.get("metrics", {}))):

@@ -23,7 +23,7 @@ from agentgym_py.files import write_atomic
 from agentgym_py.policy.tokens import Sample
 from agentgym_py.rng import Rng
 from agentgym_py.training.data import prepare
-from agentgym_py.training.trainer import TrainReport, info_of
+from agentgym_py.training.trainer import TrainReport
 from agentgym_py.trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -212,17 +212,6 @@ class Chosen:
         """Add the trajectories outside the coreset, and what it measured, to a training's report."""
         dropped = {**report.dropped, **({"outside the coreset": self.left_out} if self.left_out else {})}
         return replace(report, dropped=dropped, metrics={**report.metrics, **self.metrics})
-
-
-def require_coreset_trainer(trainer: object) -> None:
-    """Raise ConfigError for a trainer that cannot learn from a coreset."""
-    name, info = type(trainer).__name__, info_of(trainer)
-    if not hasattr(trainer, "train"):
-        raise ConfigError(f"{setting('coreset')} needs an offline trainer; {name} learns from its own episodes")
-    if info.output != "policy" or info.compares_attempts:
-        what = "compares the attempts at a task" if info.compares_attempts else f"makes a {info.output}"
-        needs = f"{setting('coreset')} needs a trainer of single trajectories, such as filtered_bc"
-        raise ConfigError(f"{needs}; {name} {what}")
 
 
 def choose(

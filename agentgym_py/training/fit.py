@@ -22,6 +22,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
@@ -36,6 +37,7 @@ from agentgym_py.rng import seed_of
 from agentgym_py.training import tracking
 from agentgym_py.training.checkpoints import Checkpoints, fingerprint
 from agentgym_py.training.data import TrainingData, length_grouped
+from agentgym_py.training.ewc import load_anchor
 from agentgym_py.training.optimization import Optimization
 from agentgym_py.training.progress import Progress
 from agentgym_py.training.settings import OfflineSettings
@@ -112,12 +114,21 @@ class Fit(Generic[Row]):
         self._training, self._held_out = hold_out(rows, settings, seed)
         self._is_evaluating = False
         self._checkpoints = None
+        self._anchor, of_anchor = load_anchor(settings)
         if output_dir:
-            training = fingerprint(settings, seed, policy.digest(), list(rows))
+            # an anchor counts by its content, so that a run folder can be moved
+            training = fingerprint(
+                replace(settings, ewc_anchor=None) if of_anchor else settings, seed, policy.digest(), list(rows),
+                *of_anchor,
+            )  # fmt: skip
             self._checkpoints = Checkpoints(output_dir / "states", training, settings.checkpoint_minutes)
         latest = self._checkpoints.latest() if self._checkpoints else None
         self.optimization = Optimization(policy, settings, seed=seed, **optimization)
         self.module = self.optimization.module
+        if self._anchor:
+            if self.optimization.sharded:
+                raise ConfigError("ewc_lambda is not for a training that is sharded")
+            self._anchor = self._anchor.to(dict(self.optimization.trained()))
         self._validation = Validation(settings, self.optimization) if self._held_out else None
         if latest:
             self.optimization.backend.load(latest)
@@ -228,6 +239,7 @@ class Fit(Generic[Row]):
         if self._is_evaluating:
             self._log_evaluation(parts)
             return
+        self._add_ewc()
         self.optimization.backend.step(self._require_finite)
         self._step += 1
         _add_up(parts, self._sums)
@@ -242,6 +254,13 @@ class Fit(Generic[Row]):
                 and self._checkpoints.is_due()
             ):
                 self._checkpoints.save(self._save)
+
+    def _add_ewc(self) -> None:
+        """Add the gradient of EWC's penalty, which the backend sums over the processes, and log the penalty."""
+        if self._anchor:
+            weights = dict(self.optimization.trained())
+            penalty = self._anchor.add_gradient(weights, self.settings.ewc_lambda, adds=distributed.is_rank_zero())
+            _add_up({"share ewc_penalty": penalty}, self._sums)
 
     def _require_finite(self, norm: float) -> None:
         self._norm = norm

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple
 
 from agentgym_py.checks import require_at_least, require_field_types, require_positive
@@ -161,10 +162,19 @@ class OfflineSettings(OptimizerSettings, DataSettings):
     """Measurements without a lower `eval_loss` after which the training stops; the weights are then those with the
     lowest, also without a stop. 0 never stops early and keeps the last weights."""
 
+    ewc_lambda: float = field(default=0.0, metadata=OMIT_DEFAULT)
+    """Strength of EWC's penalty on moving the weights that earlier tasks need (arXiv:1612.00796); 0 has none."""
+    ewc_anchor: Path | None = field(default=None, metadata=OMIT_DEFAULT)
+    """File of the earlier tasks' weights, such as runs/a/anchors/00.safetensors; `evolve --sequence` sets it."""
+
     def __post_init__(self) -> None:
         OptimizerSettings.__post_init__(self)
         DataSettings.__post_init__(self)
-        require_at_least(self, {"warmup_ratio": 0.0, "val_size": 0.0, "early_stopping_patience": 0})
+        require_at_least(self, {"warmup_ratio": 0.0, "val_size": 0.0, "early_stopping_patience": 0, "ewc_lambda": 0.0})
+        if self.ewc_anchor is not None and not self.ewc_lambda:
+            raise ConfigError("ewc_anchor needs ewc_lambda above 0")
+        if self.ewc_lambda and self.lora_rank:
+            raise ConfigError("ewc_lambda needs lora_rank 0, because it is a penalty on all weights")
         if self.val_size >= 1:
             raise ConfigError(f"val_size must be below 1, got {self.val_size}")
         if self.eval_steps is not None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from agentgym_py import distributed
-from agentgym_py.errors import ConfigError, TrainingError
+from agentgym_py.errors import ConfigError, TrainingError, setting
 from agentgym_py.training.progress import Progress
 from agentgym_py.trajectory import Trajectory
 
@@ -173,6 +173,20 @@ def require_policy_trainer(trainer: object) -> None:
         raise ConfigError(
             f"the trainer must train a policy, and this one makes a {output}: run it with `agentgym train`"
         )
+
+
+def require_single_trajectories(trainer: object, key: str) -> None:
+    """Raise ConfigError for a trainer that does not learn from trajectories one by one; a setting `key` needs that."""
+    name, info = type(trainer).__name__, info_of(trainer)
+    if not hasattr(trainer, "train"):
+        reason = "learns from its own episodes"
+    elif info.compares_attempts:
+        reason = "compares the attempts at a task"
+    elif info.output != "policy":
+        reason = f"makes a {info.output}"
+    else:
+        return
+    raise ConfigError(f"{setting(key)} needs an offline trainer of single trajectories; {name} {reason}")
 
 
 def require_several_processes(trainer: object) -> None:

@@ -111,7 +111,7 @@ def test_train_takes_a_coreset_and_resumes_it(agentgym: Run, small_model: str, m
         ("--coreset random --coreset.ratio 2", "--coreset.ratio must be above 0 and at most 1, got 2"),
         ("--coreset random --coreset.rato 0.5", "no such option; did you mean --coreset.ratio?"),
         ("--coreset.ratio 0.5", "--coreset.ratio needs --coreset NAME"),
-        ("--coreset random --trainer grpo", "--coreset needs an offline trainer; GRPO learns from its own episodes"),
+        ("--coreset random --trainer grpo", "--coreset needs an offline trainer of single trajectories; GRPO learns"),
         ("--coreset random --trainer dpo", "DPO compares the attempts at a task"),
         ("--trainer weighted_bc --trainer.step_kind by_action --trainer.kind_weights.planning -1", "kind_weights must"),
     ],

@@ -38,9 +38,9 @@ from agentgym_py.training.coreset import (
     coverage_order,
     load_coreset,
     ngram_counts,
-    require_coreset_trainer,
     take,
 )
+from agentgym_py.training.trainer import require_single_trajectories
 from agentgym_py.trajectory import Trajectory
 from agentgym_trainers.dpo import DPO
 from agentgym_trainers.filtered_bc import FilteredBC
@@ -189,14 +189,14 @@ def test_wrong_coresets_are_refused(tiny_policy: Policy, demos: list[Trajectory]
         (RewardModelling(), "makes a reward_model"),
     ):  # fmt: skip
         with pytest.raises(ConfigError, match=message):
-            require_coreset_trainer(trainer)
+            require_single_trajectories(trainer, "coreset")
 
     @dataclass(frozen=True, slots=True)
     class Mine(Coreset):
         order: Any = ()
 
         def rank(self, candidates: Sequence[Candidate], rng: Rng) -> Sequence[int]:
-            return self.order  # type: ignore[no-any-return]
+            return list(self.order)
 
     for order, message in (([], "it returned"), ([0, 0], "different positions from 0 to 5"), ([6], "0 to 5"),
                            (None, "failed: TypeError")):  # fmt: skip
