@@ -17,12 +17,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from functools import cached_property, lru_cache, partial
 from inspect import Parameter, Signature
+from keyword import iskeyword
 from typing import TYPE_CHECKING, Any, Literal
 
 from agentgym_py.agents.chat import ACT, offered_tools
-from agentgym_py.env import EnvSpec, Prompt, require_split
+from agentgym_py.env import EnvSpec, Prompt, TextEnv, require_split
 from agentgym_py.env.base import require_prompt
-from agentgym_py.errors import ConfigError, InfrastructureError, ResetNeededError
+from agentgym_py.errors import AgentGymError, ConfigError, InfrastructureError, ResetNeededError
 from agentgym_py.rewards.functions import build_reward
 from agentgym_py.rng import seed_of
 from agentgym_py.serving.tool_episode import EpisodeSettings, ToolEpisode
@@ -34,8 +35,8 @@ if TYPE_CHECKING:
 
 FAILED = "The environment has failed; this episode is over."
 """What every call returns after an infrastructure failure."""
-_TRL_METHODS = ("reset", "get_reward")
-"""Names of methods that trl calls itself, so that no tool can have them."""
+_RESERVED = ("reset", "get_reward", "trajectory")
+"""Names that no tool can have: trl calls these methods itself, or the environment needs the name."""
 _TYPES = {"string": str, "integer": int, "number": float, "boolean": bool, "object": dict}
 
 
@@ -170,13 +171,13 @@ def episode_reward(
 # ---- tools as methods ------------------------------------------------------------------------------------------------
 
 
-def _shared_tools(world: Any, tasks: Sequence[str], seed: int) -> list[dict[str, Any]] | None:
+def _shared_tools(world: TextEnv, tasks: Sequence[str], seed: int) -> list[dict[str, Any]] | None:
     """Return the tools that all tasks offer at their start, and the first one along its expert's way; else None."""
     first = None
     for number, task in enumerate(tasks):
         world.reset(seed=seed_of(seed, "world", task), options={"task": task})
         first = offered_tools(world) if first is None else first
-        plan = world.expert() if not number else []
+        plan = [] if number else _plan(world)
         if not all(_can_be_method(tool) for tool in first) or offered_tools(world) != first:
             return None
         for action in plan:
@@ -186,11 +187,20 @@ def _shared_tools(world: Any, tasks: Sequence[str], seed: int) -> list[dict[str,
     return first
 
 
+def _plan(world: TextEnv) -> list[str]:
+    try:
+        return world.expert()
+    except AgentGymError:  # a server may keep it to itself
+        return []
+
+
 def _can_be_method(tool: Mapping[str, Any]) -> bool:
-    name = tool["function"]["name"]
-    parameters = tool["function"]["parameters"].get("properties", {})
+    """Return whether Python and trl allow the names of a tool and its parameters."""
+    name, parameters = tool["function"]["name"], tool["function"]["parameters"].get("properties", {})
     names = [name, *parameters]
-    return name not in _TRL_METHODS and all(n.isidentifier() and not n.startswith("_") for n in names)
+    return name not in _RESERVED and all(
+        each.isidentifier() and not iskeyword(each) and not each.startswith("_") for each in names
+    )
 
 
 @lru_cache(maxsize=64)

@@ -16,7 +16,7 @@ from through import follow, make_trainer, play, spec_of, texts_of
 from transformers.utils import get_json_schema
 
 from agentgym_py import registry
-from agentgym_py.env import EnvSpec, StopReason
+from agentgym_py.env import EnvSpec, StopReason, function_tool
 from agentgym_py.errors import ConfigError, InfrastructureError, ResetNeededError, UnknownNameError
 from agentgym_py.serving.tool_episode import HAS_ENDED, ToolEpisode
 
@@ -78,6 +78,17 @@ def test_worlds_whose_tools_differ_have_one_method() -> None:
     assert names == ["act"]
     retrieval = EnvSpec("tools", {"difficulty": "retrieval"})
     assert [tool["function"]["name"] for tool in AgentGymSpec(retrieval, tasks=range(1)).tools] == ["act"]
+
+
+@pytest.mark.parametrize("name", ["reset", "trajectory", "_hidden", "from", "two words"])
+def test_names_that_no_method_can_have(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a tool, or of a parameter: the world is offered by `act`."""
+    world = type(EnvSpec("maze").make())
+    for tool in (function_tool(name, "", {}), function_tool("go", "", {name: {"type": "string"}})):
+        monkeypatch.setattr(world, "tools", lambda self, tool=tool: [tool])
+        allowed = name in ("reset", "trajectory") and tool["function"]["name"] == "go"
+        tools = AgentGymSpec("maze", tasks=range(1)).tools
+        assert [each["function"]["name"] for each in tools] == ["go" if allowed else "act"]
 
 
 def test_wrong_arguments_are_errors_at_once() -> None:

@@ -1,0 +1,87 @@
+"""agentgym_verifiers against the real verifiers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from agentgym_verifiers import AgentGymConfig, AgentGymTaskset, ChatHarness
+from scripted import SHOP, TASKS, WORLDS, World, scripts
+from through import play, read, reply_of, run, run_command, settings_of
+from verifiers.v1.utils.loaders import environment_class, harness_class, taskset_class
+
+from agentgym_py.env import StopReason
+from agentgym_py.errors import InfrastructureError, UnknownNameError
+from agentgym_py.serving.tool_episode import ToolEpisode
+
+
+@pytest.mark.parametrize("world", WORLDS, ids=lambda world: world.name)
+def test_verifiers_plays_as_one_plays_directly(world: World) -> None:
+    """50 tasks: observations, returns, success and ends are those of `TextEnv.step`."""
+    played = scripts(world)
+    ends = {script.episode.stop_reason for script in played}
+    assert len(played) == TASKS and ends == {StopReason.TERMINATED, StopReason.TRUNCATED, StopReason.GAVE_UP}
+    assert play(world, played) == [script.episode for script in played]
+
+
+def test_the_command_plays_as_one_plays_directly() -> None:
+    """`vf-eval`, which stores the episodes: groups of two."""
+    played = scripts(SHOP, 3)
+    found = run_command(SHOP, reply_of(played), tasks=3, attempts=2)
+    assert [read(episode) for episode in found] == [script.episode for script in played for _ in range(2)]
+
+
+def test_a_group_starts_in_one_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In that of a direct episode, to the byte."""
+    played, states, begin = scripts(SHOP, 3), dict[str, list[bytes]](), ToolEpisode._begin
+
+    def noted(self: ToolEpisode, name: Any) -> None:
+        begin(self, name)
+        states.setdefault(self.task.id, []).append(self.env.snapshot())
+
+    monkeypatch.setattr(ToolEpisode, "_begin", noted)
+    run(SHOP, reply_of(played), range(3), attempts=4)
+    assert states == {script.episode.task: [script.start] * 4 for script in played}
+
+
+def test_an_infrastructure_failure_has_no_reward(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the world at its start or in a step, and of the model's endpoint: an error, and no reward."""
+    played, step, begin = scripts(SHOP, 3), ToolEpisode.step, ToolEpisode._begin
+    first, second, third = (script.episode.task for script in played)
+
+    def begins(self: ToolEpisode, name: Any) -> None:
+        if name == first:
+            raise InfrastructureError("the disk is full")
+        begin(self, name)
+
+    def steps(self: ToolEpisode, text: str) -> Any:
+        if self.task.id == second and self.steps:
+            raise InfrastructureError("the disk is full")
+        return step(self, text)
+
+    monkeypatch.setattr(ToolEpisode, "_begin", begins)
+    monkeypatch.setattr(ToolEpisode, "step", steps)
+    reply = reply_of(played)
+    lost = played[2].episode.observations[1]
+    episodes = run(SHOP, lambda messages: None if messages[-1]["content"] == lost else reply(messages), range(3))
+    assert [episode.task.data.id for episode in episodes] == [first, second, third]
+    assert not any(episode.ok for episode in episodes)
+    assert not any(trace.rewards for episode in episodes for trace in episode.traces)
+    assert all("the disk is full" in episode.errors[0].message for episode in episodes[:2])
+    assert episodes[2].traces[0].errors
+
+
+def test_the_package_exports_one_of_each() -> None:
+    """As verifiers looks plugins up; its harness is the taskset's default."""
+    assert taskset_class("agentgym-verifiers") is AgentGymTaskset
+    assert environment_class("agentgym-verifiers").__name__ == "AgentGymEnv"
+    assert harness_class("agentgym-verifiers") is ChatHarness
+
+
+def test_tasks_are_read_without_end() -> None:
+    """In the order of their numbers; a wrong setting is an error."""
+    taskset = AgentGymTaskset(AgentGymConfig(**settings_of(SHOP)))
+    assert not taskset.bounded
+    assert [task.data.id for task in taskset.take(3)] == [f"shop/train/medium/{number}" for number in range(3)]
+    with pytest.raises(UnknownNameError, match="train"):
+        next(iter(AgentGymTaskset(AgentGymConfig(id="agentgym-verifiers", split="trian"))))

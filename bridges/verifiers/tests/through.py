@@ -1,0 +1,152 @@
+"""The scripted agent through verifiers, in this process or by `vf-eval`, with a local server of chat completions."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import verifiers.v1 as vf
+from agentgym_verifiers import AgentGymConfig, AgentGymEnv, AgentGymEnvConfig
+from scripted import MAX_STEPS, SEED, SHOP, Played, Script, World
+from verifiers.v1.clients import EvalClientConfig, ModelContext
+
+from agentgym_py.env import StopReason
+
+WHAT = "through verifiers with a local server, which is in it"
+Reply = Callable[[list[dict[str, Any]]], str | None]
+"""Replies to messages; None is a failure of the server."""
+
+
+@contextmanager
+def chat_server(reply: Reply) -> Iterator[str]:
+    """Serve chat completions on loopback; the address is the value."""
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            text = reply(body["messages"])
+            message = {"role": "assistant", "content": text}
+            answer: dict[str, Any] = {
+                "id": "c", "object": "chat.completion", "created": 1, "model": "scripted",
+                "choices": [{"index": 0, "finish_reason": "stop", "message": message}],
+                "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
+            }  # fmt: skip
+            data = json.dumps(answer if text is not None else {"error": {"message": "no such model"}}).encode()
+            self.send_response(200 if text is not None else 404)
+            self.send_header("content-type", "application/json")
+            self.send_header("content-length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/v1"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def reply_of(scripts: Sequence[Script]) -> Reply:
+    """Follow the scripts."""
+    by_opening = {script.episode.observations[0]: script.actions for script in scripts}
+
+    def reply(messages: list[dict[str, Any]]) -> str:
+        turn = sum(message["role"] == "assistant" for message in messages)
+        opening = next(message["content"] for message in messages if message["role"] == "user")
+        return by_opening[opening][turn]
+
+    return reply
+
+
+def settings_of(world: World) -> dict[str, Any]:
+    """Settings of the taskset."""
+    return {
+        "env": world.name, "env_kwargs": {"max_steps": MAX_STEPS}, "prompt": "none", "seed": SEED,
+        "id": "agentgym-verifiers",
+    }  # fmt: skip
+
+
+def run(world: World, reply: Reply, tasks: Sequence[int], attempts: int = 1, max_turns: int | None = None) -> list[Any]:
+    """Run `AgentGymEnv` on tasks by number, in this process; return its episodes, by task and attempt."""
+
+    async def episodes(url: str) -> list[Any]:
+        player = vf.AgentConfig(runtime=vf.SubprocessConfig(), max_turns=max_turns)
+        taskset = AgentGymConfig(**settings_of(world))
+        env = AgentGymEnv(AgentGymEnvConfig(taskset=taskset, player=player))
+        client = EvalClientConfig(base_url=url, api_key_var="NO_KEY")
+        context = ModelContext(model="scripted", client=client, sampling=vf.SamplingConfig())
+        chosen = env.taskset.include(idx=[str(number) for number in tasks])
+        async with env.serving():
+            slots = [slot for task in chosen for slot in env.slots(task, attempts)]
+            limit = asyncio.Semaphore(8)
+            return await asyncio.gather(*(env.run_slot(slot, context, limit) for slot in slots))
+
+    os.environ["NO_KEY"] = "none"
+    with chat_server(reply) as url:
+        return asyncio.run(episodes(url))
+
+
+def run_command(world: World, reply: Reply, tasks: int, attempts: int) -> list[dict[str, Any]]:
+    """Run `vf-eval` on the first tasks; return its episodes as it stored them, by task."""
+    folder = Path(tempfile.mkdtemp())
+    settings = settings_of(world)
+    with chat_server(reply) as url:
+        words = [
+            str(Path(sys.executable).with_name("vf-eval")), settings.pop("id"),
+            *(word for name, value in settings.items()
+              for word in (f"--env.taskset.{name.replace('_', '-')}", value if name == "env" else json.dumps(value))),
+            "-n", str(tasks), "-r", str(attempts), "-m", "scripted",
+            "--client.base-url", url, "--client.api-key-var", "NO_KEY", "--no-push", "--no-rich", "-o", str(folder),
+            "--run.dir", "run",
+        ]  # fmt: skip
+        words[words.index("--env.taskset.prompt") + 1] = settings["prompt"]
+        env = os.environ | {"NO_KEY": "none"}
+        done = subprocess.run(words, capture_output=True, text=True, timeout=1200, env=env)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    found = [json.loads(line) for line in (folder / "run" / "traces.jsonl").read_text().splitlines()]
+    return sorted(found, key=lambda episode: episode["task"]["data"]["idx"])
+
+
+def read(episode: Mapping[str, Any]) -> Played:
+    """Read an episode as verifiers stores it."""
+    (trace,) = episode["traces"]
+    messages = [node["message"] for node in trace["nodes"]]
+    turns = sum(message["role"] == "assistant" for message in messages)
+    seen = [message["content"] for message in messages if message["role"] == "user"][:turns]
+    assert trace["rewards"]["return"]["weight"] == 1 and trace["metrics"]["steps"] == turns
+    return Played(
+        trace["task"]["data"]["id"], (*seen, trace["info"]["final_observation"]), trace["rewards"]["return"]["score"],
+        trace["metrics"]["success"] == 1, StopReason(trace["info"]["stop_reason"]),
+    )  # fmt: skip
+
+
+def play(world: World, scripts: Sequence[Script]) -> list[Played]:
+    """Play the scripts; those that are given up end at a limit of one turn."""
+    given_up = [n for n, script in enumerate(scripts) if script.episode.stop_reason is StopReason.GAVE_UP]
+    others = [n for n in range(len(scripts)) if n not in given_up]
+    reply = reply_of(scripts)
+    episodes = run(world, reply, others) + (run(world, reply, given_up, max_turns=1) if given_up else [])
+    played = [read(episode.model_dump(mode="json")) for episode in episodes]
+    return [episode for _, episode in sorted(zip(others + given_up, played, strict=True), key=lambda pair: pair[0])]
+
+
+def timed(scripts: Sequence[Script]) -> None:
+    """Play the scripts."""
+    play(SHOP, scripts)
