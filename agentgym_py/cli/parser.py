@@ -12,7 +12,7 @@ import inspect
 import textwrap
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, Field, dataclass, fields
 from functools import lru_cache, partial
 from itertools import pairwise
 from pathlib import Path
@@ -142,9 +142,10 @@ class Parser:
         return self.commands[name]
 
     def add_dataclass(
-        self, config: type, prefix: str = "", title: str = "", skip: Collection[str] = (), basic: bool = True
-    ) -> None:
-        """Add an option named `--prefix.field` for each field of a dataclass.
+        self, config: type, prefix: str = "", title: str = "", skip: Collection[str] = (), basic: bool = True,
+        ordered: Iterable[Field[Any]] | None = None,
+    ) -> None:  # fmt: skip
+        """Add an option named `--prefix.field` for each field of a dataclass, or for those `ordered`.
 
         `--help` shows the fields marked `Basic`, or all if none is marked. Without `basic` it shows none of them. The
         option of a list takes several values.
@@ -152,7 +153,7 @@ class Parser:
         hints, marked = get_type_hints(config), get_type_hints(config, include_extras=True)
         title = title or (inspect.getdoc(config) or "").partition("\n")[0].rstrip(".:")
         none_marked = not any(map(is_basic, marked.values()))
-        for field in fields(cast(Any, config)):
+        for field in fields(cast(Any, config)) if ordered is None else ordered:
             if not field.init or field.name in skip:
                 continue
             default = field.default if field.default_factory is MISSING else field.default_factory()

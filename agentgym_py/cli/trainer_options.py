@@ -11,7 +11,7 @@ from agentgym_py import registry
 from agentgym_py.checks import is_path, parameters_of
 from agentgym_py.cli.parser import Parser, Values, read_options, wants_help
 from agentgym_py.errors import AgentGymError, ConfigError
-from agentgym_py.training.settings import RENAMED
+from agentgym_py.training.settings import RENAMED, ordered_fields
 from agentgym_py.training.trainer import info_of
 
 
@@ -33,7 +33,8 @@ def add_trainer_options(parser: Parser, name: str) -> None:
     names, source = ", ".join(_names_for(parser)), "a source (FILE.py, FILE.py:Class, module:Class)"
     about = f"One of {names}, or {source}. `agentgym trainers list` says what each learns from."
     parser.add("trainer.name", str, name, about, metavar="NAME", group="The trainer")
-    parser.add_dataclass(trainer_class(name), "trainer.", f"The trainer {name}", basic=False)
+    trainer = trainer_class(name)
+    parser.add_dataclass(trainer, "trainer.", f"The trainer {name}", basic=False, ordered=ordered_fields(trainer))
     parser.renamed = RENAMED.get(name, {})
 
 

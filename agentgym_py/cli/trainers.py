@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import MISSING, asdict, fields
+from dataclasses import MISSING, asdict
 from functools import partial
 from typing import Any, get_type_hints
 
@@ -16,6 +16,7 @@ from agentgym_py.cli.runtime import console, print_json
 from agentgym_py.cli.trainer_options import trainer_class
 from agentgym_py.cli.values import as_plain, metavar_of
 from agentgym_py.registry import Plugin
+from agentgym_py.training.settings import ordered_fields
 from agentgym_py.training.trainer import info_of
 
 
@@ -112,7 +113,7 @@ def describe(name: str) -> dict[str, Any]:
             "name": field.name, "type": metavar_of(hints[field.name]), "help": docs.get(field.name, ""),
             "default": as_plain(field.default if field.default_factory is MISSING else field.default_factory()),
         }
-        for field in fields(trainer) if field.init
+        for field in ordered_fields(trainer) if field.init
     ]  # fmt: skip
     return {
         "name": name, "command": "train" if hasattr(trainer, "train") else "evolve", "makes": info_of(trainer).output,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import Field, dataclass, field, fields
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple
@@ -331,3 +332,16 @@ def current_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
         reward = trainer.pop("reward")
         current["reward"] = "reward_model" if current.get("reward_model") and reward == "return" else reward
     return current | {"trainer": trainer}
+
+
+_SHARED = {*OfflineSettings.__mro__, *TrlOfflineSettings.__mro__, *OnPolicySettings.__mro__}
+"""Classes whose settings most trainers have."""
+
+
+def ordered_fields(trainer: type) -> list[Field[Any]]:
+    """Return the fields of a trainer as a reader wants them: first those that few other trainers have."""
+
+    def is_shared(name: str) -> bool:
+        return next((base in _SHARED for base in trainer.__mro__ if name in inspect.get_annotations(base)), False)
+
+    return sorted(fields(trainer), key=lambda field: is_shared(field.name))

@@ -509,7 +509,23 @@ def test_trainers_are_listed_and_shown(agentgym: Run) -> None:
         assert status == 0 and out.startswith(f"{name} (agentgym ") and "\nNeeds\n" in out and "\nSettings\n" in out
         assert all(f"--trainer.{each.name} " in out for each in fields(trainer) if each.init)
         about = json.loads(agentgym("trainers", "show", name, "--json")[1])
-        assert [each["name"] for each in about["settings"]] == [each.name for each in fields(trainer) if each.init]
+        assert {each["name"] for each in about["settings"]} == {each.name for each in fields(trainer) if each.init}
+
+
+@pytest.mark.parametrize(
+    ("name", "first"),
+    [
+        ("dpo", ["match", "level", "max_pairs", "beta", "loss_type", "label_smoothing", "sft_weight"]),
+        ("filtered_bc", ["threshold"]),
+        ("grpo", ["variant", "group_size"]),
+    ],
+)
+def test_a_trainer_shows_its_own_settings_first(agentgym: Run, name: str, first: list[str]) -> None:
+    """Those that it shares with most trainers follow, in `trainers show` and in the help."""
+    settings = [row["name"] for row in json.loads(agentgym("trainers", "show", name, "--json")[1])["settings"]]
+    assert settings[: len(first)] == first and settings.index("lora_rank") >= len(first)
+    out = agentgym("evolve", "--trainer", name, "--help-all")[1]
+    assert re.findall(r"^  --trainer\.(\w+)", out, re.MULTILINE) == settings
 
 
 def test_agents_are_listed(agentgym: Run) -> None:
