@@ -128,6 +128,8 @@ def _needs(trainer: type) -> list[str]:
     else:
         lines = ["An environment: `agentgym evolve`. It collects its own episodes and does not train on files."]
     info = info_of(trainer)
+    if hasattr(trainer, "train"):
+        lines.append(f"Of a file of feedback (--feedback) it learns from {', or else '.join(info.feedback)}.")
     if info.warm_start:
         lines.append(f"A policy that succeeds sometimes; `evolve` trains it on demonstrations with {info.warm_start}.")
     if info.evolve_defaults:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -104,3 +106,40 @@ def test_a_wrong_reward_is_refused(agentgym: Run, argv: tuple[str, ...], message
     """In one line, before anything is loaded."""
     status, _, err = agentgym("evolve", *SMALL, *argv)
     assert status == 2 and message in err and err.count("\n") == 1
+
+
+# ---- a relative judge ------------------------------------------------------------------------------------------------
+
+
+def test_a_run_learns_from_a_judge_that_was_gone(
+    agentgym: Run, small_model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A judge that does not answer ends the run in one line; with `--resume` the run goes to its end by its scores."""
+    pytest.importorskip("httpx2")
+    pytest.importorskip("uvicorn")
+    from agentgym_py import http_client
+    from agentgym_py.policy import Policy
+    from agentgym_py.testing.model_server import ModelServer, serving
+
+    def reply(body: dict[str, Any]) -> str:
+        tries = len(re.findall(r"^# Try \d+$", body["messages"][0]["content"], re.MULTILINE))
+        rows = [{"try": n + 1, "reason": "So.", "score": n / tries} for n in range(tries)]
+        return json.dumps({"scores": rows})
+
+    monkeypatch.delenv(http_client.KEY, raising=False)
+    with serving(ModelServer(Policy.load(small_model), chat_reply=reply)) as server:
+        settings = {"model": "m", "base_url": server.url, "retries": "0", "answers": "answers.jsonl"}
+        words = [word for name, value in settings.items() for word in (f"--reward_kwargs.{name}", value)]
+        server.breaks_after = 0
+        argv = ("evolve", *SMALL, "--trainer", "grpo", "--model", small_model, "--out", "run", *KEEP)
+        status, _, err = agentgym(*argv, "--reward", "judge", *words)
+        assert status == 2 and "the judge at" in err and "gave no answer: 500" in err, err
+        server.breaks_after = None
+        status, _, err = agentgym("evolve", "--resume", "run")
+        assert status == 2 and "answers: a path that comes from a file" in err, err
+        status, _, err = agentgym("evolve", "--resume", "run", "--trust", "answers.jsonl")
+        assert status == 0, err
+    row = json.loads(Path("run/rounds/01/metrics.json").read_text())["training"]["history"][0]
+    assert 0 < row["rewards/judge/mean"] < 1 and len(Path("answers.jsonl").read_text().splitlines()) == 4
+    played = list(store.read("run/rounds/01/trajectories.jsonl"))
+    assert all(t.reward in (0.0, 1.0) for t in played), "stored episodes keep the world's reward"
