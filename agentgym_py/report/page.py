@@ -43,6 +43,8 @@ SMOKE = (
 )
 _OPTION = re.compile(r"(?<!\S)--\w[\w.]*")
 """An option in a text, which no line may break."""
+_LONGEST_PATH = 40
+"""Characters of a model's path that the top of the page shows in full."""
 _EXAMPLES = 2
 """Number of successes that the first and the last round show, and of changed tasks in each direction."""
 _MAX_READ = 2_000
@@ -310,12 +312,18 @@ def _summary(
     state = "finished" if test else _progress(len(rounds), planned)
     rows = [
         ("world", ", ".join(_worlds(config))),
-        ("trainer", str(name)), ("model", str(config.get("model"))), ("seed", str(config.get("seed"))),
+        ("trainer", str(name)), ("model", _short_path(str(config.get("model")))), ("seed", str(config.get("seed"))),
         ("prompt", str(config.get("prompt"))), ("state", state),
         ("curriculum", _curriculum(config, rounds)), ("coreset", _coreset(config)), ("time", time),
         ("success on test tasks", _test_success(test) if test else ""),
     ]  # fmt: skip
     return [(key, value) for key, value in rows if value not in ("None", "")]
+
+
+def _short_path(model: str) -> str:
+    """Return the end of a long path; run.yaml has all of it."""
+    parts = model.split("/")
+    return f"…/{'/'.join(parts[-4:])}" if len(model) > _LONGEST_PATH and len(parts) > 4 else model
 
 
 def _test_success(test: Mapping[str, Any]) -> str:

@@ -360,6 +360,17 @@ def test_the_result_stands_at_the_top(tmp_path: Path) -> None:
     assert "success on test tasks" not in page(folder.path)
 
 
+def test_a_long_path_of_a_model_is_shortened(tmp_path: Path) -> None:
+    """At the top of the page; a hub id stays as it is."""
+    folder = make_run(tmp_path / "run")
+    for model, shown in (
+        ("/home/somewhere/with/many/folders/runs/sft/rounds/00/checkpoint", "…/sft/rounds/00/checkpoint"),
+        ("organisation/a-model-with-a-rather-long-name-7B", "organisation/a-model-with-a-rather-long-name-7B"),
+    ):
+        write_atomic(folder.path / "run.yaml", yaml.safe_dump(CONFIG | {"model": model}))
+        assert f"<dt>model</dt><dd>{shown}</dd>" in page(folder.path)
+
+
 def test_no_line_breaks_an_option(tmp_path: Path) -> None:
     """Browsers break after a hyphen; other text stays as it is, and is escaped."""
     folder = make_run(tmp_path / "run")
