@@ -187,6 +187,7 @@ def round_origin(run: RunFolder, number: int) -> Origin:
         "base weights (SHA-256)": provenance.get("base_policy"), **_trainers(config, number),
         "worlds": ", ".join(f"{world} {version}" for world, version in provenance.get("env_versions", {}).items()),
         "worlds' arguments": _format_settings(config.get("env_kwargs", {})), **_episodes(config, number),
+        "sequence": _sequence(config, run.metrics(number).get("stage")),
         "reward": short_reward(config.get("reward")) if number else "",
         "reward model": _name(reward_model) if reward_model and number else "",
         "trained on": f"{training['trajectories']} trajectories in this round" if training else "nothing in this round",
@@ -229,6 +230,15 @@ def _trainers(config: Mapping[str, Any], number: int) -> dict[str, str]:
     if not number:
         return {"trainer": first if experts else ""}
     return {"trainer": _trainer(trainer), "Agent_v0": first if experts and "cloner" in config else ""}
+
+
+def _sequence(config: Mapping[str, Any], stage: Mapping[str, Any] | None) -> str:
+    """Name the worlds that were learnt one after another up to a round; empty for other runs."""
+    if not stage:
+        return ""
+    learnt = ", then ".join(map(_short, config["env"][: stage["number"] + 1]))
+    ratio = config.get("replay_ratio")
+    return f"{learnt}, of {len(config['env'])} worlds" + (f"; replay ratio {ratio:g}" if ratio else "")
 
 
 def _cloner(trainer: Any) -> str:

@@ -71,3 +71,13 @@ def test_train_needs_an_anchor(agentgym: Run) -> None:
     Path("d.jsonl").write_text("")
     status, _, err = agentgym("train", "--data", "d.jsonl", "--trainer.ewc_lambda", "1", "--out", "x")
     assert status == 2 and "--trainer.ewc_lambda needs --trainer.ewc_anchor FILE" in err
+
+
+def test_a_pipeline_checks_a_sequence(agentgym: Run) -> None:
+    """With its settings in a stage."""
+    for ratio, status in ((1.5, 2), (0.3, 0)):
+        stage = {"stage": "rl", "env": ["maze", "shop"], "sequence": True, "replay_ratio": ratio,
+                 "trainer": {"name": "filtered_bc", "ewc_lambda": 10}}  # fmt: skip
+        Path("file.yaml").write_text(yaml.safe_dump({"out": "p", "stages": [stage]}))
+        code, out, err = agentgym("pipeline", "file.yaml", "--list")
+        assert code == status and ("replay_ratio must be at least 0 and below 1" in err) == bool(status), (out, err)

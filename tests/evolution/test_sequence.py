@@ -30,6 +30,7 @@ from agentgym_py.evolution.sequence import (
 )
 from agentgym_py.policy import Policy
 from agentgym_py.report import page
+from agentgym_py.report.model_card import round_origin
 from agentgym_py.trajectory import store
 from agentgym_py.trajectory.selectors import SelectConfig
 from agentgym_trainers.dpo import DPO
@@ -70,7 +71,7 @@ class Reporter:
 
 def sequence(path: Path, policy: Policy, config: EvolveConfig = SMALL, **changes: Any) -> Evolution:
     """A run in `path`, new or resumed."""
-    settings = {"env": ["maze", "shop"], "sequence": config.sequence, "rounds": config.rounds}
+    settings = {"env": ["maze", "shop"], "sequence": config.sequence, "rounds": config.rounds, "replay_ratio": 0.5}
     folder = RunFolder.open(path) if (path / "run.yaml").exists() else RunFolder.create(path, settings)
 
     def load(name: str | None) -> Policy:
@@ -163,6 +164,8 @@ def test_a_sequence_learns_worlds_in_turn(whole: tuple[Evolution, dict[str, Any]
     assert page.matrix(run.folder)[0] == ["success in", "maze", "shop"]
     text = page.comparison(run.folder)[1]
     assert "success in all worlds after the last:" in text and "forgetting in points: maze" in text
+    learnt = [round_origin(run.folder, number).rows.get("sequence") for number in (1, 3)]
+    assert learnt == ["maze, of 2 worlds; replay ratio 0.5", "maze, then shop, of 2 worlds; replay ratio 0.5"]
     html = page.write_report(run.folder.path).read_text(encoding="utf-8")
     assert "A sequence of worlds" in html and "after shop (round 3)" in html
 
