@@ -485,7 +485,7 @@ def _run_with_progress(
         if tracker:
             tracker.test(result)
         rows, verdict = comparison(folder)
-        by_stage = "\n".join(columns(table)) if (table := matrix(folder)) else ""
+        by_stage = "\n".join(["", *columns(table), ""]) if (table := matrix(folder)) else ""
         notes = filter(None, [by_stage, verdict, *remarks(folder), SMOKE if is_smoke(folder) else ""])
         reporter.finish(rows, "\n".join(notes), report(), next_steps=_next_steps(folder, result["best"]))
     return result
