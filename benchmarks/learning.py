@@ -32,6 +32,7 @@ from agentgym_py.evaluation.stats import Estimate, compare_rates
 from agentgym_py.evaluation.text import format_interval, format_rate
 from agentgym_py.evolution.run_folder import RunFolder, read_estimate
 from agentgym_py.policy import Policy
+from agentgym_py.policy.tiny import BASES
 from agentgym_py.trajectory import store
 from agentgym_py.trajectory.selectors import SelectConfig, build_selector
 
@@ -191,11 +192,12 @@ def evaluated(run: Run, make: Callable[[], Agent]) -> Evaluation:
 
 
 def read(results: Path = RESULTS) -> list[dict[str, Any]]:
-    """Read the lines of the shipped base, the last of each world, difficulty and seed, in the order of `WORLDS`."""
+    """Read the lines of the shipped bases, the last of each world, difficulty and seed, in the order of `WORLDS`."""
+    shipped = {shipped_base(name) for name in BASES}
     texts = results.read_text("utf-8").splitlines() if results.is_file() else []
     every = [json.loads(text) for text in texts]
-    last = {(line["env"], line["difficulty"], line["seed"]): line for line in every if line["base"] == shipped_base()}
-    if others := sum(line["base"] != shipped_base() for line in every):
+    last = {(line["env"], line["difficulty"], line["seed"]): line for line in every if line["base"] in shipped}
+    if others := sum(line["base"] not in shipped for line in every):
         print(f"{others} lines left out: made from another base", file=sys.stderr)
     return sorted(last.values(), key=lambda line: (WORLDS.index(line["env"]), line["seed"]))
 

@@ -51,9 +51,9 @@ def require_same_options(path: Path, options: Sequence[str]) -> None:
         )
 
 
-def shipped_base() -> str:
-    """Return the shipped base's digest from its card, without loading weights, which would count as memory."""
-    card = resources.files("agentgym_data").joinpath("tiny", "CARD.md").read_text("utf-8")
+def shipped_base(name: str = "tiny") -> str:
+    """Return a shipped base's digest from its card, without loading weights, which would count as memory."""
+    card = resources.files("agentgym_data").joinpath(name, "CARD.md").read_text("utf-8")
     return str(re.findall(r"Digest\*\* of the weights: `(\w+)`", card)[0])
 
 

@@ -1,11 +1,12 @@
-"""Train the base of `tiny`: a small Llama that has read the worlds' language, a stand-in for a base LLM.
+"""Train a base of `tiny`'s size: a small Llama that has read the worlds' language, a stand-in for a base LLM.
 
-    python datasets/make_tiny_base.py --state runs/base [--out datasets/agentgym_data/tiny] [--base FOLDER]
+    python datasets/make_tiny_base.py --state runs/base [--out datasets/agentgym_data/tiny-worlds] [--base FOLDER]
 
 Training starts with drills (repeated random tokens) until the model copies from its context. Next are short documents
-of `tiny_documents.py`, whose many questions teach it to read, then documents about as long as episodes. Longer drills
-are mixed in, and tables of random names to look up. The loss covers only the answers. Training takes several hours on
-two cores and ends with an exam on unseen questions; the card beside the weights has the results. It keeps its state in
+of `tiny_documents.py`, whose many questions teach it to read, then documents about as long as episodes. Last come
+documents whose agents think as an expert and act at random, so that acting is left to learn. Longer drills are mixed
+in, and tables of random names to look up. The loss covers only the answers. Training takes several hours on two cores
+and ends with an exam on unseen questions; the card beside the weights has the results. It keeps its state in
 `--state`, and the same command resumes it. With `--base` another base is trained further. Under `torchrun
 --nproc_per_node 2` two processes share each batch.
 """
@@ -28,7 +29,7 @@ import torch.distributed as dist
 from tiny_documents import Documents
 from tiny_household import room_questions
 from tiny_shop import Turns, exercise
-from tiny_worlds import DIFFICULTIES, WORLDS, Unlearned, attempt, reset
+from tiny_worlds import DIFFICULTIES, WORLDS, Unlearned, reset, wander
 
 from agentgym_py.engine import HFEngine, SamplingParams
 from agentgym_py.files import write_atomic
@@ -63,8 +64,10 @@ class Stage:
     width: int
     """Maximum tokens of a row."""
     steps: int
+    first: float
+    """Learning rate at the start."""
     last: float
-    """Learning rate at the end; it starts from 2e-3."""
+    """Learning rate at the end."""
 
 
 def encode_turns(turns: Turns, policy: Policy) -> tuple[list[int], list[int]]:
@@ -265,7 +268,7 @@ class Training:
 
 def train(policy: Policy, stage: Stage, seed: int, path: Path, state: dict[str, Any]) -> None:
     """Train on a stage, from `state` if it is of this stage, and save to `path` on the way."""
-    training = Training(policy, stage.steps, 2e-3, stage.last)
+    training = Training(policy, stage.steps, stage.first, stage.last)
     if state.get("stage") == stage.name:
         training.load(state)
     began, before = time.monotonic(), training.done
@@ -310,13 +313,18 @@ def exam(policy: Policy, exercises: int = 400) -> dict[str, tuple[int, int]]:
     score: dict[str, tuple[int, int]] = defaultdict(lambda: (0, 0))
     for kind, answer, reply in zip(kinds, answers, replies, strict=True):
         right, asked = score[kind]
-        texts = (text.partition(" Now ")[0] for text in (policy.decode(reply.ids), answer))  # the click is random
+        texts = (_thought(text) for text in (policy.decode(reply.ids), answer))
         score[kind] = right + (len(set(texts)) == 1), asked + 1
     return dict(sorted(score.items()))
 
 
+def _thought(reply: str) -> str:
+    """Return what a reply says before its action, which is random; all of an answer without a thought."""
+    return re.split(r" Now |\nAction:", reply, maxsplit=1)[0]
+
+
 def exam_documents(exercises: int) -> Iterator[tuple[str, Turns]]:
-    """Yield documents with questions: of the shop (half of them after results), of rooms, and easy attempts."""
+    """Yield documents with questions: of the shop (half of them after results), of rooms, and easy aimless attempts."""
     documents, rng = Documents(), Rng("exam", _EXAM)
     library = documents.library
     for number in range(exercises):
@@ -325,13 +333,13 @@ def exam_documents(exercises: int) -> Iterator[tuple[str, Turns]]:
             yield "household", room_questions(rng, documents.homes)
         name = list(WORLDS)[number % len(WORLDS)]
         env = documents.worlds[name, DIFFICULTIES[0]]
-        yield name, attempt(rng, env, reset(rng, env), thinks=True, rules=0.0)
+        yield name, wander(env, reset(rng, env), rng)
 
 
 def _kind(source: str, user: str, answer: str) -> str:
     """Return the kind of question of a turn; empty if it is none."""
     if source in WORLDS:
-        return "the expert's reply" if answer else ""
+        return "the expert's thought" if answer.startswith("Thought:") else ""
     question = user.split("\n")[-1]
     if re.match(r"Thought: .+\? (Yes|No|Chosen|Not yet)\. Now ", answer):
         return "options of a page"
@@ -341,7 +349,7 @@ def _kind(source: str, user: str, answer: str) -> str:
     return f"{question.partition(' ')[0]} …?{absent}" if question.startswith(("Which", "Were")) else question
 
 
-CARD = """# The base of `tiny`
+CARD = """# The base `{name}`
 
 A Llama of {parameters} weights ({config}), and a byte-level BPE tokenizer of {vocab} tokens.
 A stand-in for the base LLM of the papers: `agentgym evolve` starts from it.
@@ -365,10 +373,11 @@ A stand-in for the base LLM of the papers: `agentgym evolve` starts from it.
   given one; they state it at once and give the teacher's reasons (`HouseholdEnv.expert_thought`). One of four pursues
   the given goal and gives no reasons. In two of five attempts, and in half of the questions, things and receptacles
   have made-up names.
-- **Maze, TextCraft.** Seven of eight attempts give the teacher's reasons, and half of those pursue another goal than
-  the given one. The others follow the expert without reasons.
-- **Calculator, SQL, todo, tools, Wordle.** Attempts follow the fair expert; seven of eight give the teacher's reasons.
-  These are solutions of training tasks.
+- **Calculator, maze, SQL, TextCraft, todo, tools, Wordle.** Attempts follow the fair expert; seven of eight give the
+  teacher's reasons. These are solutions of training tasks, but half of the attempts with reasons in the maze and in
+  TextCraft pursue another goal than the given one. In the last documents three of four attempts give the teacher's
+  reasons and act at random, and the others follow the expert without reasons. So the base reads and thinks like the
+  teacher, and an agent has to learn to act on what it thinks.
 - **SQL, TextCraft, tools.** Half of the documents put several questions, goals or requests to one first observation.
 - **Detours** in attempts are random, and the loss does not cover them.
 - **Wordle's** whole list of words is spelt, as it is known to every player; hints are given only of words that training
@@ -377,9 +386,9 @@ A stand-in for the base LLM of the papers: `agentgym evolve` starts from it.
   asks for.
 - **Licence**: the project's own, MIT. **Digest** of the weights: `{digest}`.
 
-Exam: greedy answers to {asked} unseen questions, which count only if they match literally. Answers about a
-product's page are compared without the click, which is random. In the seven other worlds the question is an easy
-training task up to some step, and the answer is the expert's thought and action.
+Exam: greedy answers to {asked} unseen questions, which count only if they match literally. Actions are random, so they
+are not compared. In the seven other worlds the question is an easy training task after some random actions, and the
+answer is the expert's thought.
 
 | question | right |
 |---|---|
@@ -390,10 +399,11 @@ training task up to some step, and the answer is the expert's thought and action
 def main() -> None:
     """Train tokenizer and model, run the exam, write everything and the card."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "agentgym_data" / "tiny")
+    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "agentgym_data" / "tiny-worlds")
     parser.add_argument("--state", type=Path, required=True, help="a folder for the state of the training")
     parser.add_argument("--short", type=int, default=30_000_000, help="tokens of short documents")
     parser.add_argument("--tokens", type=int, default=60_000_000, help="tokens of long documents")
+    parser.add_argument("--aimless", type=int, default=3_000_000, help="tokens of documents that act at random")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--base", type=Path, help="a base to train further; by default a new one")
     args = parser.parse_args()
@@ -402,9 +412,11 @@ def main() -> None:
         dist.init_process_group("gloo")
     documents = Documents()
     stages = [
-        Stage("short", documents.short, *_SHORT, args.short // _SHORT[0], 2e-4),
-        Stage("long", documents.long, *_LONG, args.tokens // _LONG[0], 1e-4),
+        Stage("short", documents.short, *_SHORT, args.short // _SHORT[0], 2e-3, 2e-4),
+        Stage("long", documents.long, *_LONG, args.tokens // _LONG[0], 2e-3, 1e-4),
+        Stage("aimless", documents.aimless, *_LONG, args.aimless // _LONG[0], 5e-4, 5e-5),
     ]
+    args.state.mkdir(parents=True, exist_ok=True)
     path = args.state / "state.pt"
     policy = begin(args.state / "start", documents, args.base, args.seed)
     state = torch.load(path, weights_only=True) if path.is_file() else {}
@@ -420,9 +432,8 @@ def main() -> None:
     command = (
         f"      {'python' if _PROCESSES == 1 else f'torchrun --nproc_per_node {_PROCESSES}'} datasets/make_tiny_base.py"
     )
-    command += f" --state … --short {args.short} --tokens {args.tokens} --seed {args.seed}" + " --base …" * bool(
-        args.base
-    )
+    command += f" --state … --short {args.short} --tokens {args.tokens} --aimless {args.aimless} --seed {args.seed}"
+    command += " --base …" * bool(args.base)
     earlier = _commands(args.base / "CARD.md") if args.base else []
     write_card(policy, args.out, [*earlier, command])
 
@@ -464,6 +475,7 @@ def write_card(policy: Policy, folder: Path, commands: list[str]) -> None:
     rows = [f"| {kind} | {100 * right / asked:.0f} % of {asked} |" for kind, (right, asked) in score.items()]
     print("\n".join(rows))
     card = CARD.format(
+        name=folder.name,
         parameters=f"{policy.num_parameters:,}",
         config=f"{config.num_hidden_layers} layers of {config.hidden_size}, {config.num_attention_heads} heads, "
         f"{config.num_key_value_heads} of keys and values",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from tiny_household import household_attempt, make_homes, room_questions
 from tiny_shop import Turns, exercise, load_library, make_shops, walk
-from tiny_worlds import make_envs, short_worlds, world_attempt
+from tiny_worlds import aimless_attempt, make_envs, short_worlds, world_attempt
 
 from agentgym_py.rng import Rng
 
@@ -33,14 +33,20 @@ class Documents:
 
         Those of the other worlds are shorter, so that they have two of three tokens.
         """
+        return self._home_or_shop(rng) or world_attempt(rng, self.worlds)
+
+    def aimless(self, rng: Rng) -> Turns:
+        """Draw a document as in `long`, but those of other worlds act at random."""
+        return self._home_or_shop(rng) or aimless_attempt(rng, self.worlds)
+
+    def _home_or_shop(self, rng: Rng) -> Turns:
+        """Draw a document of the shop or a household, or none."""
         kind = rng.below(100)
         if kind < 8:
             return self._shop(rng)
         if kind < 13:
             return household_attempt(rng, self.homes)
-        if kind < 16:
-            return room_questions(rng, self.homes)
-        return world_attempt(rng, self.worlds)
+        return room_questions(rng, self.homes) if kind < 16 else []
 
     def _shop(self, rng: Rng) -> Turns:
         """Draw a walk or a long exercise, or seldom a short one."""

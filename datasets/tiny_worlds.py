@@ -37,7 +37,7 @@ from agentgym_py.rng import Rng
 
 DIFFICULTIES = (*8 * ("easy",), "medium", "hard")
 """Most attempts are at easy tasks, which a model of this size can learn."""
-MAX_STEPS = 30
+MAX_STEPS, _AIMLESS_STEPS = 30, 6
 _RULES = 0.25
 """Share of attempts that begin with the brief rules."""
 
@@ -96,11 +96,34 @@ def world_attempt(rng: Rng, envs: Envs) -> Turns:
     return attempt(rng, env, first, thinks=thinks, rules=_RULES)
 
 
+def aimless_attempt(rng: Rng, envs: Envs) -> Turns:
+    """Draw an attempt that thinks as the fair expert does and acts at random, or one that only acts as it does."""
+    name = rng.choice([name for name, world in WORLDS.items() for _ in range(world.weight)])
+    env = envs[name, rng.choice(DIFFICULTIES)]
+    first = reset(rng, env)
+    if rng.below(4) == 0:
+        return attempt(rng, env, first, thinks=False, rules=_RULES)
+    return wander(env, _with_rules(rng, env, first, _RULES), rng)
+
+
+def wander(env: Any, observation: str, rng: Rng) -> Turns:
+    """Think as the fair expert does, and act at random, for a few steps."""
+    turns: Turns = []
+    while len(turns) < _AIMLESS_STEPS and not env.stop_reason:
+        expert = env.fair_expert() or next(iter(env.expert()), None)
+        if expert is None:
+            break
+        reply = format_expert_reply(env, rng.choice(env.actions() or [expert]), env.expert_thought(expert))
+        turns.append((observation, reply))
+        observation = env.step(reply)[0]
+    return [*turns, (observation, "")]
+
+
 def attempt(rng: Rng, env: Any, first: str, *, thinks: bool, rules: float) -> Turns:
     """Act as the fair expert does, with random detours in some attempts; `rules` is the share with the brief rules."""
     turns: Turns = []
     actions: list[str] = []
-    observation = f"{env.rules['brief']}\n\n{first}" if rng.uniform() < rules else first
+    observation = _with_rules(rng, env, first, rules)
     detours = rng.choice((0, 0, 0.1, 0.25))
     while len(turns) < MAX_STEPS and not env.stop_reason:
         action = _detour(rng, env, actions) if actions and rng.uniform() < detours else None
@@ -115,6 +138,10 @@ def attempt(rng: Rng, env: Any, first: str, *, thinks: bool, rules: float) -> Tu
         actions.append(action)
         observation = env.step(reply)[0]
     return [*turns, (observation, "")]
+
+
+def _with_rules(rng: Rng, env: Any, first: str, share: float) -> str:
+    return f"{env.rules['brief']}\n\n{first}" if rng.uniform() < share else first
 
 
 def reset(rng: Rng, env: Any) -> str:

@@ -29,8 +29,6 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "ex
 
 LONGEST, MEDIAN = 35, 15
 """Most words of a sentence, and of the middle one of a page."""
-EXEMPT = {"docs/concepts/tiny.md"}
-"""Pages whose sentences and `UNCLEAR` phrases are not tested yet. Remove one when it is revised; add none."""
 SENTENCE_END = re.compile(r"(?<=[.!?])(?<!et al\.)[)\"*]*\s+|(?<=[。！？])")
 
 
@@ -69,8 +67,7 @@ def test_no_banned_phrase_on_a_page(path: Path) -> None:
     """A phrase is found across the end of a line; a paragraph is one text."""
     paragraphs = path.read_text(encoding="utf-8").split("\n\n")
     require_plain(enumerate(paragraphs), path)
-    if path.relative_to(ROOT).as_posix() not in EXEMPT:
-        require_plain(enumerate(paragraphs), path, UNCLEAR)
+    require_plain(enumerate(paragraphs), path, UNCLEAR)
 
 
 def blocks_of(page: str) -> tuple[list[str], list[str]]:
@@ -108,8 +105,6 @@ def test_sentences_are_counted() -> None:
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_sentences_on_a_page_are_short(path: Path) -> None:
     """None has more than 35 words, in cells neither, and the median of a page is at most 15."""
-    if path.relative_to(ROOT).as_posix() in EXEMPT:
-        pytest.skip("not revised yet")
     blocks, cells = blocks_of(path.read_text(encoding="utf-8"))
     assert max(lengths([*blocks, *cells]))[0] <= LONGEST, max(lengths([*blocks, *cells]))
     assert statistics.median(count for count, _ in lengths(blocks)) <= MEDIAN

@@ -10,10 +10,10 @@ from typing import Any, Literal
 
 from agentgym_py.errors import AgentGymError, ConfigError, PolicyError, UnknownNameError, did_you_mean, nearest
 from agentgym_py.policy.saving import ADAPTER_CONFIG, BASE_FILE, AdapterBase, save_checkpoint
-from agentgym_py.policy.tiny import base_folder
+from agentgym_py.policy.tiny import BASES, base_folder
 from agentgym_py.registry import install_advice
 
-BUILT_IN = ("tiny", "tiny-random", "smollm2")
+BUILT_IN = (*BASES, "tiny-random", "smollm2")
 Quantized = Literal["8bit", "4bit"]
 DTYPES = ("float32", "bfloat16", "float16")
 _NO_POLICY = {
@@ -64,8 +64,8 @@ def load_model(name: str, dtype: str, seed: int, quantize: Quantized | None, pla
             raise ConfigError("quantize needs a trained model: tiny-random has no weight files")
         with base_folder() as folder:
             return _open(str(folder), dtype, random_seed=seed)
-    if name == "tiny":
-        with base_folder() as folder:
+    if name in BASES:
+        with base_folder(name) as folder:
             return _open(str(folder), dtype, quantize, place)
     return _open(str(_smollm2_folder()) if name == "smollm2" else name, dtype, quantize, place)
 

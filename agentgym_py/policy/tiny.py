@@ -12,6 +12,9 @@ from agentgym_py.errors import ConfigError, PolicyError
 if TYPE_CHECKING:
     from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
+BASES = ("tiny", "tiny-worlds")
+"""The base models that ship with this package, by the names of their folders in `agentgym_data`."""
+
 PAD, USER, ASSISTANT, END = SPECIAL_TOKENS = ("<|pad|>", "<|user|>", "<|assistant|>", "<|end|>")
 
 CHAT_TEMPLATE = (
@@ -102,14 +105,14 @@ def build_model(config: LlamaConfig, seed: int = 0) -> LlamaForCausalLM:
 
 
 @contextmanager
-def base_folder() -> Iterator[Path]:
-    """The folder of the base model that ships with this package."""
+def base_folder(name: str = "tiny") -> Iterator[Path]:
+    """The folder of one of `BASES`."""
     from importlib import resources
 
-    folder: Any = resources.files("agentgym_data") / "tiny"
+    folder: Any = resources.files("agentgym_data") / name
     if not (folder / "config.json").is_file():
         raise PolicyError(
-            "the tiny base is not in agentgym_data: this installation ships none (agentgym_data/tiny is missing)"
+            f"the base {name} is not in agentgym_data: this installation ships none (agentgym_data/{name} is missing)"
         )
     with resources.as_file(folder) as path:
         yield path

@@ -181,6 +181,7 @@ def test_every_document_is_of_training_tasks() -> None:
     for number in range(150):
         assert documents.short(Rng("short", number))
         assert documents.long(Rng("long", number))
+        assert documents.aimless(Rng("aimless", number))
     envs = [*documents.homes.homes.values(), *documents.homes.pursued.values(), *documents.worlds.values()]
     tasks = [env.current_task for env in envs]
     assert {task.split for task in tasks if task} == {"train"} and sum(task is not None for task in tasks) > 20
@@ -309,6 +310,29 @@ def test_detours_are_not_learned_from() -> None:
     assert 0.01 < sum(isinstance(reply, sys.modules["tiny_worlds"].Unlearned) for reply in replies) / len(replies) < 0.3
 
 
+def test_aimless_agents_think_as_the_expert_and_act_at_random() -> None:
+    """Each thought is that of the fair expert's action, which the agent seldom takes; it takes all without thoughts."""
+    module = worlds()
+    envs, agreed, steps = module.make_envs(), Counter[bool](), Counter[bool]()
+    for number in range(80):
+        turns = module.aimless_attempt(Rng("aimless", number), envs)
+        env = next(env for env in envs.values() if env.current_task and env.current_task.instruction in turns[0][0])
+        replies = [parse_reply(reply) for _, reply in turns if reply and not isinstance(reply, module.Unlearned)]
+        thinks = any(reply.thought for reply in replies)
+        env.reset(options={"task": int(env.current_task.id.rpartition("/")[2]), "split": "train"})
+        for _, reply in turns[:-1]:
+            action = env.fair_expert() or next(iter(env.expert()), None)
+            assert action is not None
+            if not isinstance(reply, module.Unlearned):
+                steps[thinks] += 1
+                said, expert = env.parse(reply), env.parse(action)
+                agreed[thinks] += (said.action, said.action_input) == (expert.action, expert.action_input)
+                assert parse_reply(reply).thought in (env.expert_thought(action), "")
+            env.step(reply)
+    assert agreed[False] == steps[False] > 20
+    assert agreed[True] < 0.4 * steps[True] > 20
+
+
 def test_made_up_names_stand_for_the_old_ones_everywhere() -> None:
     """A document under other names is the same document."""
     module = household()
@@ -319,13 +343,14 @@ def test_made_up_names_stand_for_the_old_ones_everywhere() -> None:
     assert said == f"You see a {mug.capitalize()} 1, and a {mug} 2." and more == f"mugs, {desk} 1"
 
 
-def test_the_card_speaks_of_the_base_that_ships() -> None:
+@pytest.mark.parametrize("name", ["tiny", "tiny-worlds"])
+def test_the_card_speaks_of_the_base_that_ships(name: str) -> None:
     """The digest on the card is that of the weights."""
     pytest.importorskip("torch")
     from agentgym_py.policy import Policy
 
-    card = (FOLDER / "agentgym_data" / "tiny" / "CARD.md").read_text(encoding="utf-8")
-    assert f"`{Policy.load('tiny').digest()}`" in card
+    card = (FOLDER / "agentgym_data" / name / "CARD.md").read_text(encoding="utf-8")
+    assert f"`{Policy.load(name).digest()}`" in card
 
 
 def test_drills_repeat() -> None:
@@ -375,7 +400,7 @@ def test_a_stopped_training_resumes_bit_identically(tmp_path: Path) -> None:
     def draw(rng: Rng) -> Turns:
         return [("page", " ".join(rng.sample(["red", "blue", "green", "tin"], 3))) for _ in range(4)]
 
-    stage = module.Stage("short", draw, 64, 32, 4, 1e-4)
+    stage = module.Stage("short", draw, 64, 32, 4, 2e-3, 1e-4)
 
     def weights(policy: Policy) -> Any:
         return torch.cat([parameter.detach().flatten() for parameter in policy.model.parameters()])

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from agentgym_py.errors import PolicyError, UnknownNameError, did_you_mean
 from agentgym_py.policy.loading import adapter_base, first_line
-from agentgym_py.policy.tiny import base_folder
+from agentgym_py.policy.tiny import BASES, base_folder
 
 _LENGTH = 4096
 """Context of a model whose configuration names none, as for a policy."""
@@ -83,7 +83,7 @@ class ModelConfig(NamedTuple):
 
 
 def open_config(name: str) -> ModelConfig:
-    """Open a configuration: a folder, a config.json, `tiny`, a cached hub model or one of `PUBLISHED`.
+    """Open a configuration: a folder, a config.json, `tiny`, `tiny-worlds`, a cached hub model or one of `PUBLISHED`.
 
     A folder of adapters has the configuration of its base.
 
@@ -93,7 +93,7 @@ def open_config(name: str) -> ModelConfig:
     """
     if published := _published(name):
         return ModelConfig(name, json.dumps(published))
-    with base_folder() if name in ("tiny", "tiny-random") else nullcontext(Path(name)) as path:
+    with base_folder() if name in (*BASES, "tiny-random") else nullcontext(Path(name)) as path:
         if base := adapter_base(str(path)):
             return open_config(base.name)._replace(name=name)
         file = path if path.suffix == ".json" else path / "config.json"
@@ -119,7 +119,7 @@ def _cached(name: str) -> Path:
         found = None
     if isinstance(found, str):
         return Path(found)
-    near = did_you_mean(name, ["tiny", "smollm2", *PUBLISHED], "Known without their files")
+    near = did_you_mean(name, [*BASES, "smollm2", *PUBLISHED], "Known without their files")
     raise UnknownNameError(f"no model {name!r}: neither a folder, nor a config.json, nor in the hub's cache.{near}")
 
 

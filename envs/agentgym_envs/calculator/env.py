@@ -75,6 +75,7 @@ class CalculatorEnv(GeneratedEnv[Problem]):
     version: ClassVar[int] = 2
     held_out_version: ClassVar[int | None] = 1
     evolve_defaults: ClassVar[Mapping[str, Any]] = {
+        "model": "tiny-worlds",
         "env_kwargs": {"difficulty": "easy"},
         "expert_tasks": 100,
         "max_new_tokens": 96,

@@ -101,6 +101,7 @@ class TextCraftEnv(GeneratedEnv[Puzzle]):
     version: ClassVar[int] = 2
     held_out_version: ClassVar[int | None] = 1
     evolve_defaults: ClassVar[Mapping[str, Any]] = {
+        "model": "tiny-worlds",
         "env_kwargs": {"difficulty": "easy"},
         "expert_tasks": 100,
         "max_new_tokens": 160,

@@ -87,6 +87,7 @@ class TodoEnv(GeneratedEnv[Puzzle]):
     version: ClassVar[int] = 4
     held_out_version: ClassVar[int | None] = 3
     evolve_defaults: ClassVar[Mapping[str, Any]] = {
+        "model": "tiny-worlds",
         "env_kwargs": {"difficulty": "easy"},
         "expert_tasks": 100,
         "max_new_tokens": 96,

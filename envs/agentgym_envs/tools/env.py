@@ -78,6 +78,7 @@ class ToolsEnv(GeneratedEnv[Puzzle]):
     version: ClassVar[int] = 3
     held_out_version: ClassVar[int | None] = 2
     evolve_defaults: ClassVar[Mapping[str, Any]] = {
+        "model": "tiny-worlds",
         "env_kwargs": {"difficulty": "easy"},
         "expert_tasks": 100,
         "max_new_tokens": 96,

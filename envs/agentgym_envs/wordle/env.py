@@ -86,6 +86,7 @@ class WordleEnv(GeneratedEnv[tuple[str, str]]):
     held_out_version: ClassVar[int | None] = 0
     max_return: ClassVar[float | None] = 1.0
     evolve_defaults: ClassVar[Mapping[str, Any]] = {
+        "model": "tiny-worlds",
         "env_kwargs": {"difficulty": "easy"},
         "expert_tasks": 100,
         "max_new_tokens": 96,
