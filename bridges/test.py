@@ -17,7 +17,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 BRIDGES = ROOT / "bridges"
 NAMES = sorted(path.parent.name for path in BRIDGES.glob("*/pyproject.toml"))
-TEST_TOOLS = ("pytest", "pytest-timeout")
+TEST_TOOLS = ("pytest", "pytest-timeout", "uv")
 QUIET = {
     "OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false", "HF_HUB_OFFLINE": "1", "TRL_EXPERIMENTAL_SILENCE": "1",
 }  # fmt: skip
@@ -54,7 +54,10 @@ def main() -> None:
         paths = os.pathsep.join(map(str, (BRIDGES, BRIDGES / name, tests)))
         pytest = ["-m", "pytest", "-q", "-c", str(BRIDGES / "pytest.ini"), str(tests), *options]
         words = [str(BRIDGES / "step_time.py"), name] if args.time else pytest
-        done = subprocess.run([args.python or python_of(name), *words], env=os.environ | QUIET | {"PYTHONPATH": paths})
+        python = args.python or python_of(name)
+        environment = os.environ | QUIET | {"PYTHONPATH": paths}
+        environment["PATH"] = os.pathsep.join((str(Path(python).parent), os.environ["PATH"]))  # for `uv`
+        done = subprocess.run([python, *words], env=environment)
         if done.returncode:
             sys.exit(done.returncode)
 

@@ -70,26 +70,34 @@ class AgentGymTaskset(vf.Taskset[AgentGymTask, AgentGymConfig]):
     INFINITE = True
 
     def load(self) -> Iterator[AgentGymTask]:
-        """Yield the tasks.
+        """Yield the tasks; errors as `load_data`."""
+        return (AgentGymTask(data, self.config.task) for data in load_data(self.config))
 
-        Raises:
-            ConfigError, UnknownNameError: a setting is wrong.
-        """
-        config = self.config
-        require_split(config.split)
-        require_prompt(config.prompt)
-        with closing(EnvSpec(config.env, config.env_kwargs).make()) as world:
-            for number in itertools.count():
-                try:
-                    task = world.task(number, config.split)
-                except UnknownNameError:
-                    return
-                observation, _ = world.reset(seed=seed_of(config.seed, "world", task.id), options={"task": task.id})
-                data = AgentGymData(
-                    id=task.id, name=task.id, prompt=opening_text(world.rules[config.prompt], observation),
-                    env=config.env, env_kwargs=config.env_kwargs, prompt_rules=config.prompt, seed=config.seed,
-                )  # fmt: skip
-                yield AgentGymTask(data, config.task)
+
+def load_data(config: AgentGymConfig) -> Iterator[AgentGymData]:
+    """Yield the data of a split's tasks.
+
+    Raises:
+        ConfigError, UnknownNameError: a setting is wrong.
+    """
+    require_split(config.split)
+    require_prompt(config.prompt)
+    with closing(EnvSpec(config.env, config.env_kwargs).make()) as world:
+        for number in itertools.count():
+            try:
+                task = world.task(number, config.split)
+            except UnknownNameError:
+                return
+            observation, _ = world.reset(seed=seed_of(config.seed, "world", task.id), options={"task": task.id})
+            yield AgentGymData(
+                id=task.id, name=task.id, prompt=opening_text(world.rules[config.prompt], observation),
+                env=config.env, env_kwargs=config.env_kwargs, prompt_rules=config.prompt, seed=config.seed,
+            )  # fmt: skip
+
+
+def settings_of(data: AgentGymData) -> EpisodeSettings:
+    """Return how an episode of this task starts."""
+    return EpisodeSettings(EnvSpec(data.env, data.env_kwargs), seed=data.seed, prompt=data.prompt_rules)
 
 
 class AgentGymEnvConfig(vf.EnvConfig):
@@ -103,9 +111,7 @@ class AgentGymEnv(vf.Env[AgentGymEnvConfig]):
 
     async def run(self, task: AgentGymTask, agents: vf.Agents) -> None:
         """Play until the world or a limit of the player ends the episode."""
-        data = task.data
-        settings = EpisodeSettings(EnvSpec(data.env, data.env_kwargs), seed=data.seed, prompt=data.prompt_rules)
-        episode = await anyio.to_thread.run_sync(ToolEpisode, settings, data.id)
+        episode = await anyio.to_thread.run_sync(ToolEpisode, settings_of(task.data), task.data.id)
         try:
             async with agents.player.interaction(task) as interaction:
                 segment = await interaction.turn()

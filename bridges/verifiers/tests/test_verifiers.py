@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+from shutil import which
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import verifiers.v1 as vf
 from agentgym_verifiers import AgentGymConfig, AgentGymTaskset, ChatHarness
+from agentgym_verifiers_tools import FAILED, AgentGymTools, AgentGymToolTaskset, EpisodeState
 from scripted import SHOP, TASKS, WORLDS, World, scripts
-from through import play, read, reply_of, run, run_command, settings_of
+from through import calls_of, play, read, read_tools, reply_of, run, run_command, run_tools, settings_of
+from verifiers.v1.envs.single_agent import SingleAgentEnv
 from verifiers.v1.utils.loaders import environment_class, harness_class, taskset_class
 
 from agentgym_py.env import StopReason
@@ -71,11 +77,39 @@ def test_an_infrastructure_failure_has_no_reward(monkeypatch: pytest.MonkeyPatch
     assert episodes[2].traces[0].errors
 
 
+@pytest.mark.skipif(which("uv") is None, reason="the harness `null` needs uv")
+def test_tool_calls_play_as_one_plays_directly() -> None:
+    """Five tasks, which end in all ways, by the tool server and the harness `null`, in processes of their own."""
+    played = scripts(SHOP, 5)
+    found = run_tools(SHOP, calls_of(played), range(5))
+    assert [read_tools(episode.model_dump(mode="json")) for episode in found] == [script.episode for script in played]
+
+
+def test_a_failure_behind_a_tool_has_no_reward(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rollout stops, and its reward function raises an error, as verifiers wants it."""
+    task = next(iter(AgentGymToolTaskset(AgentGymConfig(**settings_of(SHOP)))))
+    server, state = AgentGymTools(vf.ToolsetConfig()), EpisodeState()
+
+    def fails(*_: Any) -> Any:
+        raise InfrastructureError("the disk is full")
+
+    monkeypatch.setattr(ToolEpisode, "step", fails)
+    asyncio.run(server.setup_task(task.data))
+    assert server._call(state, "search", {"query": "cup"}) == server._call(state, "search", {"query": "cup"}) == FAILED
+    assert state.error == "the disk is full" and state.reward == 0
+    trace = SimpleNamespace(state=state, info={})
+    assert asyncio.run(task.has_ended(trace))
+    with pytest.raises(InfrastructureError, match="the disk is full"):
+        asyncio.run(task.outcome(trace))
+
+
 def test_the_package_exports_one_of_each() -> None:
     """As verifiers looks plugins up; its harness is the taskset's default."""
     assert taskset_class("agentgym-verifiers") is AgentGymTaskset
     assert environment_class("agentgym-verifiers").__name__ == "AgentGymEnv"
     assert harness_class("agentgym-verifiers") is ChatHarness
+    assert taskset_class("agentgym-verifiers-tools") is AgentGymToolTaskset
+    assert environment_class("agentgym-verifiers-tools") is SingleAgentEnv
 
 
 def test_tasks_are_read_without_end() -> None:

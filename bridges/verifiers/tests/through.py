@@ -17,14 +17,15 @@ from typing import Any
 
 import verifiers.v1 as vf
 from agentgym_verifiers import AgentGymConfig, AgentGymEnv, AgentGymEnvConfig
-from scripted import MAX_STEPS, SEED, SHOP, Played, Script, World
+from scripted import MAX_STEPS, SEED, SHOP, Call, Played, Script, World
 from verifiers.v1.clients import EvalClientConfig, ModelContext
+from verifiers.v1.envs.single_agent import SingleAgentEnv, SingleAgentEnvConfig
 
 from agentgym_py.env import StopReason
 
 WHAT = "through verifiers with a local server, which is in it"
-Reply = Callable[[list[dict[str, Any]]], str | None]
-"""Replies to messages; None is a failure of the server."""
+Reply = Callable[[list[dict[str, Any]]], str | Call | None]
+"""Replies to messages by a text or a tool call; None is a failure of the server."""
 
 
 @contextmanager
@@ -37,18 +38,27 @@ def chat_server(reply: Reply) -> Iterator[str]:
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["content-length"])))
             text = reply(body["messages"])
-            message = {"role": "assistant", "content": text}
+            message: dict[str, Any] = {"role": "assistant", "content": text}
+            if isinstance(text, tuple):
+                function = {"name": text[0], "arguments": json.dumps(text[1])}
+                call = {"index": 0, "id": f"call_{len(body['messages'])}", "type": "function", "function": function}
+                message = {"role": "assistant", "content": None, "tool_calls": [call]}
+            streams = bool(body.get("stream"))
+            choice: dict[str, Any] = {"index": 0, "finish_reason": "tool_calls" if "tool_calls" in message else "stop"}
+            kind = "delta" if streams else "message"
             answer: dict[str, Any] = {
-                "id": "c", "object": "chat.completion", "created": 1, "model": "scripted",
-                "choices": [{"index": 0, "finish_reason": "stop", "message": message}],
+                "id": "c", "object": "chat.completion" + ".chunk" * streams, "created": 1, "model": "scripted",
+                "choices": [choice | {kind: message}],
                 "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
             }  # fmt: skip
-            data = json.dumps(answer if text is not None else {"error": {"message": "no such model"}}).encode()
+            data = json.dumps(answer if text is not None else {"error": {"message": "no such model"}})
+            if streams and text is not None:
+                data = f"data: {data}\n\ndata: [DONE]\n\n"
             self.send_response(200 if text is not None else 404)
-            self.send_header("content-type", "application/json")
-            self.send_header("content-length", str(len(data)))
+            self.send_header("content-type", "text/event-stream" if streams else "application/json")
+            self.send_header("content-length", str(len(data.encode())))
             self.end_headers()
-            self.wfile.write(data)
+            self.wfile.write(data.encode())
 
         def log_message(self, *_: Any) -> None:
             pass
@@ -75,6 +85,18 @@ def reply_of(scripts: Sequence[Script]) -> Reply:
     return reply
 
 
+def calls_of(scripts: Sequence[Script]) -> Reply:
+    """Follow the scripts by tool calls, and then stop."""
+    by_opening = {script.episode.observations[0]: script.calls for script in scripts}
+
+    def reply(messages: list[dict[str, Any]]) -> str | Call:
+        turn = sum(message["role"] == "assistant" for message in messages)
+        calls = by_opening[next(message["content"] for message in messages if message["role"] == "user")]
+        return calls[turn] if turn < len(calls) else "I stop."
+
+    return reply
+
+
 def settings_of(world: World) -> dict[str, Any]:
     """Settings of the taskset."""
     return {
@@ -85,17 +107,29 @@ def settings_of(world: World) -> dict[str, Any]:
 
 def run(world: World, reply: Reply, tasks: Sequence[int], attempts: int = 1, max_turns: int | None = None) -> list[Any]:
     """Run `AgentGymEnv` on tasks by number, in this process; return its episodes, by task and attempt."""
+    player = vf.AgentConfig(runtime=vf.SubprocessConfig(), max_turns=max_turns)
+    env = AgentGymEnv(AgentGymEnvConfig(taskset=AgentGymConfig(**settings_of(world)), player=player))
+    return run_env(env, reply, tasks, attempts)
+
+
+def run_tools(world: World, reply: Reply, tasks: Sequence[int]) -> list[Any]:
+    """Run the tool form with the harness `null`, as `run`."""
+    agent = vf.AgentConfig.model_validate({"harness": {"id": "null"}, "runtime": {"type": "subprocess"}})
+    taskset = AgentGymConfig(**settings_of(world) | {"id": "agentgym-verifiers-tools"})
+    env = SingleAgentEnv(SingleAgentEnvConfig(taskset=taskset, agent=agent))
+    return run_env(env, reply, tasks, at_once=2)  # each starts two programs
+
+
+def run_env(env: Any, reply: Reply, tasks: Sequence[int], attempts: int = 1, at_once: int = 8) -> list[Any]:
+    """Run an environment on tasks by number; return its episodes, by task and attempt."""
 
     async def episodes(url: str) -> list[Any]:
-        player = vf.AgentConfig(runtime=vf.SubprocessConfig(), max_turns=max_turns)
-        taskset = AgentGymConfig(**settings_of(world))
-        env = AgentGymEnv(AgentGymEnvConfig(taskset=taskset, player=player))
         client = EvalClientConfig(base_url=url, api_key_var="NO_KEY")
         context = ModelContext(model="scripted", client=client, sampling=vf.SamplingConfig())
         chosen = env.taskset.include(idx=[str(number) for number in tasks])
         async with env.serving():
             slots = [slot for task in chosen for slot in env.slots(task, attempts)]
-            limit = asyncio.Semaphore(8)
+            limit = asyncio.Semaphore(at_once)
             return await asyncio.gather(*(env.run_slot(slot, context, limit) for slot in slots))
 
     os.environ["NO_KEY"] = "none"
@@ -134,6 +168,19 @@ def read(episode: Mapping[str, Any]) -> Played:
     return Played(
         trace["task"]["data"]["id"], (*seen, trace["info"]["final_observation"]), trace["rewards"]["return"]["score"],
         trace["metrics"]["success"] == 1, StopReason(trace["info"]["stop_reason"]),
+    )  # fmt: skip
+
+
+def read_tools(episode: Mapping[str, Any]) -> Played:
+    """Read an episode of the tool form."""
+    (trace,) = episode["traces"]
+    assert episode["ok"], trace["errors"]
+    messages = [node["message"] for node in trace["nodes"]]
+    seen = [message["content"] for message in messages if message["role"] in ("user", "tool")]
+    assert trace["rewards"]["return"]["weight"] == 1
+    return Played(
+        trace["task"]["data"]["id"], (*seen[: int(trace["metrics"]["steps"])], trace["info"]["final_observation"]),
+        trace["rewards"]["return"]["score"], trace["metrics"]["success"] == 1, StopReason(trace["info"]["stop_reason"]),
     )  # fmt: skip
 
 

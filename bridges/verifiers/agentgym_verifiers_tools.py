@@ -1,0 +1,142 @@
+"""Any world of agentgym-py in verifiers v1 by tool calls, for every harness that speaks MCP.
+
+    vf-eval agentgym-verifiers-tools --env.taskset.env shop --env.agent.harness.id null \
+        --env.agent.runtime.type subprocess -n 100 -m MODEL --client.base-url URL --no-push
+
+Each rollout has a tool server of its own. Its tools are those of the world at the start of the task. The rollout stops
+when the world ends the episode. Rewards and failures are those of `agentgym_verifiers`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from inspect import Parameter
+from typing import Any, Literal
+
+import anyio.to_thread
+import verifiers.v1 as vf
+from agentgym_verifiers import AgentGymConfig, AgentGymData, load_data, settings_of
+
+from agentgym_py.errors import InfrastructureError
+from agentgym_py.serving.tool_episode import ToolEpisode
+
+__all__ = ["AgentGymToolTask", "AgentGymToolTaskset", "AgentGymTools", "EpisodeState"]
+
+FAILED = "The environment has failed; this episode is over."
+_TYPES = {"string": str, "integer": int, "number": float, "boolean": bool, "object": dict, "array": list}
+
+
+class EpisodeState(vf.State):
+    """The episode of a rollout, which its tool server updates after each call."""
+
+    reward: float = 0.0
+    success: bool = False
+    steps: int = 0
+    stop_reason: str = ""
+    observation: str = ""
+    """The last observation, which the model does not see if it ends the episode."""
+    error: str = ""
+
+
+class AgentGymTools(vf.Toolset[vf.ToolsetConfig, EpisodeState]):
+    """The tools of a world, for one rollout."""
+
+    TOOL_PREFIX = None
+
+    async def setup_task(self, task: AgentGymData) -> None:
+        """Start the episode."""
+        self._episode = await anyio.to_thread.run_sync(ToolEpisode, settings_of(task), task.id)
+
+    def register(self, mcp: Any) -> None:
+        """Offer the tools of the task."""
+        for tool in self._episode.tools:
+            function = tool["function"]
+            mcp.add_tool(self._with_state(self._tool(function)), function["name"], description=function["description"])
+
+    def _tool(self, function: Mapping[str, Any]) -> Callable[..., Any]:
+        """Make the function of a tool, whose signature gives its schema back to MCP."""
+        schema = function["parameters"]
+
+        async def call(**arguments: Any) -> str:
+            given = {key: value for key, value in arguments.items() if value is not None}
+            return await anyio.to_thread.run_sync(self._call, self.state, function["name"], given)
+
+        call.__signature__ = inspect.Signature([  # type: ignore[attr-defined]
+            Parameter(
+                key, Parameter.KEYWORD_ONLY, annotation=_annotation(value),
+                default=Parameter.empty if key in schema.get("required", ()) else None,
+            )
+            for key, value in schema.get("properties", {}).items()
+        ], return_annotation=str)  # fmt: skip
+        call.__name__ = function["name"]
+        return call
+
+    def _call(self, state: EpisodeState, tool: str, arguments: Mapping[str, Any]) -> str:
+        if state.error:
+            return FAILED
+        try:
+            turn = self._episode.call(tool, arguments)
+        except InfrastructureError as error:  # raised, it would be a text for the model, and leave the state as it was
+            state.error = str(error)
+            return FAILED
+        state.reward = sum(step.reward for step in self._episode.steps)
+        state.success, state.steps = bool(self._episode.env.succeeded), len(self._episode.steps)
+        state.stop_reason, state.observation = str(turn.stop_reason or ""), turn.observation
+        return turn.observation
+
+
+def _annotation(schema: Mapping[str, Any]) -> Any:
+    return Literal[tuple(schema["enum"])] if "enum" in schema else _TYPES.get(schema.get("type", "string"), str)
+
+
+class AgentGymToolTask(vf.Task[AgentGymData, EpisodeState, vf.TaskConfig]):
+    """A task whose tools play it."""
+
+    @classmethod
+    def toolsets(cls, config: vf.TaskConfig) -> list[vf.Toolset]:
+        """Serve the world's tools, one server per rollout."""
+        del config
+        return [AgentGymTools(vf.ToolsetConfig())]
+
+    @vf.stop
+    async def has_ended(self, trace: vf.Trace) -> bool:
+        """Stop when the episode is over."""
+        return bool(trace.state.stop_reason or trace.state.error)
+
+    @vf.reward
+    async def outcome(self, trace: vf.Trace) -> dict[str, float]:
+        """Record the return; after an infrastructure failure there is none.
+
+        Raises:
+            InfrastructureError: the world failed, so verifiers counts the rollout as an error.
+        """
+        if trace.state.error:
+            raise InfrastructureError(trace.state.error)
+        trace.info["stop_reason"] = trace.state.stop_reason or "gave_up"
+        trace.info["final_observation"] = trace.state.observation
+        return {"return": trace.state.reward}
+
+    @vf.metric
+    async def success(self, trace: vf.Trace) -> float:
+        """Return 1 for success, else 0."""
+        return float(trace.state.success)
+
+    @vf.metric
+    async def steps(self, trace: vf.Trace) -> float:
+        """Return the number of steps."""
+        return float(trace.state.steps)
+
+
+class AgentGymToolTaskset(vf.Taskset[AgentGymToolTask, AgentGymConfig]):
+    """The tasks of a split, in the order of their numbers."""
+
+    INFINITE = True
+
+    def load(self) -> Any:
+        """Yield the tasks; errors as `AgentGymTaskset`."""
+        return (AgentGymToolTask(data, self.config.task) for data in load_data(self.config))
+
+
+if __name__ == "__main__":
+    AgentGymTools.run()
