@@ -39,7 +39,7 @@ def header(folder: RunFolder, config: EvolveConfig, worlds: int, curriculum: Seq
             f"Failed episodes are selected, too: {setting('select.success_only', False)}, "
             f"{setting('select.threshold', f'{config.select.threshold:g}')}."
         )
-    return [*lines, *curriculum, *chosen_by_worlds(folder.config()), *_progress(folder, config)]
+    return [*lines, *curriculum, *chosen_by_worlds(folder.config()), *_progress(folder)]
 
 
 def learning_rates(weights: int, trainers: Mapping[str, tuple[str, Any]]) -> list[str]:
@@ -61,7 +61,7 @@ def learning_rates(weights: int, trainers: Mapping[str, tuple[str, Any]]) -> lis
     ]
 
 
-def _progress(folder: RunFolder, config: EvolveConfig) -> list[str]:
+def _progress(folder: RunFolder) -> list[str]:
     if folder.finished:
         return ["This run is already finished; its result:"]
     last_round = folder.planned_rounds()

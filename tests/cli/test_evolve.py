@@ -199,7 +199,7 @@ def test_a_used_folder_is_refused_but_resumed(agentgym: Run, finished: Path) -> 
 )
 def test_the_header_says_how_far_a_run_is(tmp_path: Path, rounds: int, done: int, said: list[str]) -> None:
     """In whole sentences, for one round as for many; a round more than there are stands for the test."""
-    folder = RunFolder.create(tmp_path / "run", {})
+    folder = RunFolder.create(tmp_path / "run", {"rounds": rounds})
     for number in range(min(done, rounds + 1)):
         folder.begin_round(number)
         folder.finish_round(number, {})
@@ -1099,12 +1099,14 @@ def test_a_world_chooses_defaults_of_its_runs(agentgym: Run, monkeypatch: pytest
 
     usual, chosen = settings("--env", "shop"), settings("--env", "maze")
     assert (usual["env_kwargs"], chosen["env_kwargs"]) == ({}, {"difficulty": "easy"})
+    assert (usual["model"], chosen["model"]) == ("tiny", "tiny-worlds")
     assert chosen["expert_tasks"] == MazeEnv.evolve_defaults["expert_tasks"] > usual["expert_tasks"]
     own = settings("--env", "maze", "--expert_tasks", "5", "--env_kwargs.max_steps", "9")
     assert own["expert_tasks"] == 5 and own["env_kwargs"] == {"difficulty": "easy", "max_steps": 9}
     several = settings("--env", "shop,maze")
     assert several["env_kwargs"] == {"maze": {"difficulty": "easy"}}
-    assert several["expert_tasks"] == chosen["expert_tasks"]
+    assert several["expert_tasks"] == chosen["expert_tasks"] and several["model"] == "tiny-worlds"
+    assert settings("--env", "shop,household")["model"] == "tiny"
     assert settings("--env", "shop,maze", "--env_kwargs.max_steps", "9")["env_kwargs"] == {"max_steps": 9}
     everything = settings("--env", "all")
     assert everything["env"] == ["all"] and everything["explore_order"] == "learnable"

@@ -73,13 +73,13 @@ def outputs(model: Any) -> list[Any]:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_pieces_have_the_numbers_of_the_whole(family: str, request: pytest.FixtureRequest) -> None:
-    """Log-probabilities, hits, entropies and gradients agree to 1e-6, whatever follows the head."""
+    """Log-probabilities, hits, entropies and gradients agree up to rounding, whatever follows the head."""
     model = model_of(family)
     whole = [x.detach().clone() for x in outputs(model)]
     request.getfixturevalue("in_pieces")
     assert agent_logits(model, *batch()).logits_NV is None
     for one, other in zip(whole, outputs(model), strict=True):
-        torch.testing.assert_close(other, one, rtol=1e-5, atol=1e-6)
+        torch.testing.assert_close(other, one, rtol=1e-5, atol=5e-6)
 
 
 def test_adapters_on_the_head_count(request: pytest.FixtureRequest) -> None:
@@ -90,7 +90,7 @@ def test_adapters_on_the_head_count(request: pytest.FixtureRequest) -> None:
     whole = [x.detach().clone() for x in outputs(model)]
     request.getfixturevalue("in_pieces")
     for one, other in zip(whole, outputs(model), strict=True):
-        torch.testing.assert_close(other, one, rtol=1e-5, atol=1e-6)
+        torch.testing.assert_close(other, one, rtol=1e-5, atol=5e-6)
 
 
 @pytest.mark.parametrize("family", SUPPORTED)

@@ -277,7 +277,7 @@ def test_a_world_that_is_not_installed_names_the_command(run: Path) -> None:
         index.update()
         for advice, expected in (
             ("agentgym view run --env my.py", "agentgym view run --env my.py"),
-            ("", "--env FILE.py"),
+            ("", "name its source: env=FILE.py"),
         ):
             viewer = Viewer(index, Policy.load, advice)
             (row,) = viewer.episodes(EpisodeQuery())["rows"]

@@ -77,7 +77,7 @@ class CalculatorEnv(GeneratedEnv[Problem]):
     evolve_defaults: ClassVar[Mapping[str, Any]] = {
         "model": "tiny-worlds",
         "env_kwargs": {"difficulty": "easy"},
-        "expert_tasks": 100,
+        "expert_tasks": 25,
         "max_new_tokens": 96,
     }
     limits: ClassVar[Mapping[str, int]] = {"easy": 15, "medium": 20, "hard": 25}

@@ -75,7 +75,7 @@ class MazeEnv(GeneratedEnv[House]):
     evolve_defaults: ClassVar[Mapping[str, Any]] = {
         "model": "tiny-worlds",
         "env_kwargs": {"difficulty": "easy"},
-        "expert_tasks": 100,
+        "expert_tasks": 25,
         "max_new_tokens": 96,
     }
     limits: ClassVar[Mapping[str, int]] = {"easy": 24, "medium": 40, "hard": 64}

@@ -96,7 +96,7 @@ class SQLEnv(GeneratedEnv[Puzzle]):
     evolve_defaults: ClassVar[Mapping[str, Any]] = {
         "model": "tiny-worlds",
         "env_kwargs": {"difficulty": "easy"},
-        "expert_tasks": 100,
+        "expert_tasks": 25,
         "max_new_tokens": 160,
     }
     limits: ClassVar[Mapping[str, int]] = {"easy": 6, "medium": 8, "hard": 10}

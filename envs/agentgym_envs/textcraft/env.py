@@ -103,7 +103,7 @@ class TextCraftEnv(GeneratedEnv[Puzzle]):
     evolve_defaults: ClassVar[Mapping[str, Any]] = {
         "model": "tiny-worlds",
         "env_kwargs": {"difficulty": "easy"},
-        "expert_tasks": 100,
+        "expert_tasks": 25,
         "max_new_tokens": 160,
     }
     limits: ClassVar[Mapping[str, int]] = {"easy": 10, "medium": 30, "hard": 50}

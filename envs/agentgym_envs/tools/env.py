@@ -80,7 +80,7 @@ class ToolsEnv(GeneratedEnv[Puzzle]):
     evolve_defaults: ClassVar[Mapping[str, Any]] = {
         "model": "tiny-worlds",
         "env_kwargs": {"difficulty": "easy"},
-        "expert_tasks": 100,
+        "expert_tasks": 25,
         "max_new_tokens": 96,
     }
     limits: ClassVar[Mapping[str, int]] = {"easy": 8, "medium": 12, "hard": 20, "retrieval": 24}

@@ -88,7 +88,7 @@ class WordleEnv(GeneratedEnv[tuple[str, str]]):
     evolve_defaults: ClassVar[Mapping[str, Any]] = {
         "model": "tiny-worlds",
         "env_kwargs": {"difficulty": "easy"},
-        "expert_tasks": 100,
+        "expert_tasks": 25,
         "max_new_tokens": 96,
     }
     limits: ClassVar[Mapping[str, int]] = {"easy": 10, "medium": 10, "hard": 6}
