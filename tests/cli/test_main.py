@@ -203,7 +203,7 @@ def test_help_and_lists_load_no_torch() -> None:
                 "--test_tasks",
                 "9",
             ],
-            ": --expert_tasks 100 + --rounds 3 * --explore_tasks 100, by --explore_weights, asks for 400 train tasks, "
+            ": --expert_tasks 25 + --rounds 3 * --explore_tasks 100, by --explore_weights, asks for 325 train tasks, "
             "shop has 223\n",
         ),
         (["evolve", "--env", "maze,shop", "--explore_weights.sop", "1"], "no world 'sop'. Did you mean 'shop'?"),
