@@ -16,9 +16,21 @@ from agentgym_py.rng import Rng
 Pattern = tuple["str | tuple[Pattern, ...]", ...]
 """Text parts and choices; a choice is a tuple of patterns."""
 _TOKENS = re.compile(r"[\[\]|]|[^\[\]|]+")
-_CONSONANTS, _VOWELS = "bcdfghklmnprstvwz", "aeiou"
-_ENDINGS = ("", "", "n", "r", "s", "t", "l", "ck")
-_RUDE = re.compile("bone|cock|cum|dick|fag|fuck|kike|nazi|niga|nige|pedo|peni|puta|rape|seme|suck|tit|vagi|wank")
+_ONSETS = tuple(
+    "b c d f g h j k l m n p r s t v w z b c d f g h k l m n p r s t bl br ch cl cr dr fl fr gl gr ph pl pr qu sc sh sk "
+    "sl sm sn sp st str sw th tr tw wh".split()
+)
+_VOWELS = tuple("a e i o u a e i o u a e i o u ai au ay ea ee ew ie oa oi oo ou ow".split())
+_CODAS = (
+    *14 * ("",),
+    *"ck ct ft ld lf ll lm lt mp n nd ng nk nt l l m n n r r r s t t rd rk rm rn rp rt sh sk sp ss st th x".split(),
+)
+_ENDINGS = (*6 * ("",), *"ble dle el en er et ic ine ish it le ly on or ow tle ure y".split())
+_RUDE = re.compile(
+    "anal|anus|arse|bastar|bitch|bone|boob|butt|clit|cock|coon|crap|cum|cunt|dick|dildo|dyke|fag|fart|fuck|gook|homo|hore"
+    "|jap|jew|jiz|kike|nazi|nig|orgas|paki|pedo|peni|perv|piss|poof|poo[nph]|porn|prick|pube|puss|puta|queer|rape|sex"
+    "|semen|shag|shit|slag|slut|spic|suck|teat|tit|tranny|turd|twat|vagi|wank|whor"
+)
 
 
 def expand(rng: Rng, text: str) -> str:
@@ -45,11 +57,15 @@ def is_expansion(text: str, grammar: str) -> bool:
 
 
 def made_up_name(rng: Rng, avoid: Collection[str] = ()) -> str:
-    """Draw a pronounceable lower-case word of 4 to 8 letters that is not in `avoid`."""
+    """Draw a pronounceable lower-case word of 4 to 9 letters that is not in `avoid`.
+
+    Its syllables are those of English, so that all short runs of letters occur: an agent that has only seen names such
+    as "kavinu" does not copy "steel".
+    """
     while True:
-        syllables = [rng.choice(_CONSONANTS) + rng.choice(_VOWELS) for _ in range(rng.choice((2, 2, 3)))]
-        name = "".join(syllables) + rng.choice(_ENDINGS)
-        if name not in avoid and not _RUDE.search(name):
+        parts = [rng.choice(_ONSETS) + rng.choice(_VOWELS) + rng.choice(_CODAS) for _ in range(1 + rng.below(2))]
+        name = "".join(parts) + rng.choice(_ENDINGS)
+        if 4 <= len(name) <= 9 and name not in avoid and not _RUDE.search(name):
             return name
 
 

@@ -72,7 +72,7 @@ class CalculatorEnv(GeneratedEnv[Problem]):
 
     name: ClassVar[str] = "calculator"
     max_return: ClassVar[float | None] = 1.0
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     held_out_version: ClassVar[int | None] = 1
     evolve_defaults: ClassVar[Mapping[str, Any]] = {
         "model": "tiny-worlds",

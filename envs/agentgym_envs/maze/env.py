@@ -69,7 +69,7 @@ class MazeEnv(GeneratedEnv[House]):
 
     name: ClassVar[str] = "maze"
     reading_actions: ClassVar[tuple[str, ...]] = ("look",)
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     held_out_version: ClassVar[int | None] = 0
     max_return: ClassVar[float | None] = 1.0
     evolve_defaults: ClassVar[Mapping[str, Any]] = {

@@ -90,7 +90,7 @@ class SQLEnv(GeneratedEnv[Puzzle]):
 
     name: ClassVar[str] = "sql"
     reading_actions: ClassVar[tuple[str, ...]] = ("query",)
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     held_out_version: ClassVar[int | None] = 0
     max_return: ClassVar[float | None] = 1.0
     evolve_defaults: ClassVar[Mapping[str, Any]] = {

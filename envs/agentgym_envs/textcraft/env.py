@@ -98,7 +98,7 @@ class TextCraftEnv(GeneratedEnv[Puzzle]):
     name: ClassVar[str] = "textcraft"
     reading_actions: ClassVar[tuple[str, ...]] = ("inventory",)
     max_return: ClassVar[float | None] = 1.0
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     held_out_version: ClassVar[int | None] = 1
     evolve_defaults: ClassVar[Mapping[str, Any]] = {
         "model": "tiny-worlds",

@@ -84,7 +84,7 @@ class TodoEnv(GeneratedEnv[Puzzle]):
     name: ClassVar[str] = "todo"
     reading_actions: ClassVar[tuple[str, ...]] = ("list_*", "search_*", "show_*")
     max_return: ClassVar[float | None] = 1.0
-    version: ClassVar[int] = 4
+    version: ClassVar[int] = 5
     held_out_version: ClassVar[int | None] = 3
     evolve_defaults: ClassVar[Mapping[str, Any]] = {
         "model": "tiny-worlds",

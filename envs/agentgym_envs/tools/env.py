@@ -75,7 +75,7 @@ class ToolsEnv(GeneratedEnv[Puzzle]):
         "get_*", "list_*", "search_*", "find_*", "track_*", "top_*", "bottom_*", "total_*", "count_*",
     )  # fmt: skip
     max_return: ClassVar[float | None] = 1.0
-    version: ClassVar[int] = 3
+    version: ClassVar[int] = 4
     held_out_version: ClassVar[int | None] = 2
     evolve_defaults: ClassVar[Mapping[str, Any]] = {
         "model": "tiny-worlds",

@@ -82,7 +82,7 @@ class WordleEnv(GeneratedEnv[tuple[str, str]]):
     """
 
     name: ClassVar[str] = "wordle"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     held_out_version: ClassVar[int | None] = 0
     max_return: ClassVar[float | None] = 1.0
     evolve_defaults: ClassVar[Mapping[str, Any]] = {
