@@ -16,16 +16,15 @@ from agentgym_py.rng import Rng
 Pattern = tuple["str | tuple[Pattern, ...]", ...]
 """Text parts and choices; a choice is a tuple of patterns."""
 _TOKENS = re.compile(r"[\[\]|]|[^\[\]|]+")
-_ONSETS = tuple(
-    "b c d f g h j k l m n p r s t v w z b c d f g h k l m n p r s t bl br ch cl cr dr fl fr gl gr ph pl pr qu sc sh sk "
-    "sl sm sn sp st str sw th tr tw wh".split()
+_SYLLABLE = (
+    "b c d f g h j k l m n p r s t v w z b c d f g h k l m n p r s t bl br ch cl cr dr fl fr gl gr ph pl pr qu sc sh "
+    "sk sl sm sn sp st str sw th tr tw wh",
+    "a e i o u a e i o u a e i o u ai au ay ea ee ew ie oa oi oo ou ow",
+    "- - - - - - - - - - - - - - ck ct ft ld lf ll lm lt mp n nd ng nk nt l l m n n r r r s t t rd rk rm rn rp rt sh "
+    "sk sp ss st th x",
 )
-_VOWELS = tuple("a e i o u a e i o u a e i o u ai au ay ea ee ew ie oa oi oo ou ow".split())
-_CODAS = (
-    *14 * ("",),
-    *"ck ct ft ld lf ll lm lt mp n nd ng nk nt l l m n n r r r s t t rd rk rm rn rp rt sh sk sp ss st th x".split(),
-)
-_ENDINGS = (*6 * ("",), *"ble dle el en er et ic ine ish it le ly on or ow tle ure y".split())
+"""Onsets, vowels and codas; a hyphen stands for none."""
+_ENDINGS = "- - - - - - ble dle el en er et ic ine ish it le ly on or ow tle ure y"
 _RUDE = re.compile(
     "anal|anus|arse|bastar|bitch|bone|boob|butt|clit|cock|coon|crap|cum|cunt|dick|dildo|dyke|fag|fart|fuck|gook|homo|hore"
     "|jap|jew|jiz|kike|nazi|nig|orgas|paki|pedo|peni|perv|piss|poof|poo[nph]|porn|prick|pube|puss|puta|queer|rape|sex"
@@ -63,8 +62,8 @@ def made_up_name(rng: Rng, avoid: Collection[str] = ()) -> str:
     as "kavinu" does not copy "steel".
     """
     while True:
-        parts = [rng.choice(_ONSETS) + rng.choice(_VOWELS) + rng.choice(_CODAS) for _ in range(1 + rng.below(2))]
-        name = "".join(parts) + rng.choice(_ENDINGS)
+        parts = [*_SYLLABLE * (1 + rng.below(2)), _ENDINGS]
+        name = "".join(rng.choice(choices.split()) for choices in parts).replace("-", "")
         if 4 <= len(name) <= 9 and name not in avoid and not _RUDE.search(name):
             return name
 
