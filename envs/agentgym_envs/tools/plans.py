@@ -202,7 +202,7 @@ class Planner:
             raise Redraw
         words = self._adverb(on[0].words) if on else ""
         text = self.draw(ask.say)
-        known = text.format(x=source.value, d=f"on {on[0].value}" if on else "")
+        known = text.format(x=source.value, d=f"on {on[0].value}" if on else "").rstrip("?")
         self.notes.append(f"{known}: {' '.join(filter(None, (ask.pick, ask.field)))}.")
         return Phrase(text.format(x=source.words, d=words), value)
 

@@ -123,9 +123,14 @@ def _question(planner: Planner, ask: Ask, calls: int, kind: str) -> _Request:
 
 
 def _question_text(planner: Planner, words: str) -> str:
-    """Draw a question, for a noun phrase or, in training, a clause such as "who directed it"."""
-    is_clause = planner.split == "train" and not words.startswith("the ")
-    return planner.say(wordings().frames["clauses" if is_clause else "questions"], a=words)
+    """Draw a question, for a noun phrase or, in training, a clause such as "who directed it" or a whole question."""
+    if words.endswith("?"):
+        return words
+    return planner.say(wordings().frames["questions" if _is_noun_phrase(planner, words) else "clauses"], a=words)
+
+
+def _is_noun_phrase(planner: Planner, words: str) -> bool:
+    return planner.split != "train" or words.startswith("the ")
 
 
 def _request(planner: Planner, kind: str, text: str, answer: Any, field: str, note: str = "") -> _Request:
@@ -133,7 +138,7 @@ def _request(planner: Planner, kind: str, text: str, answer: Any, field: str, no
     answer_text = str(answer)
     if not answer_text.isdigit() and answer_text.casefold() in text.casefold():
         raise Redraw
-    return _Request(kind, text[0].upper() + text[1:], answer, note or f'The answer is "{field}": {to_json(answer)}.')
+    return _Request(kind, _sentence(text), answer, note or f'The answer is "{field}": {to_json(answer)}.')
 
 
 @cache
@@ -207,7 +212,19 @@ def _arithmetic(planner: Planner, kind: str, one: str, first: int, other: str, s
     else:
         frame, answer = "differences", abs(first - second)
         note = f"{max(first, second)} - {min(first, second)} = {answer}."
+    if not (_is_noun_phrase(planner, one) and _is_noun_phrase(planner, other)):
+        frame, one, other = f"{frame} of answers", *(_sentence(_question_text(planner, a)) for a in (one, other))
     return _request(planner, kind, planner.say(wordings().frames[frame], a=one, b=other), answer, "", note)
+
+
+def _sentence(text: str) -> str:
+    return text[0].upper() + text[1:]
+
+
+def _order_text(planner: Planner, do: str, question: str) -> str:
+    """Draw a request for a change, followed by a question."""
+    frame = "orders with questions" if question.endswith("?") else "orders"
+    return planner.say(wordings().frames[frame], do=do, a=question)
 
 
 def change(calls: int) -> Template:
@@ -216,7 +233,7 @@ def change(calls: int) -> Template:
     def make(planner: Planner) -> _Request:
         change = planner.rng.choice(_changes(calls))
         do, question = planner.change(change, calls)
-        text = planner.say(wordings().frames["orders"], do=do, a=question.words)
+        text = _order_text(planner, do, question.words)
         return _request(planner, "change", text, question.value, change.field)
 
     return make
@@ -246,7 +263,7 @@ def changes(calls: int) -> Template:
         last = planner.rng.choice(_changes(calls - first, not orders))
         then, question = planner.change(last, calls - first)
         both = f"{do}{planner.say(wordings().frames['then'])} {then}"
-        text = planner.say(wordings().frames["orders"], do=both, a=question.words)
+        text = _order_text(planner, both, question.words)
         return _request(planner, "changes", text, question.value, last.field)
 
     return make
