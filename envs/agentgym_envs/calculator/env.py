@@ -56,7 +56,7 @@ class CalculatorEnv(GeneratedEnv[Problem]):
     truncates.
 
     Splits: train, valid and test have different wordings of every sentence, names, things and food. Training problems
-    have dozens of wordings of every sentence and hundreds of names and things; two of five of those are made up.
+    have hundreds of wordings of every sentence and hundreds of names and things; two of five of those are made up.
 
     Expert: the remaining calculations of a solution in the order of the story, then `finish`; it uses only the problem.
     Its plan is not a shortest one: with the answer in mind it could finish at once, or use a single expression.

@@ -266,11 +266,11 @@ class _Story:
         whole = self.theme.whole and sentence.unit in ("", "goods")
         if not all(_is_sensible(value, whole) for value in values[1 : -1 if sentence.rough else None]):
             raise _UnfitError
-        self.sentences.append(expand(self.rng, wording).format(**self.words, **numbers))
+        self.sentences.append(_capital(expand(self.rng, wording).format(**self.words, **numbers)))
         for template, gist in zip(sentence.calculations, GISTS.get(sentence.key, ()), strict=True):
             so_far = f"So far {x}; " if "{x}" in template else ""
             thought = f"{so_far}{gist.format(**numbers)}."
-            self.reasons.append(f"{thought[0].upper()}{thought[1:]}")
+            self.reasons.append(_capital(thought))
         self.calculations += calculations
         self.values += values[1:]
         self.x = Fraction(numbers[sentence.start_number]) if sentence.start_number else self.values[-1]
@@ -279,7 +279,12 @@ class _Story:
         """Insert irrelevant sentences at random places before the question."""
         for wording in self.rng.sample(IRRELEVANT[self.split], number):
             text = expand(self.rng, wording).format(n=2 + self.rng.below(58), **self.words)
-            self.sentences.insert(self.rng.below(len(self.sentences)), text)
+            self.sentences.insert(self.rng.below(len(self.sentences)), _capital(text))
+
+
+def _capital(text: str) -> str:
+    """A text with a capital first letter."""
+    return f"{text[0].upper()}{text[1:]}"
 
 
 def _draw_word(rng: Rng, key: str, split: str) -> str:
