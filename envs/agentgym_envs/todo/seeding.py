@@ -9,6 +9,7 @@ from itertools import product
 
 from agentgym_envs.todo.board import EVERY, INBOX, Board, Row, shift
 from agentgym_envs.todo.words import FILL, THEMES, TRAINING_PATTERNS
+from agentgym_py.env.wording import expand
 from agentgym_py.rng import Rng
 
 _SLOT = re.compile(r"\{(\w+)\}")
@@ -75,7 +76,7 @@ def draw_title(rng: Rng, project: str, split: str, vocabulary: Vocabulary, taken
 
 
 def _training_title(rng: Rng, project: str, vocabulary: Vocabulary) -> str:
-    pattern = rng.choice(THEMES[project][1] if project in THEMES else TRAINING_PATTERNS)
+    pattern = expand(rng, rng.choice(THEMES[project][1] if project in THEMES else TRAINING_PATTERNS))
     words = {slot: rng.choice(vocabulary[slot]) for slot in _slots(pattern) if slot != "number"}
     return pattern.format(**words, number=2 + rng.below(9_998)) if "{number}" in pattern else pattern.format(**words)
 

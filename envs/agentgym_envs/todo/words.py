@@ -125,6 +125,6 @@ FILL = {
 """Split to slot to its words."""
 TRAINING_PATTERNS = (
     *(pattern for _, patterns in THEMES.values() for pattern in patterns),
-    *_listed(training_words.PATTERNS),
+    *training_words.PATTERNS,
 )
-"""The patterns of titles in a training project that is not among the themes."""
+"""Grammars of the patterns of titles in a training project that is not among the themes."""
