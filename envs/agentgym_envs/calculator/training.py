@@ -12,7 +12,32 @@ NAMES = (
     "Jean Joel Judith Julia Kai Karin Karl Kate Kim Klara Klaus Kurt Lars Laura Lea Leo Lena Lidia Linda Louis Lucas "
     "Lucy Magda Malik Marco Maria Martin Matti Maya Mehmet Mona Nadia Nasir Nina Noah Nora Omar Oscar Otto Paul Paula "
     "Petra Philip Pia Rahel Ralf Rana Raul Rita Robert Robin Ruth Samir Sara Selma Sofia Stefan Sven Tanja Tara Theo "
-    "Thomas Tilda Tom Ulla Ursula Valentin Viktor Wanda Werner Wilma Yara"
+    "Thomas Tilda Tom Ulla Ursula Valentin Viktor Wanda Werner Wilma Yara Aaron Abigail Adam Adrian Agatha Albert "
+    "Alfred Alice Alicia Alina Alison Amanda Amelia Amina Amy Andrea Andrew Angela Anita Anna Annika Antonia Antonio "
+    "Ariel Armin Arnold Arno Aurora Barbara Barry Beatrice Benedict Bernard Bertha Beth Betty Bjorn Blanche Bob "
+    "Brenda Brian Bridget Bruce Camilla Candice Carol Caroline Caspar Catherine Cedric Celia Charles Charlotte Chris "
+    "Christina Cindy Claire Claude Claudia Colin Connie Cora Cornelia Craig Curtis Cynthia Daisy Daphne Darius Dean "
+    "Deborah Denise Dennis Derek Diana Diego Dirk Dominic Donald Donna Dorothy Douglas Duncan Eddie Edmund Edward "
+    "Edwin Eileen Elaine Eleanor Eli Elias Elisa Elliot Elsa Elvira Emanuel Emily Eric Erica Ernest Estelle Eugene "
+    "Evan Evelyn Fatima Ferdinand Fernando Filip Finn Florence Francis Franz Fred Frida Gabriel Gavin Gemma Geoffrey "
+    "George Georgia Gerald Gilbert Giles Giovanna Glen Gordon Grace Graham Grant Gregory Gwen Harriet Harry Harvey "
+    "Heather Hector Heidi Helga Herbert Herman Hester Hillary Holly Horace Howard Hubert Ian Ibrahim Ida Imogen Ingo "
+    "Irene Irma Isaac Isabel Ismail Jacob Jade James Jan Jane Janet Jason Javier Jeremy Jerome Jessica Jill Jim Joan "
+    "Jodie Johan Johanna John Jordan Jorge Josef Joseph Josephine Joshua Joy Joyce Juan Judy Julian June Justin Kamal "
+    "Karen Kasper Keith Kenneth Kevin Khalid Kira Kirsten Knut Lambert Lance Larry Leila Leonard Leonie Leopold "
+    "Leslie Lester Levi Lewis Lily Lisa Lloyd Lola Lorenzo Lorna Lothar Lotte Louise Luca Luis Luisa Luther Lydia "
+    "Mabel Madeleine Magnus Manfred Manuel Marcel Marcus Margaret Marge Marianne Marina Marion Marius Mark Marlene "
+    "Martha Mary Mathilda Matthew Maud Maurice Max Megan Melanie Melissa Mia Michael Miguel Mike Mildred Miles Mina "
+    "Miranda Miriam Mitch Mohamed Molly Monica Morris Muriel Myra Myrtle Nancy Naomi Natalie Nathan Neil Nellie "
+    "Nelson Nicholas Nicole Niels Nigel Noel Norbert Norman Odette Olaf Olive Oliver Olivia Ophelia Oswald Owen Pablo "
+    "Pamela Pascal Patricia Patrick Pauline Pearl Pedro Penelope Percy Perry Peter Phoebe Phyllis Pierre Piet Polly "
+    "Priscilla Quentin Rachel Ralph Ramon Randolph Raymond Rebecca Regina Reinhard Renata Rex Richard Roberta "
+    "Roderick Roger Roland Rolf Roman Ronald Rosalind Rose Rowena Roy Rudolf Rufus Rupert Russell Ryan Sabine Sally "
+    "Salma Samuel Sandra Saskia Scott Sean Sebastian Serena Sergio Sheila Shirley Sidney Sigrid Silas Simone Solomon "
+    "Sonia Sophie Stanley Stella Stephen Steven Stuart Susan Susanne Sybil Sylvia Tamara Ted Terence Teresa Thelma "
+    "Theodora Theresa Tim Timothy Tina Tobias Todd Tony Trevor Trudy Tyler Valerie Vanessa Verena Vernon Veronica "
+    "Victoria Vincent Viola Violet Virginia Vivian Walter Warren Wayne Wendy Wilfred William Winifred Wolfgang Xavier "
+    "Yasmin Yvonne Zack Zelda Zora"
 )
 GOODS = (
     "apples pencils candles buttons marbles tiles rolls stamps bolts tulips bananas pears plums cherries melons "
@@ -25,14 +50,55 @@ GOODS = (
     "bricks planks ropes chains keys locks bells coins medals tokens tickets flags kites balls dolls puzzles dice "
     "toys drums flutes whistles roses daisies lilies seeds plants cacti ferns saplings pebbles feathers corks bottles "
     "brooms combs mirrors soaps sponges clocks watches rings bracelets brooches vases statues chairs stools benches "
-    "tables shelves magnets lenses chips discs cartridges pumps valves filters"
+    "tables shelves magnets lenses chips discs cartridges pumps valves filters abacuses acorns albums almanacs "
+    "anchors antennas apricots aprons armchairs arrows ashtrays atlases avocados axes bags balloons bandages banners "
+    "barrels baskets batons beakers beds beetroots bibs bikes bins binders blackberries blazers blouses blueberries "
+    "boards boats bolsters bonnets bookmarks bouquets bowls boxes branches brochures bridles brownies buckets buckles "
+    "buns cabinets calculators calendars cameras candlesticks canoes canvases caravans cardigans cartons cartoons "
+    "carvings cases caskets catalogues cauliflowers certificates chalks charts chestnuts chisels chocolates cigars "
+    "circles clarinets clips cloaks clogs coasters coconuts coils collars comics compasses computers cones contracts "
+    "cookers coolers corkscrews costumes cots couches courgettes cradles crates crowns croissants crutches crystals "
+    "cubes cucumbers cutlets cymbals daffodils dates decks desks diaries dictionaries dishes documents doorbells "
+    "doormats doughnuts drawers drawings dresses drills duvets earrings easels eggcups emblems engines essays fans "
+    "fiddles files fireworks fishhooks flasks flippers footballs fossils freezers fridges fritters funnels garlands "
+    "gates gems gherkins gifts globes goblets gourds grapefruits grapes guitars hairpins hammers hammocks handbags "
+    "handkerchiefs handles harmonicas harps hatchets helmets hoes hoops hoses icicles insoles invitations jackets "
+    "jars jerseys jewels journals jumpers kayaks kerchiefs keyboards kits knobs laces lampshades laptops lassos "
+    "leaflets leaves lids lighters logs lollipops looms mallets mandolins manuals marigolds masks mats mattresses "
+    "medallions microscopes mittens mobiles modems mops mosaics motors mousetraps mouthpieces mushrooms napkins "
+    "necklaces neckties nets newspapers nightgowns notes nuggets nutcrackers oars oboes omelettes orchids organs "
+    "ornaments paddles padlocks paintings pamphlets pancakes panels parachutes parasols parcels passports pastries "
+    "patterns pegs pendants pennants peppers phones pianos pies pillboxes pineapples pistons pitchers pizzas "
+    "placemats plasters pods poems polishers pomegranates poppies pouches presents printers prizes projectors prunes "
+    "pulleys pullovers puppets purses quills quilts rackets radios radishes raincoats rakes raspberries rattles "
+    "razors receipts recorders records reels reports rivets robes robots rods rosettes rowboats rubies rucksacks rugs "
+    "saddles sacks safes samples satchels saucers sausages saxophones schedules scooters scrapers screens "
+    "screwdrivers scrolls seashells seats sensors serviettes shades shavers shawls sheets shields shovels shrubs "
+    "sieves signs sketches skewers skirts skis sledges sleeves slides snowballs snowdrops sofas spades spanners "
+    "speakers spears spheres spikes spindles splints spools spotlights sprouts squares staplers staples stars "
+    "stencils stethoscopes sticks stockings stones stoppers stoves straps strawberries straws strings suitcases "
+    "sundials sunflowers surfboards sweaters swords tags tambourines tapes tassels teabags teapots telephones "
+    "telescopes tents thermometers thimbles ties tiaras tins tinsels toasters toolboxes toothbrushes tops tracks "
+    "tractors trays tricycles trinkets trombones trophies trowels trumpets trunks tubes tunics turbines twigs "
+    "typewriters ukuleles umbrellas uniforms urns vans veils vests vials violins violets visors wafers wagons "
+    "waistcoats wallets walnuts wands wardrobes wedges weights whisks wicks wigs windmills windows wires workbooks "
+    "wreaths wrenches yoyos zips zithers"
 )
 FOODS = (
     "flour rice sugar cocoa butter oatmeal pasta quinoa bulgur yeast starch sesame linseed muesli cheese yoghurt "
     "cream margarine lard jam marmalade syrup treacle ginger cinnamon paprika pepper curry mustard vinegar ketchup "
     "tofu beef pork chicken turkey ham bacon tuna salmon shrimp spinach kale lettuce celery broccoli cabbage pumpkin "
     "squash garlic leek fennel parsley basil rhubarb coconut chocolate nougat marzipan fudge caramel tapioca spelt "
-    "buckwheat rye popcorn coffee tea"
+    "buckwheat rye popcorn coffee tea aspic batter beetroot bran brie brine buttermilk camembert cardamom caviar "
+    "cheddar chilli chutney cider cod crab custard dough dill duck eel feta frosting gelatine ghee goose gouda "
+    "granola gravy haddock halibut halloumi herring horseradish hummus icing juice lamb lavender lemonade liquorice "
+    "lobster macaroni mackerel maize malt mayonnaise meat milk mince mint molasses mozzarella mutton nutmeg oil okra "
+    "oregano parmesan pastry perch pesto pheasant plaice porridge prosciutto pudding puree quark rabbit radicchio "
+    "ricotta risotto rocket rosemary saffron sage salad salami salsa sauce sauerkraut sausage seafood sherbet "
+    "shortbread soda sourdough spaghetti squid stew stuffing sushi sweetcorn tahini tarragon thyme toffee trout "
+    "turmeric turnip vanilla veal vermicelli wasabi watercress wheat whey yam zucchini asparagus cauliflower chicory "
+    "cress endive seaweed marrow mascarpone meringue paneer peppermint praline sorbet sorghum suet tallow teff tempeh "
+    "venison"
 )
 
 _COMMA = "[,|]"
@@ -1611,6 +1677,32 @@ WORDINGS: Mapping[str, tuple[str, ...]] = {
         "[There are|There lie] {g} grams of {food} in the [kitchen|bowl|cupboard|pot] of {name}.",
         "A [bag|tin|bowl|packet] of {name} [holds|has] {g} [grams|g] of {food}.",
         "{name} [puts|tips|shakes] {g} grams of {food} into a [bowl|pot|pan|mixer].",
+        "{name} [owns|has got|finds|gets|receives|opens|measures out|starts with|is given|prepares|grinds|chops] "
+        "{g} [grams|g] of {food}[ for dinner| for a cake| at work| in the pantry|].",
+        "[A cook|A baker|A chef|A student|A waiter|A mother|A butcher|A grandfather|A shopkeeper|A pupil] [called|"
+        "named] {name} [has|uses|takes|buys|weighs out] {g} [grams|g] of {food}.",
+        "[There are|There were] {g} [grams|g] of {food} [in {name}'s kitchen|in {name}'s pantry|in {name}'s fridge|"
+        "on {name}'s table|on {name}'s scales].",
+        "{name}'s [kitchen|fridge|pantry|shelf|jar|bowl|sack|larder|lunch box|tin] [holds|contains|has] {g} [grams|"
+        "g] of {food}.",
+        f"[At first|To begin with|At the beginning|Initially|In the morning]{_COMMA} {{name}} has {{g}} [grams|g] "
+        "of {food}.",
+        f"[At first|To begin with|At the beginning|Initially]{_COMMA} there are {{g}} [grams|g] of {{food}} in the "
+        "[bowl|pot|jar|pan|sack].",
+        "{name} goes to the [shop|market|mill|baker] and [buys|gets|fetches|comes back with] {g} [grams|g] of "
+        "{food}.",
+        "{g} [grams|g] of {food} [lie|are|wait|stand] [on the scales|in the bowl|in the pot|on the table] in "
+        "{name}'s kitchen.",
+        "{g} [grams|g] of {food} [belong to|are bought by|are weighed by] {name}.",
+        "[Suppose|Imagine|Say|Assume|Let us say] that {name} has {g} [grams|g] of {food}.",
+        "The [label|list|recipe book|balance] [shows|says|tells us] that {name} has {g} [grams|g] of {food}.",
+        "[My|Our] [friend|neighbour|cousin|colleague] {name} [has|buys|keeps] {g} [grams|g] of {food}.",
+        "{name} [pours|drops|empties|weighs|sifts] {g} [grams|g] of {food} into a [dish|jar|kettle|tray|jug].",
+        "Amount of {food} [that {name} has|in {name}'s kitchen|at the start]: {g} [grams|g].",
+        "{name} [makes|cooks|bakes] [a dish|a cake|lunch|dinner|a pie] and [takes|uses|needs] {g} [grams|g] of "
+        "{food}.",
+        "{name}, who [likes to cook|runs a bakery|plans a party|works in a canteen], has {g} [grams|g] of {food}.",
+        f"With {{g}} [grams|g] of {{food}}{_COMMA} {{name}} [starts to cook|begins|starts a meal|starts baking].",
     ),
     "food recipe": (
         "{k} people [need|eat|get] {g} [grams|g] of {food}; {name} [cooks|plans] a meal for {b} people.",
@@ -1618,48 +1710,226 @@ WORDINGS: Mapping[str, tuple[str, ...]] = {
         "{name} cooks for {b} people with a recipe that [needs|asks for] {g} grams of {food} for {k} people.",
         "For {k} people one takes {g} grams of {food}; {name} [cooks|bakes] for {b} people.",
         "{g} grams of {food} [are enough|serve|do] for {k} people. {name} cooks [the right amount |]for {b} people.",
+        "A [recipe|cake|stew|pie|salad|pudding|breakfast|sauce|menu] for {k} [people|guests|persons|children|"
+        "eaters] [takes|requires|calls for|asks for|uses] {g} [grams|g] of {food}. {name} [cooks|makes it|prepares "
+        "it] for {b} [people|guests|persons|children].",
+        "{name} [makes|prepares|bakes|cooks|serves] a [dish|meal|lunch|dinner|supper|dessert] for {b} [people|"
+        "guests|friends|persons], and the recipe [takes|needs|says|gives] {g} [grams|g] of {food} for {k} [people|"
+        "persons].",
+        "For {k} [persons|people|servings|portions|plates] [you need|the cook needs|the book says|it takes|the "
+        "recipe says] {g} [grams|g] of {food}. {name} [wants|makes|needs|plans] enough for {b}.",
+        "{g} [grams|g] of {food} [feed|satisfy|are served to|make a meal for] {k} [people|guests|children]. {name} "
+        "[invites|expects|has to feed|cooks for] {b} [people|guests|friends] and takes the right amount.",
+        "If {k} [people|guests|pupils|children] [eat|need|use up] {g} [grams|g] of {food}, then {name} takes what "
+        "{b} [of them |]need.",
+        "For {b} [people|guests|friends|visitors] {name} [cooks|bakes|plans a meal|lays the table], and {k} "
+        "[people|persons] [need|eat|get] {g} [grams|g] of {food}.",
+        "The [recipe|cookbook|list] [gives|states|names|says] {g} [grams|g] of {food} for {k} [people|portions|"
+        "servings|persons]; {name} [makes|needs|wants|cooks|prepares] {b} [portions|servings].",
+        "{k} [portions|servings|plates|bowls|helpings] [need|take|contain|hold|use up] {g} [grams|g] of {food}. "
+        "{name} [makes|prepares|cooks|serves|fills] {b}.",
+        "{k} [cakes|pies|loaves|pancakes|pizzas|buns] [need|take|contain|use up] {g} [grams|g] of {food}. {name} "
+        "[makes|bakes|prepares] {b}.",
+        "From {g} [grams|g] of {food} one [makes|bakes|gets] {k} [cakes|pies|buns|pancakes|rolls]. {name} [makes|"
+        "bakes|needs|wants] {b}.",
+        "To [bake|make] {k} [cakes|pies|buns|pancakes|rolls], {name} [needs|takes|uses] {g} [grams|g] of {food}, "
+        "but {name} [makes|bakes|wants] {b}.",
+        "A recipe with {g} [grams|g] of {food} [serves|is for|feeds|is enough for] {k} [people|persons|guests]. "
+        "{name} [changes|adapts|scales] it [to|for] {b} [people|persons|guests].",
+        "With {g} [grams|g] of {food} for {k} [people|persons|guests], {name} [cooks|bakes|makes a meal] for {b}.",
     ),
     "food more": (
         f"{_THEN}{{name}} [adds|buys|gets|puts in] {{s}} [kilograms|kg] of {{food}}.",
         "{s} [kilograms|kg] of {food} are [added|bought|put in] by {name}.",
         "[Then|Later|Next] {s} more [kilograms|kg] of {food} [arrive|are added|come in].",
         "{name}'s [sister|guest|mother|cook] [brings|adds|gives] {s} kilograms of {food}.",
+        f"{_THEN}{{name}} [purchases|fetches|obtains|receives|is given|stirs in|pours in|mixes in|finds|borrows|"
+        "orders|throws in|brings] [another|a further|an additional] {s} [kilograms|kg] of {food}.",
+        f"{_THEN}{{name}} [adds|buys|gets|puts in|tips in|takes] [another|a further|an extra] {{s}} [kilograms|kg] "
+        "of {food}.",
+        f"{_THEN}[a|one] [friend|neighbour|cousin|sister|brother|guest|cook|baker|farmer|waiter|grocer] [brings|"
+        "gives|sends|lends|hands|sells] {name} {s} [kilograms|kg] of {food}.",
+        f"{_THEN}{{name}}'s [brother|neighbour|aunt|uncle|father|friend|partner|grandmother] [brings|adds|gives|"
+        "contributes|puts in|sends|buys] [another |a further |]{s} [kilograms|kg] of {food}.",
+        f"{_THEN}the [amount|stock|supply|quantity|weight] of {{food}} [grows|rises|goes up|increases|is increased|"
+        "is raised] by {s} [kilograms|kg].",
+        f"{_THEN}[a delivery|a parcel|a sack|a bag|a shipment|a box] [of|with] {{s}} [kilograms|kg] of {{food}} "
+        "[arrives|comes in|is delivered|is brought|is added|is opened].",
+        f"{_THEN}{{s}} [more |]kilograms of {{food}} are [delivered|brought|purchased|poured in|tipped in|mixed in|"
+        "stirred in|given to {name}].",
+        "{name} [goes to|visits|drives to|runs to] the [shop|market|mill|baker|supermarket] and [comes back with|"
+        "returns with|buys|gets] [another|a further] {s} [kilograms|kg] of {food}.",
+        "It is [not enough|too little], so {name} [buys|gets|adds|fetches|borrows] [another |]{s} [kilograms|kg] "
+        "of {food}.",
+        "There [comes a bag|comes a sack|comes a parcel|follows a bag] of {s} [kilograms|kg] of {food}[ on top|].",
+        f"As a [present|gift|prize]{_COMMA} {{name}} [gets|is given|receives] {{s}} [kilograms|kg] of {{food}}.",
+        "{name} has {s} [kilograms|kg] of {food} more than before.",
+        "In the [cellar|cupboard|pantry|fridge|freezer] {name} [finds|discovers|has] [another|a further] {s} "
+        "[kilograms|kg] of {food}.",
     ),
     "food spoons": (
         "[Then|Next|Later|Afterwards] {name} adds {a} spoons of {food}, {b} grams each.",
         "{name} [adds|puts in|takes] {a} [spoons|scoops|handfuls|pinches] of {food} with {b} grams each.",
         "{a} [spoons|scoops|portions] of {b} grams of {food} each are added[ by {name}|].",
         "{a} times {name} [adds|puts in] {b} grams of {food}.",
+        f"{_THEN}{{name}} [stirs in|mixes in|throws in|tips in|pours in|drops in|sprinkles in|adds|puts in] {{a}} "
+        "[spoons|spoonfuls|scoops|cups|ladles|handfuls|portions|measures|packets] of {food}, [each of|each with|"
+        "each weighing|each holding] {b} [grams|g].",
+        f"{_THEN}{{name}} [stirs in|mixes in|throws in|tips in|adds|puts in|buys] {{a}} [bags|cups|packets|cubes|"
+        "slices|pieces|tins|cans|sachets] of {food} [of|with|at] {b} [grams|g] each.",
+        f"{_THEN}{{a}} [spoonfuls|scoops|cups|handfuls|packets|bags|pieces|ladles] of {{food}} [are added|are "
+        "stirred in|are put in|go in|follow|are mixed in|are thrown in], [each of|each with|each weighing] {b} "
+        "[grams|g].",
+        "A [spoon|spoonful|scoop|cup|handful|packet] [holds|has|weighs] {b} [grams|g], and {name} [adds|puts in|"
+        "stirs in|throws in] {a} of {food}.",
+        "{a} [friends|guests|cooks|neighbours|children|aunts] [bring|add|give|contribute] {b} [grams|g] of {food} "
+        "each.",
+        "{a} times [in a row |]{name} [stirs in|throws in|pours in|tips in|sprinkles in|adds] {b} [grams|g] [more |"
+        "]of {food}.",
+        "Each of {a} [spoons|cups|scoops|packets|handfuls|ladles] that {name} adds [holds|has|weighs|contains] {b} "
+        "[grams|g] of {food}.",
+        "For each of {a} [guests|plates|portions|people|friends|pies] {name} [adds|puts in|stirs in] {b} [grams|g] "
+        "[more |]of {food}.",
+        f"On each of {{a}} days{_COMMA} {{name}} [buys|adds|gets|saves] [another |]{{b}} [grams|g] of {{food}}.",
+        f"With {{a}} [spoons|cups|scoops|handfuls|packets] of {{b}} [grams|g] each{_COMMA} {{name}} [adds to|"
+        "increases|tops up|enriches] the {food}.",
+        "The [recipe|cook|chef|book] [asks for|wants|calls for|demands] {a} more [spoons|cups|scoops|handfuls] of "
+        "{food} of {b} [grams|g] each, and they are added.",
     ),
     "food less": (
         "{name} [spills|loses|eats|burns|drops|sells] {w} grams of the {food}.",
         "[Then|Later|Next] {w} grams of the {food} are [spilt|eaten|lost|burnt|taken away].",
         "[A child|A guest|A dog|A friend] [eats|takes|spills] {w} [grams|g] of the {food}.",
         "{w} grams of the {food} [fall on the floor|go into a soup|are spoilt and thrown away].",
+        f"{_THEN}{{name}} [uses up|throws away|gives away|wastes|takes out|removes|tips out|pours away|scoops out|"
+        "discards|consumes|ruins|swallows|uses] {w} [grams|g] of the {food}.",
+        f"{_THEN}{{name}} [gives|hands|sends|feeds] {{w}} [grams|g] of the {{food}} to [a neighbour|a friend|the "
+        "birds|a cousin|the dog|a customer|a guest|a sister].",
+        f"{_THEN}{{w}} [grams|g] of the {{food}} are [gone|used up|thrown away|given away|wasted|stolen|missing|"
+        "sold|removed|taken out|poured away|swallowed].",
+        f"{_THEN}[a mouse|a cat|a neighbour|a cook|a thief|a hungry boy|a visitor|a bird|a brother] [eats|takes|"
+        "steals|carries off|gets|ruins] {w} [grams|g] of the {food}.",
+        "{w} [grams|g] of the {food} [go bad|burn|get lost|stick to the bowl|end up in the bin|are eaten by mice|"
+        "get wet and are thrown out|go to a neighbour].",
+        f"{_THEN}the [amount|stock|supply|quantity|weight] of {{food}} [falls|drops|shrinks|goes down|decreases|is "
+        "reduced|sinks] by {w} [grams|g].",
+        f"[Unfortunately|Sadly|By accident|Unluckily|Alas]{_COMMA} {{name}} [spills|drops|burns|loses|ruins|"
+        "wastes] {w} [grams|g] of the {food}.",
+        "{name} [bakes a cake|makes a soup|makes a snack|cooks lunch|feeds the hens] and [uses|needs|takes] {w} "
+        "[grams|g] of the {food} [for it|for that].",
+        f"For [a cake|breakfast|a sauce|lunch|a pie|the pets]{_COMMA} {{name}} [uses|takes|needs] {{w}} [grams|g] "
+        "of the {food}.",
+        "[Take away|Subtract|Deduct] {w} [grams|g] of {food} that [are spilt|are eaten|burn|go bad|stick to the "
+        "pan].",
+        f"{_THEN}{{name}} has {{w}} [grams|g] of {{food}} less[ than before|].",
+        f"{_THEN}there are {{w}} [grams|g] less of the {{food}}.",
+        "{w} [grams|g] of the {food} have to be [thrown away|given back|returned|discarded|removed].",
     ),
     "food percent": (
         f"Of the {{food}}, {{t}}{_PERCENT} is [eaten|used|spoilt|sold|lost].",
         "[Then|Later|Soon] {t}[ percent|%] of the {food} is [eaten|lost|burnt|used up].",
         f"{{name}} [eats|uses|sells|loses] {{t}}{_PERCENT} of the {{food}}.",
         f"The [amount|weight] of {{food}} [falls|drops|goes down] by {{t}}{_PERCENT}.",
+        f"{_THEN}{{t}}{_PERCENT} of the {{food}} [goes bad|burns|is spilt|is gone|is wasted|is given away|is "
+        "thrown away|is stolen|dries up|is sold|is lost|gets lost|is missing|is eaten|ends up in the bin].",
+        f"{_THEN}{{name}} [spills|burns|wastes|gives away|throws away|uses up|removes|takes out|pours away|"
+        f"discards|consumes|drops] {{t}}{_PERCENT} of [the|all the] {{food}}.",
+        f"{_THEN}{{name}} [gives|sends|hands|feeds] {{t}}{_PERCENT} of the {{food}} to [a neighbour|a friend|the "
+        "birds|a cousin|guests|a customer|the dog].",
+        f"Of [the|all the] {{food}}{_COMMA} {{t}}{_PERCENT} [goes bad|burns|is spilt|is wasted|is thrown away|is "
+        "given away|is left behind|is taken].",
+        f"{_THEN}the [amount|weight|stock|supply|quantity] of {{food}} [falls|drops|shrinks|goes down|decreases|is "
+        f"reduced|sinks|is cut] by {{t}}{_PERCENT}.",
+        f"{_THEN}[a mouse|a cat|a neighbour|a cook|a thief|a visitor|a brother|a friend] [eats|takes|steals|gets|"
+        f"carries off] {{t}}{_PERCENT} of the {{food}}.",
+        f"[Customers|The children|Guests|Mice|Visitors|The pupils] [eat|get|take|finish off] {{t}}{_PERCENT} of "
+        "the {food}.",
+        f"A [share|part|portion] of {{t}}{_PERCENT} of the {{food}} is [eaten|lost|given away|thrown out|used|"
+        "burnt|sold].",
+        f"[Unfortunately|Sadly|By accident|As it happens]{_COMMA} {{name}} [spills|drops|burns|loses|ruins] "
+        f"{{t}}{_PERCENT} of the {{food}}.",
+        f"In the [oven|pot|heat|sun|cooking], {{t}}{_PERCENT} of the {{food}} [burns|is lost|dries up|boils away].",
+        f"The {{food}} loses {{t}}{_PERCENT} of its weight[ in the oven| in the sun| in cooking|].",
+        f"{{name}} [cuts|reduces|lowers] the amount of {{food}} by {{t}}{_PERCENT}.",
+        f"{{t}}{_PERCENT} of the {{food}} has to be [thrown away|returned|discarded|removed|given back].",
+        f"{_THEN}there is {{t}}{_PERCENT} less {{food}}[ than before|].",
+        f"For [a cake|breakfast|a soup|lunch|a pie]{_COMMA} {{name}} [uses|takes|needs] {{t}}{_PERCENT} of the "
+        "{food}.",
     ),
     "food times": (
         "{name} makes {k} times as much.",
         "[Then|Soon|In the end] {name} [takes|needs|uses|buys] {k} times as much {food}.",
         "{name} [multiplies|increases] the amount of {food} by a factor of {k}.",
         "{k} times as much {food} is [needed|wanted|taken] [for a party|for guests|after all].",
+        f"{_THEN}{{name}} [prepares|buys|needs|uses|mixes|has|takes|orders] {{k}} times as much {{food}}[ as "
+        "before|].",
+        f"{_THEN}{{name}} [takes|prepares|makes|needs|uses] {{k}} times [the amount|this amount|that amount|the "
+        "quantity] of {food}.",
+        f"{_THEN}the [amount|quantity|weight|stock|supply] of {{food}} [grows|increases|rises|goes up] {{k}}-fold.",
+        f"{_THEN}the [amount|quantity|weight|stock|supply] of {{food}} is [multiplied by|made larger by a factor "
+        "of|raised by a factor of] {k}.",
+        f"{_THEN}there is {{k}} times as much {{food}}[ as before| in the bowl| in the pot|].",
+        "{name} [makes|cooks|bakes|prepares|does] all this {k} times[ over|].",
+        "For {name}'s [party|guests|family|class|wedding], {k} times as much {food} is [needed|taken|used|bought|"
+        "prepared].",
+        "[A party|A wedding|A big family|A hungry crowd|A feast] [needs|calls for|takes] {k} times as much {food}, "
+        "and {name} [takes|provides|gets] it.",
+        "{name} has to [make|prepare|take|buy] {k} times as much {food}.",
+        "The [recipe|dish|meal|amount] is [made|prepared|taken|cooked] {k} times[ over|].",
+        "{name} multiplies [everything|the {food}|the whole amount|all of it] by {k}.",
+        "[More guests come|Everybody is hungry|The table is long], so {name} takes {k} times as much {food}.",
     ),
     "food grams": (
         "How many grams of {food} [is that|is it|are there|does {name} have][ now| then|]?",
         "How much {food} is [that|there now|it], in grams?",
         "[Find|Say|Work out|Tell me] how many grams of {food} [that is|there are][ now|].",
         "[Give|Find|Work out] the amount of {food} in grams.",
+        "How many grams of {food} [does {name} have|does {name} own|are there|are left|does {name} use|remain|is "
+        "that] [altogether|in total|in all|in the end|at the end|at this point]?",
+        "What is the [final |new |total |resulting |whole |][amount|weight|mass|quantity] of {food} in grams?",
+        "[Calculate|Determine|Compute|Find out|State|Write down|Report|Name|Work out] the [final |new |total |"
+        "whole |][amount|weight|mass|quantity] of {food} in grams.",
+        f"{_ASK} how many grams of {{food}} [there are|{{name}} has|are left|remain|that is|{{name}} uses] [now|in "
+        "the end|in all|altogether|at the end].",
+        "[Can|Could] you [tell me|work out|say|calculate] how many grams of {food} [there are|{name} has|that is|"
+        "remain] [now|in the end|in all]?",
+        "How heavy is the {food} [now|in the end|altogether|at the end], in grams?",
+        "[What|How much] does the {food} weigh [now|in the end|altogether|at the end], in grams?",
+        "To how many grams of {food} does [this|that|it all] [come|add up|amount]?",
+        "The [amount|weight|quantity] of {food} in grams is [wanted|asked for|to be found].",
+        "[After all that|At the end|All in all|By then], how many grams of {food} [are there|does {name} have|is "
+        "that|are left]?",
+        "How much {food} [does {name} have|is left|is in the bowl|is there] [now|in the end|then|altogether], in "
+        "grams?",
+        "If {name} weighs the {food} now, how many grams [is it|do the scales show|are there]?",
+        "How many grams of {food} [lie on the scales|are in the pot|are in the bowl|are in the kitchen] now?",
     ),
     "food kilograms": (
         "How many kilograms of {food} [is that|is it|are there|does {name} have][ now| then|]?",
         "How much {food} is [that|there now|it], in kilograms?",
         "[Find|Say|Work out|Tell me] how many kilograms of {food} [that is|there are][ now|].",
         "[Give|Find|Work out] the amount of {food} in kilograms.",
+        "How many kilograms of {food} [does {name} have|does {name} own|are there|are left|does {name} use|remain|"
+        "is that] [altogether|in total|in all|in the end|at the end|at this point]?",
+        "What is the [final |new |total |resulting |whole |][amount|weight|mass|quantity] of {food} in [kilograms|"
+        "kg]?",
+        "[Calculate|Determine|Compute|Find out|State|Write down|Report|Name|Work out] the [final |new |total |"
+        "whole |][amount|weight|mass|quantity] of {food} in [kilograms|kg].",
+        f"{_ASK} how many kilograms of {{food}} [there are|{{name}} has|are left|remain|that is|{{name}} uses] "
+        "[now|in the end|in all|altogether|at the end].",
+        "[Can|Could] you [tell me|work out|say|calculate] how many kilograms of {food} [there are|{name} has|that "
+        "is|remain] [now|in the end|in all]?",
+        "How heavy is the {food} [now|in the end|altogether|at the end], in kilograms?",
+        "[What|How much] does the {food} weigh [now|in the end|altogether|at the end], in kilograms?",
+        "To how many kilograms of {food} does [this|that|it all] [come|add up|amount]?",
+        "The [amount|weight|quantity] of {food} in kilograms is [wanted|asked for|to be found].",
+        "[After all that|At the end|All in all|By then], how many kilograms of {food} [are there|does {name} have|"
+        "is that|are left]?",
+        "How much {food} [does {name} have|is left|is in the bowl|is there] [now|in the end|then|altogether], in "
+        "kilograms?",
+        "If {name} weighs the {food} now, how many kilograms [is it|do the scales show|are there]?",
+        "[Convert|Change|Turn] the weight of the {food} into kilograms: how many [are there|is that]?",
+        "[Expressed|Written|Measured] in kilograms, how much {food} [is it|is that|is there|is left]?",
     ),
     "food bowls": (
         "{name} [divides|splits|shares] the {food} equally among {k} [plates|dogs|cooks|pots]. How many grams are "
@@ -1669,6 +1939,33 @@ WORDINGS: Mapping[str, tuple[str, ...]] = {
         "{name} puts the same amount of {food} into {k} [bowls|tins|cups|moulds]. How many grams are in [each|one]?",
         "How many grams of {food} does each of {k} [guests|children|bowls|pies] get if all get the same?",
         "{k} [guests|cooks|families] share the {food} equally. How many grams does [each|one] get?",
+        "{name} [distributes|spreads|spoons|measures|pours|shares out] the {food} [equally|evenly] into {k} [bowls|"
+        "pots|jars|tins|dishes|glasses|cups|trays]. How many grams are in [each|one|every one]?",
+        "The {food} is [distributed|portioned out|shared out|handed out|dealt out|served] [equally|evenly|in equal "
+        "parts] to {k} [guests|children|people|pupils|friends|families|customers]. How many grams does [each|one] "
+        "[get|receive|eat]?",
+        "{name} [makes|forms|weighs out|prepares|cuts] {k} equal [portions|parts|heaps|servings|shares|loaves|"
+        "balls] of the {food}. How many grams [are in each|is each|are in one|does each weigh|does one weigh]?",
+        "If {k} [guests|children|people|friends|cooks|dogs|bakers] [share|split|divide] the {food} [equally|evenly|"
+        "fairly], how many grams does [each|each one|one] [get|receive|take]?",
+        "[Divided|Split|Shared out] [equally|evenly] among {k} [guests|bowls|pots|plates|friends|pies|families], "
+        "how many grams of {food} [are there for each|is that for each|does each get]?",
+        "How many grams of {food} are in each of {k} [jars|bags|cakes|pies|bowls|tins|boxes] if all [get|hold] the "
+        "same amount?",
+        f"{_ASK} how many grams of {{food}} each of {{k}} [guests|bowls|children|cakes|friends] gets if all get "
+        "the same.",
+        "[Calculate|Find|Work out|Determine|Compute] in grams the share of each if {k} [people|guests|friends|"
+        "cooks] [share|divide|split] the {food} equally.",
+        "Each of {k} [guests|children|bowls|families|cakes|pots] gets the same amount of the {food}. How many "
+        "grams [is that|is that for one|does each get]?",
+        "{k} [guests|pupils|people|friends|neighbours] are to [get|receive|have] equal shares of the {food}. How "
+        "many grams is [one|each] share?",
+        "The {food} [lasts|is enough|must do] for {k} [days|meals|weeks], with the same amount for each. How many "
+        "grams is that for one?",
+        "{name} [eats|uses|cooks|needs] all the {food} in {k} [days|meals|weeks], the same amount [each time|in "
+        "each]. How many grams [is that each time|is that for one]?",
+        "What is each one's share in grams if {k} [people|guests|friends|sisters] [share|split] the {food} "
+        "[equally|evenly|fairly]?",
     ),
     "food cost": (
         "At {p} euros [a|per] kilogram, how many euros [is that|does the {food} cost]?",
@@ -1677,6 +1974,30 @@ WORDINGS: Mapping[str, tuple[str, ...]] = {
         "[One|Each|Every] kilogram of {food} costs {p} euros. [What|How much] does all of it cost, in euros?",
         "How many euros does the {food} cost if [one|a] kilogram costs {p} euros?",
         "{name} [pays|gets] {p} euros [per|for each] kilogram of {food}. How many euros is that?",
+        "[Each|One|Every|A] kilogram of {food} [is sold for|is worth|comes to|is] {p} euros. How many euros [is "
+        "that|does all of it cost|is all of it worth|is the {food} worth|does {name} pay]?",
+        "At {p} euros [a|per|for each|for a] kilogram, [how many euros|how much in euros] does [all of it|all the "
+        "{food}|the whole lot|the {food}] cost?",
+        "If [a|one|each] kilogram of {food} [costs|sells for|is worth|comes to] {p} euros, how many euros [is that|"
+        "does all of it cost|is all of it worth|is that in all]?",
+        "A [shop|baker|grocer|farmer|supermarket|market stall] [sells|buys|offers] {food} at {p} euros [a|per] "
+        "kilogram. How many euros [is that|does all of it cost|is all of it worth|is the whole lot]?",
+        "{name} [sells|buys] all the {food} at {p} euros [a|per] kilogram. How many euros [is that|is that in all|"
+        "change hands|are paid]?",
+        "[Calculate|Find|Work out|Determine|Compute|Give] the [price|cost|value] of [all the|the] {food} in euros "
+        "at {p} euros [a|per] kilogram.",
+        f"{_ASK} how many euros [all the|the] {{food}} costs at {{p}} euros [a|per] kilogram.",
+        "[What|How much] [does the {food} cost|is the {food} worth|does all the {food} cost] in euros if a "
+        "kilogram [costs|is|comes to] {p} euros?",
+        "The [kilogram price|cost per kilogram|value of a kilogram|price tag for a kilogram] is {p} euros. How "
+        "many euros [is that|does all of it cost|is that in all|is all the {food} worth]?",
+        "For [each|every|a|one] kilogram {name} [pays|spends|gets|receives|charges] {p} euros. How many euros is "
+        "that [in all|altogether|in total]?",
+        "The [market|shop|baker|grocer] [takes|asks|charges|wants] {p} euros [a|per|for each] kilogram of {food}. "
+        "How many euros [is that|does {name} pay|is the bill|must be paid]?",
+        "With a price of {p} euros [a|per] kilogram, how many euros [is that|does all of it cost|does the {food} "
+        "cost|are due]?",
+        "How expensive is all the {food} at {p} euros [a|per] kilogram, in euros?",
     ),
 }  # fmt: skip
 
@@ -1701,6 +2022,68 @@ IRRELEVANT: tuple[str, ...] = (
     "There are {n} [birds|sheep|clouds|people] [to be seen|outside|in the distance].",
     "[On the door|On the roof|On the bus|On a shirt] there is the number {n}.",
     "[A friend|A cousin|The neighbour] of {name} has {n} [hens|ducks|grandchildren|teeth].",
+    "[The sister|The brother|The uncle|The aunt|The mother|The boss|The teacher] of {name} is {n} years old.",
+    "{name} [turned|became] {n} [last month|in spring|yesterday|last week|in May].",
+    "{name}'s [cat|dog|canary|tortoise|horse|bicycle|car|watch|house|piano] is {n} years old.",
+    "[Yesterday|Today|Last night|In winter|At noon] [the thermometer showed|it was|we had] {n} degrees[ outside| "
+    "in the shade|].",
+    "[The wind blows|A wind blew|The storm blows] at {n} knots.",
+    "It [rained|snowed|was foggy|was sunny|was windy] for {n} [days|hours] [last month|last week|in May|in winter].",
+    "{name} lives [in house number] {n}.",
+    "{name} lives [on|in] a street with {n} [houses|lamps|gardens|shops].",
+    "{name}'s [flat|office|classroom|hotel room|seat] has the number {n}.",
+    "{name} has [been married|known a friend|worked in an office|played the piano|lived in this town|learnt "
+    "Spanish] for {n} years.",
+    "{name}'s [friend|neighbour|teacher|uncle|dentist] [lives|works|was born] {n} kilometres [away|from here|from "
+    "the sea].",
+    "[The moon|The star|The lighthouse|The church] can be seen for {n} [minutes|nights|days].",
+    "The [bridge|church tower|lighthouse|statue|chimney|cliff|hill|crane] [near by|in the town|in the park|behind "
+    "the house] is {n} metres [high|tall].",
+    "The [river|lake|canal|sea] [near by|behind the town] is {n} metres [deep|wide].",
+    "The [next|nearest] [town|village|airport|castle|hospital|station] is {n} kilometres [away|from here].",
+    "[A train|A plane|A coach|The metro|A boat] [leaves|goes|departs|comes] every {n} minutes.",
+    "[The concert|The lesson|The match|The meeting|The play|The speech|The exam] [begins|starts|ends] in {n} minutes.",
+    "[A concert|A lesson|The match|The meeting|The play|The speech|A dream] [took|lasted|went on for] {n} minutes.",
+    "{name} [slept|waited|read|sang|danced|sat in the sun|listened to the radio|talked on the phone|watched "
+    "television] for {n} minutes [yesterday|this morning|last night].",
+    "{name} [can do|did] {n} [push-ups|knee bends|somersaults] [without a break|in a row|yesterday].",
+    "{name} [reads|has read|is at|stops at] page {n} of a [novel|newspaper|thriller|comic].",
+    "The [book|novel|magazine|catalogue] that {name} is reading has {n} [chapters|pictures|pages].",
+    "There are {n} [children|pupils|members|singers|players] in {name}'s [class|club|choir|orchestra|team].",
+    "{name}'s [class|village|school|family|team] has {n} [members|people|teachers|dogs].",
+    "{name} [has|met|invited|wrote to|phoned] {n} [friends|relatives|schoolmates|old friends] [last year|last week|"
+    "in July].",
+    "[The post office|The shop|The library|The museum|The café] [closes|opens] in {n} minutes.",
+    "[The post office|The library|The museum|The town hall] has {n} [rooms|employees|windows|stairs|visitors today].",
+    "[A radio|A coat|A hotel room|A ticket to the opera|A pair of skis|A parrot] [in the shop window|in the "
+    "catalogue|across the street] costs {n} euros.",
+    "[A stranger|A tourist|The mayor|A visitor|A policeman] [once paid|paid|spent] {n} euros [for a hat|for a room|"
+    "for a taxi|on a ticket] [last year|last week|long ago].",
+    "[The neighbour's dog|A turkey|A goose|A big stone|The baker's cat|A statue] weighs {n} kilograms.",
+    "[A parcel|A suitcase|A stone|A sack] [on the pavement|in the corner|next door] weighs {n} kilograms.",
+    "[A bird|A cat|A butterfly|A bee] [passes by|flies past|sits on the roof|was seen] {n} times.",
+    "[The bell|The telephone|The alarm|The doorbell] [rings|rang] {n} times.",
+    "{name} [sneezed|laughed|yawned|blinked|nodded] {n} times[ this morning| today| yesterday|].",
+    "[The house|The lift|The tower|The hotel next door] has {n} [floors|storeys|balconies|rooms].",
+    "[The house|The church|The castle|The bridge] was built {n} years ago.",
+    "[In|Within] {n} [days|weeks] [the holidays begin|spring begins|school starts|there is a feast|the circus comes].",
+    "{name}'s birthday is in {n} days.",
+    "{name} was born {n} years ago[ in a village| by the sea| in June|].",
+    "[The television|A lamp|A fountain|The dishwasher|An engine|A radio] [has run|ran|was on] for {n} minutes.",
+    "{name}'s [train|bus|plane|flight] [was|is] {n} minutes late.",
+    "On the [square|meadow|road|playground|farm] [one can see|there were|you can see] {n} [pigeons|cows|bicycles|"
+    "cars|geese|strangers].",
+    "[The weather report|The newspaper|The radio] [mentions|speaks of|reports] {n} [storms|accidents|new schools|"
+    "lost dogs].",
+    "A [password|phone number|code] ends in the number {n}.",
+    "[Far away|Across the road|In the next town|Abroad], {n} people [wait|sing|work|live] in a [hall|factory|hotel|"
+    "school].",
+    "{name}'s shoes are size {n}.",
+    "{name}'s favourite number is {n}.",
+    "[A grandmother|A cousin|An old friend] of {name} [has|once had] {n} [cats|sheep|goats|hives|rose bushes|clocks].",
+    "The [strike|festival|fair|heat wave|regatta] [lasts|lasted] {n} days.",
+    "A [whale|shark|snake|ship|bus] in a [film|book|museum] is {n} metres long.",
+    "{name} once [won|ran|swam|lost] a race against {n} [others|friends|people].",
 )
 """Irrelevant sentences; each problem has different ones."""
 
