@@ -24,11 +24,84 @@ REQUESTS = {
         "[Look for|Find|Search for] the {m} gate[ in this house|] and [open it|leave by it|go through it|unlock it].",
         "[It is|It's] the {m} gate that [opens the way|has to be opened|you must open|you need].",
         "[Which gate|Which way out|By which gate]? The {m} one.",
-        "[Take|Use|Choose|Unlock|Open] the {m} gate [to leave|to go out|to get out|and be gone|].",
+        "[Take|Use|Choose|Unlock|Open] the {m} gate[ to leave| to go out| to get out| and be gone|].",
         "Of all [the|these] gates, [open|choose|use|unlock] the {m} one.",
         "[The|Your] key [you need|to find] is [the one of|that of|for] the {m} gate[, where you leave|, your way out].",
         "[Somebody|A friend] waits [outside|behind|beyond] the {m} gate. [Go there|Meet them|Go and open it].",
         "{m}: [that is|this is] the gate [to open|for you|you leave by].",
+        "[Please |Kindly |][quit|exit|abandon|depart from|get away from|go out of|walk out of|step out of|flee] [the|"
+        "this] [house|building|place|mansion|maze] [by|through|by way of|via] [the {m} gate|the gate of {m}].",
+        "[Can|Could|Will|Would] you [please |][leave|get out|go out|walk out|find the way out|go outside] [by|through|"
+        "via] the {m} gate?",
+        "[I|We] [would like|want|need|ask|expect] you to [leave|get out|go out|walk out|exit|escape] [by|through|via] "
+        "the {m} gate.",
+        "[The owner|The guide|A servant|Your host|The king|The porter|An old woman] [asks|tells|begs|orders|wants|"
+        "expects] you to [leave|get out|go out|walk out|exit] [by|through|via] the {m} gate.",
+        "[Your task|Your job|Your goal|The aim|The task|The mission|Your duty|The plan] is [to open|to unlock|to pass|"
+        "to reach and open|to get through|to find and open|to go out by|to leave by] the {m} gate.",
+        "[To get out|To leave|To escape|To be free|In order to leave|If you want to get out|If you want to leave|When "
+        "you leave][,|] [use|open|unlock|take|choose|pass] the {m} gate.",
+        "[Freedom|The street|The garden|Daylight|Home|The open air|The world outside|The way home] [lies|is|waits|"
+        "begins] [behind|beyond|on the other side of] the {m} gate.",
+        "The {m} gate [is the exit|is the way out|is your exit|is your goal|is the right one|is the one to open|leads "
+        "outside|leads to freedom|takes you home|is where you get out|is your target].",
+        "[The exit|The way out|Your gate|Your goal|Your target] is [the {m} gate|the gate of {m}|the gate made of "
+        "{m}].",
+        "[The right gate|The gate to open|The gate that you need|The correct gate|The gate for you] is [the {m} one|"
+        "the one of {m}|made of {m}|of {m}].",
+        "[Open|Unlock|Unbolt|Find|Pass|Get through|Go through|Exit by|Step through|Reach and open] the gate [that is |"
+        "which is |]made of {m}.",
+        "[Fetch|Find|Get|Take|Pick up|Look for|Search for|Collect|Bring] the {m} key and [open|unlock|leave by|go out "
+        "by|pass through|get out through] [its gate|the gate that it fits|the gate that goes with it|the matching "
+        "gate].",
+        "[With|Using] the {m} key[,|] [open|unlock|leave by|go out by|pass through] [its gate|the gate that it fits|"
+        "the gate that goes with it|the matching gate].",
+        "The {m} key [opens|unlocks|fits] [the way out|the exit|the gate that you need|your gate][: find it|; use it|"
+        ", so find it|].",
+        "[Somewhere|In one of the rooms|In this house|Hidden here|In some room] [is|lies] the {m} key; [it opens|with "
+        "it you open|it unlocks] [your gate|the way out|the exit].",
+        "[You are looking for|You are after|You search for|What you need is|You have to find|You want] the {m} gate[ "
+        "and its key| and the key to it|].",
+        "[You may|You can|You are allowed to|You will only|You shall] [leave|get out|go out|go home] [by|through|via] "
+        "the {m} gate[ only| alone|].",
+        "[Do not|Don't|Never] [open|unlock|touch|try] [any gate but|any gate except] the {m} one.",
+        "[All gates but|All other gates than|All the gates except] the {m} one are [wrong|traps|false|useless|not for "
+        "you].",
+        "There are [several|many|a few|some] gates[ here| in this house|], [but|and] [you want|you need|open|only "
+        "open|yours is|the right one is] the {m} one.",
+        "[Several|Many|Some] gates [lead out|are locked|are here][, but|;] [yours is|choose|take|open|you need] the "
+        "{m} one.",
+        "[Get|Make it|Go|Run|Walk|Hurry|Find your way] [home|outside|into the open|to freedom|out] [by|through|via] "
+        "the {m} gate.",
+        "[It is time to go|Time to leave|The party is over|It is late|The house is closing|There is a fire]: [leave|"
+        "get out|go out|exit] by the {m} gate.",
+        "[You are locked in|You are trapped|You are lost in a house|You are a prisoner here|You woke up in a strange "
+        "house]. [Escape|Get out|Leave|Flee|Break out] [by|through|via] the {m} gate.",
+        "How do you [get|come] out[ of here|]? [By|Through|Via] the {m} gate.",
+        "Where [is the exit|is the way out|do you have to go]? [At|Behind] the {m} gate.",
+        "[Gate|Exit|Goal|Target|Way out|Destination]: {m}.",
+        "[Destination|Exit|Goal|Target|Task|Order|Mission]: [open the {m} gate|the {m} gate|leave by the {m} gate|"
+        "unlock the {m} gate].",
+        "{m} is [the gate to open|the gate for you|your gate|the right gate|what your gate is made of|what the exit "
+        "is made of].",
+        "{m} gate, [please|and no other|that is your exit|that is the way out|there you get out].",
+        "[A note|A letter|A sign|A map|The plan|A voice] [says|tells you|reads]: [leave|go out|escape|get out] by the "
+        "{m} gate.",
+        "[They say|It is said|An old man says|The owner says] that the {m} gate [leads out|is the exit|is the right "
+        "one|is the way out].",
+        "[Your carriage|A taxi|A boat|Your family|A horse|The bus|Your dog] [waits|stands|is waiting] [outside|behind|"
+        "beyond] the {m} gate. [Go there|Get there|Hurry|Meet it there].",
+        "[Let us|Let's] [leave|get out|go out|go home] [by|through|via] the {m} gate.",
+        "The {m} gate [has to|must|should|needs to] be [opened|unlocked|found and opened|reached and opened].",
+        "The {m} gate [is to be|waits to be] [opened|unlocked|found and opened].",
+        "[Bring|Carry|Take] the {m} key to [its|the matching] gate [and open it|and unlock it|and leave|and go out].",
+        "[First|At first][,|] [find|get|fetch|take] the {m} key; [then|after that][,|] [open|unlock|leave by] its "
+        "gate.",
+        "[Before you leave|Before you can go], [find|get|fetch] the {m} key: it [opens|unlocks] your gate.",
+        "[Pick|Select|Decide for|Go for|Head for|Make for|Aim for|Try] the {m} gate [to get out|as your exit|to leave|"
+        "and no other].",
+        "[Walk|Wander|Go|Search] through the [rooms|house] until you [find|have] the {m} key, and [open|unlock] its "
+        "gate.",
     ),
     "valid": ("The {m} gate is the one to leave by.",),
     "test": ("Go home, by no other gate than the {m} one.",),
