@@ -135,6 +135,38 @@ t: game pastimes titles_played > t of: level stages_of_play floors > of: attempt
 o: fair bazaars trade_halls > p on: trader merchants dealers > by: bargain deals trades
 o: cable_car ropeways funiculars > t of: cabin gondolas cars > of: trip transits crossings
 o: council boards committees > p in: councillor aldermen board_members > by: vote ballots polls
+o: pharmacy/pharmacies chemists drugstores > t in: medicine remedies drugs > for: prescription scripts medical_notes
+o: fire_station firehouses fire_posts > p at: firefighter firemen rescuers > by: mission callouts operations
+o: post_office mail_offices post_branches > p at: postman/postmen letter_carriers > by: parcel_round postal_rounds
+o: embassy/embassies legations consulates > p at: diplomat envoys attaches > by: reception galas banquets
+o: monastery/monasteries abbeys priories > p in: novice friars brothers > by: prayer devotions vigils
+o: circus/circuses big_tops travelling_shows > p with: clown jesters fools > in: act numbers sketches
+o: dairy/dairies creameries milk_works > t from: cheese curds rinds > for: test_bite cheese_tests degustations
+o: sawmill timber_mills lumber_works > t at: saw cutters blades > of: sharpening grindings honings
+o: boatyard shipyards slipways > t in: yacht sailboats sloops > of: launch/launches first_sailings christenings
+o: airport airfields aerodromes > t at: jet aeroplanes aircraft > of: refuelling fillings tankings
+o: subway metros undergrounds > t on: carriage coaches_on_rails wagons > of: cleaning washes scrubbings
+o: kitchen cookhouses galleys > p in: cook chefs kitchen_hands > by: meal dinners suppers
+o: tailoring_shop dressmakers sewing_rooms > p at: tailor seamsters needleworkers > by: fitting measurings alterations
+o: quarry/quarries stone_pits diggings > t in: excavator power_shovels backhoes > with: dig excavations scoops
+o: power_station energy_plants generating_sites > t at: turbine rotors generators > of: shutdown stoppages halts
+o: weather_station meteo_posts forecast_sites > t at: sensor probes detectors > with: measurement readouts gaugings
+o: call_centre phone_hubs hotlines > p at: agent operators phone_clerks > by: call_record talks_logged phone_calls
+o: law_firm law_offices chambers_of_law > p at: lawyer attorneys barristers > by: lawsuit legal_cases suits
+o: consultancy/consultancies advisories consulting_firms > p at: adviser consultants > with: briefing debriefs
+o: riding_school equestrian_centres manege_list > t at: pony/ponies foals colts > with: riding_hour lessons_ridden
+o: dance_school ballet_schools dance_halls > p at: dancer ballerinas hoofers > with: ballet dance_pieces
+o: ski_resort winter_resorts snow_parks > p at: skier snowboarders ski_runners > with: downhill descents slides
+o: apartment_block housing_blocks tower_blocks > p in: tenant lodgers renters > of: moving_day move_ins relocations
+o: observatory/observatories star_towers stargazing_sites > p at: astronomer stargazers > by: night_log watch_nights
+o: jazz_club music_bars night_clubs > p at: drummer percussionists beat_makers > in: jam jam_sessions improvisations
+o: toy_shop toy_stores playthings > t in: doll puppets figurines > of: wrapping gift_wraps packings
+o: ferry_line shipping_lines boat_services > t of: ferry/ferries ferryboats car_ferries > with: crossing passages
+o: museum_shop souvenir_shops gift_stalls > t in: postcard view_cards picture_cards > of: mailing posts_sent sendings
+o: recycling_yard scrap_yards waste_sites > t at: container skips dumpsters > of: emptying clearances unloadings
+o: chess_club chess_circles chess_societies > p in: grandmaster chess_masters > with: match/matches chess_games
+o: police_station precincts constabularies > p at: constable policemen inspectors > with: arrest captures detentions
+o: wind_park wind_farms turbine_fields > t in: windmill wind_wheels air_turbines > of: upgrade improvements refits
 o: barracks/barracks garrisons bases > p in: soldier troopers privates > of: march/marches parades drills_done
 """.strip().splitlines()
 )
@@ -162,6 +194,13 @@ transport commute way_to_work vehicle_used || [coming|arriving] by {} || bicycle
 education degree schooling qualification || with a {} degree || nursing physics law history_of_art geology music
 blood_group blood_type serum haematology || with {} blood || alpha beta gamma kappa sigma
 uniform dress outfit clothing || in a {} uniform || khaki crimson navy white beige
+handedness writing_hand dominant_hand hand_used || [with {} as dominant hand|writing with the {} hand] || left \
+right either
+pet pets_kept house_animal animal_kept || [keeping a {}|owning a {}|with a {} as pet] || cat dog parrot rabbit \
+hamster tortoise
+hair_colour hair hair_tone locks || with {} hair || blond ginger brunette silver dark
+mentor teacher_name tutor_name coached_by || [trained|coached] by {} || Bergstrom Delgado Faulkner Goldberg Ivanov \
+Jimenez
 """),
     "place": _features("""
 location seat home_base headquarters || [in|based in|located in] {} || Vienna Prague Oslo Madrid Athens Warsaw \
@@ -183,12 +222,17 @@ founder started_by creator initiator || [founded|started] by {} || Adler Brook C
 climate weather_zone air zone || in a {} climate || dry humid polar mild tropical
 audience target_group public clientele || for {} || adults children seniors families tourists
 emblem crest badge heraldry || with the {} emblem || lion eagle rose anchor crown dragon
+architect builder_name designed_by planner || [designed|planned] by {} || Bergstrom Delgado Faulkner Goldberg \
+Ivanov Jimenez
+security guarding protection safety_grade || with {} security || strict loose armed minimal
+floor_cover flooring ground_cover floor_type || with a {} floor || parquet linoleum concrete bamboo marble
 """),
     "thing": _features("""
 colour paint shade hue || [painted|coloured] {} || red green blue yellow white black orange purple silver
 material substance made_of fabric || made of {} || oak steel glass cotton leather copper paper rubber marble
 size format dimension measure || [of {} size|of the size {}] || small big tiny medium huge compact
-brand maker make manufacturer || [of the brand {}|with the brand {}] || Zentra Mobilux Kaltor Orvia Pentax Rubrik Savona
+brand maker make manufacturer || [of the brand {}|with the brand {}] || Zentra Mobilux Kaltor Orvia Pentax Rubrik \
+Savona
 flavour taste aroma savour || with [a|the] {} flavour || mint lemon vanilla cherry honey ginger
 fuel power_source energy propellant || [running|working] on {} || diesel petrol hydrogen coal biogas kerosene
 topic theme subject matter || about {} || cooking gardening war sailing finance astronomy
@@ -202,9 +246,14 @@ smell odour scent fragrance || with [a|the] {} smell || sweet musty smoky fresh 
 licence permit approval authorisation || with a {} licence || trade private retail school hunting
 keeper_name guardian caretaker minder || [cared for by|looked after by] {} || Hartmann Okafor Petrov Ishida \
 Lindqvist Moreau
+finish surface coating outer_layer || with a {} finish || matt glossy polished raw lacquered
+warranty guarantee cover_time assurance || with a {} warranty || yearly monthly lifelong limited
+lock_type lock fastening closure || with a {} lock || digital magnetic padlock bolted
+sound noise tone acoustics || [with a|making a] {} sound || loud quiet shrill hollow deep
 """),
     "event": _features("""
-month calendar_month time_in_year period || in {} || January February March April May June July August October November
+month calendar_month time_in_year period || in {} || January February March April May June July August October \
+November
 season time_of_year quarter_of_year part_of_year || in {} || spring summer autumn winter
 weather sky conditions meteorology || in {} weather || sunny rainy windy cloudy stormy
 payment paid_with settlement means_of_payment || paid [by|in] {} || cash card cheque voucher transfer
@@ -219,12 +268,20 @@ sponsor backer donor funded_by || [sponsored|paid for] by {} || Zentra Mobilux K
 difficulty hardness toughness demand_level || of {} difficulty || easy medium hard extreme
 mood atmosphere spirit feeling || in a {} mood || merry tense solemn relaxed gloomy
 approval consent permission clearance || with {} approval || total partial oral written late
+tempo rhythm pace_type speed_class || at a {} pace || brisk steady relaxed furious
+dress_code attire clothing_rule garb || with {} dress || formal casual festive sporty
+supervisor overseer checked_by watched_by || [overseen|watched] by {} || Bergstrom Delgado Faulkner Goldberg Ivanov \
+Jimenez
+catering food_service refreshments snacks || with {} catering || free cold hot buffet
 """),
 }  # fmt: skip
 """Features by kind of row. In values and nouns `_` stands for a blank."""
 
 MEASURES: Mapping[Kind, tuple[Measure, ...]] = {
     "person": _measures("""
+languages_spoken 1 9 tongues_known languages_known
+books_owned 0 900 library_size books_kept
+scars 0 20 marks_of_injury old_wounds
 medals 0 40 decorations honours
 points 5 900 score credits
 wins 0 90 victories successes
@@ -244,6 +301,10 @@ height 140 210 stature tallness || taller than {} || shorter than {} || the grea
 debt 0 5000 liabilities owed || [owing|in debt by] more than {} || [owing|in debt by] less than {} || the largest debt
 """),
     "place": _measures("""
+rooms_total 3 400 room_count_all chambers_total
+plants 0 300 greenery potted_plants
+cameras 0 90 security_eyes watch_cameras
+bicycle_stands 0 120 bike_racks bike_places
 floors 1 60 storeys levels_built
 windows 4 900 panes openings
 cupboards 5 800 racks boards_for_storage
@@ -265,6 +326,10 @@ founding_year 1700 2020 founded established || [founded|started] after {} || [fo
 latest founding year
 """),
     "thing": _measures("""
+holes 0 40 openings_cut perforations
+handles 0 12 grips handholds
+layers 1 30 coats_of_paint strata
+seals 0 25 stamps_set closures_sealed
 parts 2 300 components pieces
 wheels 2 30 rollers castors
 buttons 0 60 push_knobs knobs
@@ -284,6 +349,10 @@ long_side 10 900 extent full_length || longer than {} || shorter than {} || the 
 speed 5 300 velocity pace || faster than {} || slower than {} || the [highest|greatest] speed
 """),
     "event": _measures("""
+toasts 0 30 speeches_held cheers
+volunteers_needed 0 60 helpers_wanted hands_needed
+songs 0 40 tunes melodies
+rounds 1 25 laps turns_taken
 guests 2 400 attendees people_present
 helpers 0 60 assistants volunteers
 questions 1 90 queries things_asked
@@ -309,6 +378,8 @@ less than {} minutes late|delayed by less than {} minutes] || the longest delay 
 
 TERMS = (
     "special great notable mighty rare grand busy vivid solid sturdy bold fierce lavish vital proud radiant splendid "
-    "exotic prime elite stellar brisk heroic lucky noble ample weighty intense demanding elaborate extreme superior"
+    "exotic prime elite stellar brisk heroic lucky noble ample weighty intense demanding elaborate extreme superior "
+    "stately towering striking eminent robust copious plentiful remarkable colossal gifted hardy plush vigorous "
+    "opulent grandiose dazzling momentous"
 )
 """Adjectives for rows with large values."""

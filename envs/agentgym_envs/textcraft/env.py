@@ -30,17 +30,38 @@ _SPLIT_OF = ("train",) * 7 + ("valid",) + ("test",) * 2
 _FOLDER_DISTRACTORS = 6
 REQUESTS = {
     "train": (
-        "[Craft|Make|Build|Assemble|Fashion|Put together|Forge|Prepare|Construct] 1 {thing}[ now| please|].",
-        "1 {thing} is [wanted|needed|asked for|to be made|what we need|missing].",
-        "[You need|We need|I need|Somebody needs|You want|I want] 1 {thing}.",
-        "[Bring|Give|Hand|Get] [me|us] 1 {thing}[ that you made| of your own making|].",
-        "[Stop|You may stop|You have finished|The work is over] [when|as soon as|once] [you hold|you own|there is] 1 "
-        "{thing}.",
-        "[In the end|At last|Finally] [you hold|you own|there must be] 1 {thing}.",
-        "[Your task|Your order|The order|The job|The target] is 1 {thing}.",
-        "[How about|What about|Could you make] 1 {thing}?",
-        "Nothing but 1 {thing}[ is wanted| counts|].",
-        "1 {thing}[, please|, no more|].",
+        "[Craft|Make|Build|Assemble|Fashion|Put together|Forge|Prepare|Construct|Create|Manufacture|Form|Shape|Work "
+        "up|Fabricate|Knock together] 1 {thing}[ now| please| for me| for us|].",
+        "1 {thing} is [wanted|needed|asked for|to be made|what we need|missing|required|on order|due|called for].",
+        "[You need|We need|I need|Somebody needs|You want|I want|A friend needs|The village needs|My neighbour "
+        "wants|We could use|They ask for|A customer wants] 1 {thing}.",
+        "[Bring|Give|Hand|Get|Fetch|Make|Build] [me|us] 1 {thing}[ that you made| of your own making| made by "
+        "yourself|].",
+        "[Stop|You may stop|You have finished|The work is over|The job is done] [when|as soon as|once] [you hold|"
+        "you own|there is|you have] 1 {thing}.",
+        "[In the end|At last|Finally] [you hold|you own|there must be|you should have|you must have] 1 {thing}.",
+        "[Your task|Your order|The order|The job|The target|Your goal|Your aim|Today's work|The mission|The plan|"
+        "The assignment] is 1 {thing}.",
+        "[How about|What about|Could you make|Can you build|Would you craft|Will you make|Can we have|May I have] 1 "
+        "{thing}?",
+        "Nothing but 1 {thing}[ is wanted| counts| will do|].",
+        "1 {thing}[, please|, no more|, nothing else|, that is all|].",
+        "[I would like|I'd like|We would like|I wish for|I am after|We are short of|I lack|I dream of] 1 {thing}.",
+        "[See to it|Make sure|Take care] that [you have|you hold|there is|we get] 1 {thing}.",
+        "[Use|Take|Combine] what [you find|is there|the recipes offer|you can get] and [make|craft|build|end up "
+        "with] 1 {thing}.",
+        "[With|By] the recipes [above|given|shown|you know], [make|craft|build|get to] 1 {thing}.",
+        "[My aunt|The smith|The boss|A traveller|The king|Our teacher] [asks for|wants|needs|has ordered|is waiting "
+        "for|would like] 1 {thing}.",
+        "[Work towards|Aim at|Go for|Try for|Head for] 1 {thing}.",
+        "[Turn|Change] [raw things|what you gather|the materials] into 1 {thing}.",
+        "Let there be 1 {thing}.",
+        "[The shelf|The workshop|The house|The shop] [lacks|needs|is short of] 1 {thing}.",
+        "[You are to|You have to|You must|You should|It is your job to|Please|Try to] [make|craft|build|put "
+        "together|create] 1 {thing}.",
+        "A [recipe|plan|way] for 1 {thing} exists: [follow it|use it|carry it out].",
+        "What we [need|want|are missing|ask for] is 1 {thing}.",
+        "To [make|craft|build] 1 {thing} is [the task|your task|the job|what counts].",
     ),
     "valid": ("Produce 1 {thing}.",),
     "test": ("You are done when you have crafted 1 {thing}.",),

@@ -18,7 +18,13 @@ RAW: Mapping[str, str] = {
     "maple marl mica milk mint mud mulch mustard nettle nut oat ochre onyx opal ore osier paraffin peat pebble pepper "
     "petal pigment pitchblende plum pollen potash pulp raffia rice root rosin rubber rush rye saffron sap sawdust "
     "scrap seaweed seed shale shell sinew soapstone soda soot soy spice starch steel stem stone sugar sulphur tallow "
-    "tannin tea thistle thorn tobacco turf turpentine twig umber vine walnut water weed wheat wicker wood yarn yeast",
+    "tannin tea thistle thorn tobacco turf turpentine twig umber vine walnut water weed wheat wicker wood yarn yeast "
+    "alabaster bauxite bran camphor caramel chive clam clove coconut compost cornflower dandelion eelgrass "
+    "elderberry feldspar fennel foam gelatin ginseng gorse grape guano hemlock henna honeycomb ice juniper kaolin "
+    "lard larch laurel lavender lemon lignite lupin magnesium mango manganese marjoram mercury mistletoe musk "
+    "myrrh nutmeg olive orchid oyster palm papyrus parsley peach plaster poppy quicklime radish rhubarb rosemary "
+    "sage sandstone sapling schist sesame silt sponge spruce sunflower sycamore thyme titanium toadstool tulip "
+    "tungsten turnip turquoise vanilla vinegar wheatgerm whey wormwood yam yew",
     "valid": "bamboo basalt cane coral feather gold granite hemp honey jade lime nickel pearl tar willow",
     "test": "alum beeswax birch bronze cedar gravel gypsum hide lead marble oak pine pumice ruby silver",
 }
@@ -34,7 +40,15 @@ CRAFTED: Mapping[str, str] = {
     "drain drawer dress drill dynamo easel engine fence fender fiddle filter fishhook flag flail float flute fork "
     "frock furnace garter gauge gong goblet grater gutter hairpin halter harp harrow hasp hat heater helmet "
     "hoe holder hose icebox inkwell jacket jack jewel jug keg kiln kite knob lace ladle lasso lathe lattice "
-    "leash lectern locket lute magnet mantle mask mast mat medal mirror mitten monocle mop mould mug muzzle",
+    "leash lectern locket lute magnet mantle mask mast mat medal mirror mitten monocle mop mould mug muzzle "
+    "airship alarm ashtray awning axe backpack bagpipe ballista bathtub battery beacon beaker birdcage blowpipe "
+    "boomerang bookcase bookmark breastplate bulb bumper buoy candlestick canister canoe canteen carpet cauldron "
+    "cello chalice chariot chessboard clarinet cleaver coaster coin compress console corset coupling crowbar "
+    "cutlass cymbal decanter dinghy dish doormat doorknob dumbbell dustpan earring eggcup faucet fireplace "
+    "flipper flowerpot flywheel footstool fountain fuse gasket gavel girdle gondola gramophone grapnel grindstone "
+    "guitar halberd hammock handbag handcart hatchet headband helm hourglass hydrant javelin jewelbox kayak "
+    "kennel knapsack knocker lampshade lawnmower letterbox lifeboat lighthouse locomotive longbow loudspeaker "
+    "lyre mailbox mandolin marionette matchbox microscope millstone moneybox mousetrap musket",
     "valid": "nail needle nozzle oar oven paddle pan pedal peg pipe piston plank plate plough pot pulley pump quiver "
     "rail rake ring rivet rod roller rope",
     "test": "rudder saddle sail saw scale screen screw shaft shelf shield shovel sieve sled spindle spool spring staff "

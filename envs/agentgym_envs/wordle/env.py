@@ -36,14 +36,33 @@ _WORDS_IN_TEXTS = frozenset(("false", "found", "guess", "train", "twice", "valid
 """Words of the list that this world's texts and `info` contain anyway."""
 REQUESTS = {
     "train": (
-        "[Find|Guess|Work out|Discover|Name|Tell me] the [hidden|unknown|missing] word.",
-        "A word is [hidden|concealed|covered|behind this]. [Find|Guess|Name|What is] it[.| now.| by guessing.]",
-        "[Guess|Find] the word that [is hidden|I think of|nobody sees|you cannot see].",
-        "[I think|They think|The host thinks] of a word. [Guess it.|Try to guess it.|What may it be?]",
-        "[Here is a riddle:|A riddle for you:|Try this:] [a word|one word|a word of five letters] [to guess|to find].",
-        "[What|Say what] is the word [here|behind the letters|I have in mind][?|, if you can?]",
-        "Five letters [are hidden|make a word]. [Which word|What] do they [make|spell]?",
-        "[You have to|You must|Can you|Try to] [guess|find|tell] the word[.| in six tries.| in few tries.]",
+        "[Find|Guess|Work out|Discover|Name|Tell me|Uncover|Figure out|Identify|Detect|Unveil|Reveal|Solve] the "
+        "[hidden|unknown|missing|mystery|concealed|veiled|masked] word.",
+        "A word is [hidden|concealed|covered|behind this|masked|kept dark|out of sight]. [Find it.|Guess it.|Name "
+        "it.|Work it out.|Uncover it.|What is it?|Which is it?]",
+        "[Guess|Find|Discover|Name|Work out] the word that [is hidden|I think of|nobody sees|you cannot see|I have "
+        "chosen|was picked|I keep to myself].",
+        "[I think|They think|The host thinks|My sister thinks|A friend thinks] of a word. [Guess it.|Try to guess "
+        "it.|What may it be?|Find it.|Can you guess it?]",
+        "[Here is a riddle:|A riddle for you:|Try this:|A puzzle:|A little game:|Let us play:] [a word|one word|a "
+        "word of five letters] [to guess|to find|to discover|to work out].",
+        "[What|Which] is the word [here|behind the letters|I have in mind|that I picked|on my card]?",
+        "[Say|Tell me] which word [I have in mind|is behind the letters|is on my card|it is].",
+        "Five letters [are hidden|make a word|form a word|stand in a row]. [Which word|What] do they [make|spell|"
+        "form]?",
+        "[You have to|You must|Try to|Please|It is up to you to|Your task is to|See if you can] [guess|find|tell|"
+        "work out|discover] the word[.| in six tries.| in few tries.]",
+        "[I picked|I wrote down|I chose|The computer picked|Someone chose|I noted] a word[ of five letters|]. "
+        "[Guess|Find|Work out|Name] it.",
+        "[Let's|Let us] play a [word game|guessing game|game of letters]: [guess|find] the word[ of five letters|].",
+        "[Can|Could|Will] you [guess|find|work out|tell me|discover] [the|my] word?",
+        "Guess by guess, [find|get to|close in on|approach] the word.",
+        "[My|Our|The] word has five letters. [Guess it.|Find it.|What is it?]",
+        "[I am|We are] thinking of a word. [Guess which.|What is it?|Find out which.]",
+        "With six guesses[ at most|], [find|work out|name] the word.",
+        "The marks [help you|will guide you|tell you more] [to find|on the way to] the word.",
+        "[Lift|Raise] the veil[:| and see:] which word [is it|lies behind it]?",
+        "[A puzzle|A quiz|A test|A challenge] with one word: [find it|guess it|solve it].",
     ),
     "valid": ("Which word is hidden here?",),
     "test": ("There is a secret word. Which is it?",),
