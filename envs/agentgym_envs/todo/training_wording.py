@@ -57,6 +57,9 @@ DO: Mapping[str, Grammars] = {
         "{what} [got done|got finished] [today|yesterday|this morning|last night|at last|over the weekend|without "
         "trouble]: [mark it so|tick that off].",
         "[good news|great news|hooray|finally|you will like this]: {what}, [all |][done|finished|completed]!",
+        "{what} [gave no trouble|went well|went fine|took an hour] and got done: [tick that off|mark that as done].",
+        "[as to|as for|concerning|regarding] {what}: [all done, tick that off|finished, mark that as done|that is "
+        "done, cross it off the open list].",
     ),
     "due": (
         *_asked(
@@ -86,6 +89,11 @@ DO: Mapping[str, Grammars] = {
         "{when} [is|shall be|should be|becomes|will be] the [new due date|due date|deadline] [of|for] {what}.",
         "[new due date|due date|deadline|due day] [of|for] {what}: {when}.",
         "{when} suits me [better|best] for {what}: [make that the due date|set that as the due date|reschedule].",
+        "[as to|as for|concerning|regarding] {what}: [the due date should be|the deadline is now|please set the due "
+        "date to|the new date is] {when}.",
+        "{what} [can|shall|should|must] be [set|scheduled|planned|booked|rescheduled|slated] for {when}.",
+        "[plans have changed|our plans changed|I changed my mind|there is a new plan]: {what} [should|must|will|"
+        "shall] be due {on}.",
     ),
     "postpone": (
         *_asked(
@@ -117,6 +125,10 @@ DO: Mapping[str, Grammars] = {
         "[we are|I am|the team is|everybody is] [running late|late|behind] by {days}, so [postpone|delay|push back|"
         "put off] {what} by as much.",
         "{what} [should|must|will] [come|fall] due {days} later than [planned|now|the due date says].",
+        "[as to|as for|concerning|regarding] {what}: [move the due date {days} later|postpone by {days}|put off by "
+        "{days}|delay by {days}].",
+        "[too much to do|the week is too short|I am ill|we are busy|the shop is closed], so [postpone|delay|push "
+        "back|put off|defer] {what} by {days}.",
     ),
     "undue": (
         *_asked(
@@ -141,6 +153,9 @@ DO: Mapping[str, Grammars] = {
         "[due date|deadline].",
         "the [due date|deadline] [of|for] {what} [can go|must go|should go|has to go|is off|falls away|is to be "
         "removed|no longer counts: remove it|was a mistake: delete it].",
+        "[as to|as for|concerning|regarding] {what}: [the due date can go|no due date, please|remove the due date|"
+        "drop the deadline].",
+        "{what} [can|should|must|shall] [do|be] without a [due date|deadline] [from now on|in future].",
     ),
     "priority": (
         *_asked(
@@ -168,6 +183,9 @@ DO: Mapping[str, Grammars] = {
         "priority {priority}: [set it so|change that|make it so].",
         "the [right|proper|best|correct|new] priority for {what} is {priority}.",
         "how [important|urgent] is this? Priority {priority} for {what}.",
+        "[as to|as for|concerning|regarding] {what}: [priority {priority} from now on|priority {priority} it is|the "
+        "priority should be {priority}].",
+        "{what}[, as far as I am concerned,| from now on|] at priority {priority}[, please|].",
     ),
     "label": (
         *_asked(
@@ -192,6 +210,8 @@ DO: Mapping[str, Grammars] = {
         "suits|is right for] {what}: [add|attach] it.",
         "[new|one more|another] [label|tag] for {what}: {label}.",
         "[under|by] the [label|tag] {label} [I|we] want to find {what}: [attach|add] it.",
+        "[as to|as for|concerning|regarding] {what}: [add the label {label}|the label {label} should be added|I "
+        "miss the label {label}, add it].",
     ),
     "unlabel": (
         *_asked(
@@ -215,6 +235,8 @@ DO: Mapping[str, Grammars] = {
         "not fit|does not suit|has no place on|was put by mistake on] {what}[: take it off|: remove it].",
         "no [label|tag] {label} [any more |any longer |]on {what}.",
         "{what} without the [label|tag] {label}: that is how [I|we] want it.",
+        "[as to|as for|concerning|regarding] {what}: [remove the label {label}|the label {label} should come off|"
+        "the label {label} is out of place, remove it].",
     ),
     "move": (
         *_asked(
@@ -239,6 +261,10 @@ DO: Mapping[str, Grammars] = {
         "{place} is [where|the place where] {what} [should|must|ought to] be[: move that there|].",
         "[into|to] {place} with {what}[, please|]!",
         "[into|to|under] {place} [I|we] want [you to |to ][move|put|bring|file] {what}.",
+        "[as to|as for|concerning|regarding] {what}: [put that into|move that to|that goes to|that belongs in] "
+        "{place}.",
+        "[from now on|in future], {what} [should|must|shall] [stand|live|be kept|be found|be listed] in {place}: "
+        "[move that there|put that there].",
     ),
     "delete": (
         *_asked(
@@ -264,6 +290,10 @@ DO: Mapping[str, Grammars] = {
         "[into the trash|in the bin|to the waste basket|out] with {what}!",
         "[I|we|somebody] [entered|added|wrote down|put in] {what} by mistake: [delete that|trash that|remove that].",
         "the trash is the [right |proper |best |]place for {what}.",
+        "[as to|as for|concerning|regarding] {what}: [delete that|into the trash|that can go in the bin|throw that "
+        "away|no longer needed, delete].",
+        "[plans have changed|I changed my mind|it is too late now|the project changed], so [delete|trash|remove|bin|"
+        "discard] {what}.",
     ),
     "comment": (
         *_asked(
@@ -289,6 +319,8 @@ DO: Mapping[str, Grammars] = {
         "[so that nobody forgets|for everybody to see|so that I remember|for the record|for later]: the comment "
         '"{text}" on {what}.',
         'people who open {what} should read this comment: "{text}".',
+        "[as to|as for|concerning|regarding] {what}: [add the comment|leave a comment that says|write as a comment|"
+        'note down] "{text}".',
     ),
     "uncomment": (
         *_asked(
@@ -337,6 +369,8 @@ DO: Mapping[str, Grammars] = {
         "[title|name] of {what}[: rename it|].",
         'the [title|name] of {what} [becomes|is now|should be|must be|changes to|has to be|shall be] "{title}".',
         '[new title|new name|another title|a better title|the right title] for {what}: "{title}".',
+        "[as to|as for|concerning|regarding] {what}: [the title should be|change the title to|rename it to|a better "
+        'title is] "{title}".',
     ),
     "repeat": (
         *_asked(
@@ -363,6 +397,9 @@ DO: Mapping[str, Grammars] = {
         "the [repeat|repetition] of {what} [is now|becomes|should be|must be|changes to|is to be] every {every}.",
         "once is not enough for {what}: [repeat it|let it come back|make it repeat] every {every}.",
         "every {every}, [repeatedly|again and again|as a repeat|without end]: {what}.",
+        "[as to|as for|concerning|regarding] {what}: [make it repeat|let it come back|it should recur|it must be "
+        "repeated] every {every}.",
+        "[it is not enough to do|do not just do] {what} once: it [should|must] [repeat|come back] every {every}.",
     ),
     "stop": (
         *_asked(
@@ -389,6 +426,8 @@ DO: Mapping[str, Grammars] = {
         "[I|we|you] [need not|do not have to|no longer have to] do {what} again and again: [remove the repeat|stop "
         "the repeat|cancel the repeat].",
         "no [repeat|repetition|more repeats] for {what}.",
+        "[as to|as for|concerning|regarding] {what}: [stop the repeat|no more repeats|remove the repetition|cancel "
+        "the repeat].",
     ),
     "restore": (
         *_asked(
@@ -416,6 +455,10 @@ DO: Mapping[str, Grammars] = {
         "it was [wrong|a mistake|an error|too early] to [delete|throw away|bin|trash|discard] {what}: [restore it|"
         "bring it back|undo that].",
         "in the trash [there is|you find|lies] {what}: [restore it|take it out|bring it back|I want it back].",
+        "[as to|as for|concerning|regarding] {what}: [restore it|bring it back from the trash|get it out of the bin|"
+        "it should not have been deleted, undo that].",
+        "[I still need|we still need|Omar still needs|I changed my mind about|the boss asked for] {what}, which [is "
+        "in the trash|was deleted|I deleted|got thrown away]: [restore it|bring it back|get it out|recover it].",
     ),
     "reopen": (
         *_asked(
@@ -448,6 +491,8 @@ DO: Mapping[str, Grammars] = {
         "open it again|untick it].",
         "[I|we] [thought|believed] {what} was [done|finished|over], but [it is not|no|that was wrong|far from it]: "
         "[reopen it|untick it|open it again].",
+        "[as to|as for|concerning|regarding] {what}: [reopen it|that is not done yet, reopen it|untick it, there is "
+        "more to do|make it open again].",
     ),
     "add": (
         *_asked(
@@ -476,7 +521,7 @@ DO: Mapping[str, Grammars] = {
         "{place}{details}.",
         '"{title}" is [a new task|still missing and to be added|something new to do|a new to-do|one more thing to '
         "do] in {place}{details}.",
-        '{place}: [add|new|create|insert|enter] [a task |task |]"{title}"{details}.',
+        '{place}: [add|create|insert|enter] [a task |a new task |]"{title}"{details}.',
     ),
     "project": (
         *_asked(
@@ -670,6 +715,10 @@ WHAT: Mapping[str, Grammars] = {
         f"{_OPEN} {_IN} [due before today|that were due before today|that should have been done before today]",
         f"{_OPEN} {_IN} that [missed|have missed|are past] the [due date|deadline]",
         f"{_REST} {_IN} [that was due before today|whose due date has passed]",
+        f"[all that is open|everything open] {_IN} [with a due date in the past|with a deadline in the past|whose "
+        "day has passed|that is late|that is behind schedule]",
+        f"[all|all the|the] [open|unfinished] {_TASKS} {_IN} [with a due date in the past|with a date before today|"
+        "I am late with|we are late with]",
     ),
     "today": (
         "everything [that is |]due today " + _IN,
@@ -680,6 +729,9 @@ WHAT: Mapping[str, Grammars] = {
         f"{_REST} {_IN} [that is due today|due on this very day|with today's date]",
         f"[today's open|all of today's open] {_TASKS} " + _IN,
         f"{_OPEN} {_IN} due on today's date",
+        f"[everything open|all that is open|everything unfinished] {_IN} [planned for today|scheduled for today|"
+        "with today as its due date]",
+        f"{_OPEN} {_IN} [planned for today|scheduled for today|set for today|with a due date of today]",
     ),
     "nodate": (
         f"{_OPEN} {_IN} [without a|with no|that lack a|lacking a|that have no|missing a|that need a] [due date|"
@@ -689,6 +741,8 @@ WHAT: Mapping[str, Grammars] = {
         f"{_OPEN} {_IN} [that nobody gave|that were never given|that never got] a [due date|deadline]",
         f"{_OPEN} {_IN} for which no [due date|deadline] is [set|given|fixed|known]",
         f"[all the|the] undated open {_TASKS} " + _IN,
+        f"{_OPEN} {_IN} [that are not scheduled|with no day set|with no date at all|that have been left undated|"
+        "that stand without a date]",
     ),
     "label": (
         f"{_OPEN} {_IN} {_HAVING} {{label}}",
@@ -698,6 +752,7 @@ WHAT: Mapping[str, Grammars] = {
         f"{_OPEN} {_IN} to which the [label|tag] {{label}} is [attached|assigned]",
         f"{_OPEN} {_IN} on which [you see|there is|I put|someone put] the [label|tag] {{label}}",
         f'{_OPEN} {_IN} whose labels include "{{label}}"',
+        f"{_OPEN} {_IN} [bearing|carrying|having|showing|wearing] the [label|tag] {{label}}",
     ),
     "priority": (
         f"{_OPEN} {_IN} [with|at|that have|of|on|ranked at|set to] priority {{priority}}",
@@ -707,6 +762,7 @@ WHAT: Mapping[str, Grammars] = {
         f"{_OPEN} {_IN} whose [priority|level of priority] is {{priority}}",
         f"{_OPEN} {_IN} [that were given|that someone gave|which are marked with] priority {{priority}}",
         f"{_OPEN} {_IN} that are [p{{priority}}|of the priority {{priority}}|in priority {{priority}}]",
+        f"{_OPEN} {_IN} [having|bearing|carrying|of] the priority {{priority}}",
     ),
     "section": (
         f"{_OPEN} [in|from|of|under] the section {{section}} " + _IN,
@@ -717,6 +773,8 @@ WHAT: Mapping[str, Grammars] = {
         f"{_OPEN} {_IN} whose section is {{section}}",
         f'{_OPEN} in the [section "{{section}}"|{{section}} section] {_IN}',
         f"{_OPEN} that the section {{section}} of {{project}} [holds|contains|lists|has]",
+        f"{_OPEN} {_IN} [sitting in|lying in|standing in|to be found in|placed in|sorted under] the section "
+        f"{{section}}",
     ),
     "anywhere label": (
         f"{_OPEN} {_HAVING} {{label}} {_ANYWHERE}",
@@ -726,6 +784,7 @@ WHAT: Mapping[str, Grammars] = {
         "projects])",
         f"{_OPEN} {_ANYWHERE} [that have|with|that carry] the [label|tag] {{label}}",
         f'{_OPEN} {_ANYWHERE} whose labels include "{{label}}"',
+        f"{_OPEN} {_ANYWHERE} [bearing|carrying|having|showing] the [label|tag] {{label}}",
     ),
     "anywhere overdue": (
         f"everything [that is |]overdue {_ANYWHERE}",
@@ -735,6 +794,8 @@ WHAT: Mapping[str, Grammars] = {
         f"{_OPEN} {_ANYWHERE} [that were due before today|that missed the deadline]",
         f"[all|all the|the] overdue {_TASKS} [of|from] [all projects|the whole list|all my projects|every single "
         "project]",
+        f"[everything open|all that is open] {_ANYWHERE} [with a due date in the past|that is late|that is behind "
+        "schedule|whose due date is over]",
     ),
     "anywhere repeat": (
         f"{_OPEN} {_ANYWHERE} that [repeat|recur|come back|repeat regularly|are repeated]",
@@ -743,6 +804,8 @@ WHAT: Mapping[str, Grammars] = {
         f"{_OPEN} {_ANYWHERE} that are [set to repeat|on repeat|set to recur|repeating ones]",
         f"{_OPEN} {_ANYWHERE} [with|that have] a [repeat|repetition|recurrence]",
         f"{_OPEN} {_ANYWHERE} for which a [repeat|repetition] is set",
+        f"{_OPEN} {_ANYWHERE} that [keep coming back|keep repeating|come up again and again|come round regularly|"
+        "have to be repeated]",
     ),
     "days": (
         f"{_OPEN} {_IN} [that are |that fall |]due [from {{start}} to {{end}}|from {{start}} until {{end}}|from "
@@ -753,9 +816,11 @@ WHAT: Mapping[str, Grammars] = {
         f"no later than|not later than] {{end}}",
         f"{_OPEN} {_IN} [that are |]due [between {{start}} and {{end}} (both included)|in the days from {{start}} "
         f"to {{end}}|in the period from {{start}} to {{end}}|in the time from {{start}} to {{end}}]",
-        f"{_OPEN} {_IN} whose [due date|deadline|due day] is [in the span|one] from {{start}} to {{end}}",
+        f"{_OPEN} {_IN} whose [due date|deadline|due day] is in the [span|days|time] from {{start}} to {{end}}",
         f"{_OPEN} {_IN} due on {{start}} or later, but [on {{end}} at the latest|not after {{end}}]",
-        f"{_OPEN} {_IN} due [on or after|since] {{start}} and [on or before|until] {{end}}",
+        f"{_OPEN} {_IN} due on or after {{start}} and on or before {{end}}",
+        f"{_OPEN} {_IN} [planned|scheduled] for the days from {{start}} to {{end}}",
+        f"{_OPEN} {_IN} whose [due date|deadline] [lies|falls|is] between {{start}} and {{end}} (inclusive)",
     ),
     "earliest": (
         f"the open [task|item|entry|to-do|job] {_IN} with the earliest [due date|deadline|due day]",
@@ -766,6 +831,8 @@ WHAT: Mapping[str, Grammars] = {
         f"the unfinished [task|item|to-do] {_IN} that [has|shows] the earliest [due date|deadline]",
         f"the one open [task|entry|job] {_IN} that comes [first by due date|first in the order of due dates]",
         f"the open [task|entry] {_IN} with a [due date|deadline] before all [the |]others",
+        f"the open [task|item|entry|to-do] {_IN} [that is due soonest|due the soonest|with the soonest due date|"
+        "that is next in line by due date|whose day comes soonest]",
     ),
     "commented": (
         f"the open [task|item|entry|to-do|job] {_IN} that [has|carries|bears|got|shows] the [comment|note|remark] "
@@ -779,6 +846,10 @@ WHAT: Mapping[str, Grammars] = {
         f'noted|remarked] "{{text}}"',
         f'the open [task|item|entry] {_IN} that has "{{text}}" among its comments',
         f'the unfinished [task|item|to-do] {_IN} that is commented "{{text}}"',
+        f"the open [task|item|entry|to-do] {_IN} [on which I left|that got|under which stands] the [comment|remark] "
+        f'"{{text}}"',
+        f"the open [task|item|entry] {_IN} [commented with|with a comment that says|with a comment that reads] "
+        f'"{{text}}"',
     ),
 }
 """Kind of filter or search to its wordings."""
@@ -833,6 +904,8 @@ EXCEPT: Grammars = (
     "{what} (only those without the [label|tag] {label})",
     "{what} (but [nothing|not one] with the [label|tag] {label})",
     "{what} ([if|just those|those] without the [label|tag] {label})",
+    "{what} ([with the exception of|minus|aside from] those [with|under] the [label|tag] {label})",
+    "{what} (leave those [with|under] the [label|tag] {label} [alone|as they are|untouched|out])",
 )
 
 COUNT: Grammars = (

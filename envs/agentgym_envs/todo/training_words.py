@@ -376,8 +376,8 @@ COMMENTS = (
     "[open|closed] [all day|in August|at weekends|on holidays]",
     "[very|quite|not so|rather|extremely] [important|boring|easy|hard|heavy|expensive|dirty|loud|risky|far away|"
     "simple|old|slow]",
-    "[was|looks|seems|sounds] [fine|broken|cheap|better|worse|empty|strange|familiar|promising|dull|too small] "
-    "[last time|today|to me|to {person}|so far|at first sight]",
+    "[looks|seems|sounds] [fine|broken|cheap|better|worse|empty|strange|familiar|promising|dull|too small] "
+    "[today|to me|to {person}|so far|at first sight]",
     "[talk to|check with|pick up|send a copy to|apologize to|invite|do not tell|hide it from|sit next to] {person}",
     "[turn left|park|wait|ring|knock|stop] at [the church|the bridge|number {number}|the red door|the back "
     "entrance|the second light|the fountain]",
