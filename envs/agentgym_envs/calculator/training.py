@@ -483,6 +483,10 @@ WORDINGS: Mapping[str, tuple[str, ...]] = {
         "What is left of the {goods} [now|in the end|at last]: how many[ are there|]?",
         "If {name} counts the {goods} now, [what is the result|how many are there|what number comes out]?",
         "Count up: how many {goods} [has {name}|are there] [now|in the end]?",
+        "{name} [wants to know|asks|wonders|would like to know] how many {goods} [there are|are left] [now|in the "
+        "end|altogether]. [What is the answer|What do you say|Can you tell]?",
+        "[The boss|A visitor|A child|Mother|The teacher|A customer] [wants to know|asks|wonders] how many {goods} "
+        "there are [now|in the end|altogether]. [What is the answer|What is the number|Can you tell]?",
     ),
     "stock share": (
         "The {goods} are [shared|divided|split] equally among {k} [children|friends|people|teams]. How many "
@@ -654,8 +658,9 @@ WORDINGS: Mapping[str, tuple[str, ...]] = {
         "{a} euros [belong to|are in the pocket of|are saved by] {name}.",
         "{name} [possesses|has got|has earned|has scraped together|has won|has put by|carries] {a} euros[ in cash| "
         "in notes| in a piggy bank| in a savings account|].",
-        "{name} [inherits|wins|is left|is paid out|finds|receives] {a} euros[ from an uncle| from a grandmother| "
-        "from an aunt|].",
+        "{name} [inherits|is left|receives|is lent|has inherited] {a} euros from [an uncle|a grandmother|an aunt|a "
+        "rich cousin].",
+        "{name} [wins|is paid out|finds|receives|raises] {a} euros.",
         "[At first|To begin with|At the beginning|Initially|At the start|On the first of the month|On "
         f"payday]{_COMMA} {{name}} has {{a}} euros.",
         "{name} starts [the day|the week|the month|the year|out] with [a sum of |savings of |a budget of |exactly |"
@@ -715,6 +720,10 @@ WORDINGS: Mapping[str, tuple[str, ...]] = {
         "fruit] for {a} hours [a|each] day on {b} days, and [is paid|earns|gets] {p} euros an hour.",
         "{name} [lets|hires out|rents out] a boat for {p} euros an hour. On each of {b} days it is out for {a} "
         "hours.",
+        "{name} [sings|acts|plays the piano|paints|guards a gate|keeps the till|washes dishes|repairs bikes] for "
+        "{p} euros [an|per] hour, {a} hours a day, on {b} days.",
+        "A [carpenter|nurse|waiter|tutor|cleaner|mechanic|gardener|guide] [called|named] {name} [earns|gets|"
+        "charges|takes] {p} euros [an|per] hour and works {a} hours a day on {b} days.",
     ),
     "money earn": (
         f"{_THEN}{{name}} [earns|gets|finds|wins|receives|is paid|is given] {{p}} euros more.",
@@ -941,6 +950,8 @@ WORDINGS: Mapping[str, tuple[str, ...]] = {
         f"{{t}}{_PERCENT}.",
         f"[A friend|A company|A farmer|The baker] borrows all the money and pays it back with {{t}}{_PERCENT} "
         "[interest|more|on top].",
+        f"[At the end of the year|In January|When the year is over|On the last day of the year]{_COMMA} the [bank|"
+        f"fund|credit union] [pays|adds|gives] {{t}}{_PERCENT} interest[ on the money| on the savings|].",
     ),
     "money left": (
         "How many euros [does {name} have|are there|are left|remain|has {name}] [now|then|in the end]?",
@@ -972,6 +983,10 @@ WORDINGS: Mapping[str, tuple[str, ...]] = {
         "[The balance|The sum|The money that is left|The amount that {name} has], in euros, is [wanted|asked for|"
         "to be found].",
         "How much does {name} have [altogether|in total|in the end|now], in euros?",
+        "{name} [wants to know|asks|wonders|would like to know] how many euros [there are|are left] [now|in the "
+        "end|altogether]. [What is the answer|What do you say|Can you tell]?",
+        "[The boss|A friend|The bank|Mother|A brother|The tax office] [wants to know|asks|wonders] how many euros "
+        "{name} has [now|in the end|altogether]. [What is the answer|What is the sum|Can you tell]?",
     ),
     "money share": (
         "{k} [heirs of an uncle|students|neighbours] [split|divide] the money equally. How many euros does each "
@@ -1114,6 +1129,14 @@ WORDINGS: Mapping[str, tuple[str, ...]] = {
         f"[Time|Driving time] of {{name}}: {{h}} hours; speed: {{v}} {_SPEED}.",
         f"{{name}} [sets out|starts|sets off|leaves home] and [drives|goes|rides|travels] at {{v}} {_SPEED} for "
         "{h} hours.",
+        "{name} [delivers parcels|visits an aunt|goes on holiday|goes to the seaside|takes the children to school|"
+        f"brings fruit to town] and [drives|travels|is on the road] for {{h}} hours at {{v}} {_SPEED}.",
+        "{name} [takes|catches|boards] a [train|bus|ferry|tram|coach|plane] [going|that goes|which goes] {v} "
+        f"{_SPEED}, and [sits|stays|is] in it for {{h}} hours.",
+        f"With [the wind behind|a full tank|a friend|a heavy load|music on the radio]{_COMMA} {{name}} [drives|"
+        f"rides|travels|sails] for {{h}} hours at {{v}} {_SPEED}.",
+        "The [trip|journey|flight|tour|ride|voyage] of {name} [takes|lasts] {h} hours at [a speed of |an average "
+        f"speed of |]{{v}} {_SPEED}.",
     ),
     "trip leg": (
         "[Then|Next|Later|Afterwards] {name} [drives|rides|goes] for {m} minutes at {v} [kilometres an hour|km/h].",
@@ -1265,6 +1288,16 @@ WORDINGS: Mapping[str, tuple[str, ...]] = {
         "{name} [makes|does|plans|goes on] {k} such [trips|journeys|tours|rides] [in all|altogether|in total].",
         "All this happens {k} times[ in all| in total|].",
         "There are {k} such [trips|journeys|tours|days] [for {name}|in all|altogether].",
+        "{name} is a [postman|courier|teacher|nurse|pupil|milkman|driver|clerk] and [does|makes|covers] [this|the "
+        "whole way|all this] on {k} days.",
+        "[It is the same|The same happens|The same trip is made] on {k} [days|mornings|evenings|weekends] [in all|"
+        "altogether].",
+        "The [bus|driver|pilot|postman|courier] [does|makes|covers|repeats] the whole way [until it is done|so "
+        "that it is done] {k} times[ in all| in total|].",
+        "[Count|Take|Reckon] the whole way {k} times, [because|as|since] {name} [makes|does|covers] it [so many "
+        "times|that many times].",
+        "[The school|Work|The job|A course|The club] [makes|has] {name} [do|make|travel|cover] all this {k} times[ "
+        "in all| in total|].",
     ),
     "trip length": (
         "How many kilometres [is that|are that|is it] [in all|altogether|in total]?",
@@ -1290,6 +1323,12 @@ WORDINGS: Mapping[str, tuple[str, ...]] = {
         f"How many {_KM} are [covered|travelled|done|gone] [in all|altogether|in total|by {{name}}]?",
         f"[After all that|At the end|All in all], how many {_KM} has {{name}} [covered|travelled|gone|made]?",
         f"The [total distance|whole way|length of the trip] in {_KM} is [wanted|asked for|to be found].",
+        f"How many {_KM} long is the [whole |entire |][trip|journey|tour|route|way]?",
+        f"How many {_KM} [does|will|would] the [odometer|milometer|counter|pedometer] show for [the whole way|all "
+        "of this|the whole trip]?",
+        "{name} [wants to know|asks|wonders|would like to know] how [long|far] [it is|the way is|the trip is] [in "
+        f"all|altogether|in total], in {_KM}. [What is the answer|What do you say|Can you tell]?",
+        f"Add [it all|everything|all the parts] up: how many {_KM} [is it|is that|are there]?",
     ),
     "trip fuel": (
         "With {l} litres [for|on] 100 kilometres, how many litres [does the whole way take|are burnt on the whole "
@@ -1396,6 +1435,11 @@ WORDINGS: Mapping[str, tuple[str, ...]] = {
         f"does|covers] the whole way at {{v}} {_SPEED}?",
         f"Somebody else [goes|does|covers|drives|travels] the whole way at {{v}} {_SPEED}. [How many hours does it "
         "take|In how many hours|How many hours is that]?",
+        f"How much time in hours [goes by|passes|is needed] [on|for] the whole way at {{v}} {_SPEED}?",
+        "A [train|truck|skier|motorbike|jogger|sledge|camel|donkey cart] [needs|takes] how many hours for the "
+        f"whole way at {{v}} {_SPEED}?",
+        f"[Suppose|Say|Imagine] somebody [goes|drives|travels|covers] the whole way at {{v}} {_SPEED}: how many "
+        "hours [does it take|is that|are needed]?",
     ),
     # areas
     "area wall": (
@@ -1554,6 +1598,14 @@ WORDINGS: Mapping[str, tuple[str, ...]] = {
         "This is [one|just one] of {k} [equal|identical|such] [rooms|areas|places|pieces], and all of them [count|"
         "are to be done|are {name}'s job|have to be done].",
         "It is the same in {k} [rooms|houses|places|halls|flats], and all of them [count|are done].",
+        "[The client|The owner|The boss|The plan|The landlord] [wants|orders|asks for|needs|demands] {k} such "
+        "[rooms|areas|pieces|places].",
+        f"[Upstairs and downstairs|In the building|On this street|Here|In the whole block]{_COMMA} there are {{k}} "
+        "such [rooms|areas|places].",
+        "{name} [repeats|does] [this|the work|the job] until {k} such [rooms|areas|places|pieces] are done.",
+        "[Neighbours want the same|It is a big order|The house is large|A school orders it]: {k} such [rooms|areas|"
+        "pieces|places][ in all| altogether|].",
+        "[Count|Take|Reckon] [this|the area|all this] {k} times[ in all|].",
     ),
     "area waste": (
         f"To be safe {{name}} [reckons with|adds|takes|plans] {{t}}{_PERCENT} more.",
@@ -1577,6 +1629,13 @@ WORDINGS: Mapping[str, tuple[str, ...]] = {
         f"It [turns out|proves|is found] to be {{t}}{_PERCENT} larger[ than thought|].",
         f"The area is then [made|planned|reckoned] {{t}}{_PERCENT} larger.",
         f"With {{t}}{_PERCENT} [on top|more|extra][ for waste|], {{name}} is on the safe side.",
+        "[The seller|The shop|The boss|A friend|An expert|The handbook|The plan] [says|advises|tells {name}|"
+        f"recommends] to [add|take|plan] {{t}}{_PERCENT} more, [and {{name}} does so|which is done|and so it is "
+        "done].",
+        "[Some of it will break|Some will be cut off|Some gets lost|Edges are cut off], so {name} [adds|takes|"
+        f"orders|plans] {{t}}{_PERCENT} more.",
+        f"{_THEN}the [owner|boss|family|customer] wants it {{t}}{_PERCENT} larger[, and so it is|, and gets it|].",
+        f"{{t}}{_PERCENT} more [is wanted|is needed|are wanted|is ordered][ than that| to be safe| for waste|].",
     ),
     "area size": (
         "How many square metres [is that|are that|does that make|is it][ in all| altogether|]?",
@@ -1603,6 +1662,10 @@ WORDINGS: Mapping[str, tuple[str, ...]] = {
         "[What|How much] is [it|that] [in all|altogether|in total], in square metres?",
         "What size is the [whole |total |]area, in square metres?",
         "How much area is [that|it|there] [in all|altogether], in square metres?",
+        "{name} [wants to know|asks|wonders|would like to know] how [large|big] it is [in all|altogether|in "
+        "total], in square metres. [What is the answer|What do you say|Can you tell]?",
+        "How many square metres [does|will|would] the [bill|plan|map|contract|report] show [in all|altogether|in "
+        "total]?",
     ),
     "area price": (
         "At {p} euros [a|per] square metre, how many euros [is that|does all of it cost|does {name} pay]?",
@@ -1861,8 +1924,7 @@ WORDINGS: Mapping[str, tuple[str, ...]] = {
         "[Then|Soon|In the end] {name} [takes|needs|uses|buys] {k} times as much {food}.",
         "{name} [multiplies|increases] the amount of {food} by a factor of {k}.",
         "{k} times as much {food} is [needed|wanted|taken] [for a party|for guests|after all].",
-        f"{_THEN}{{name}} [prepares|buys|needs|uses|mixes|has|takes|orders] {{k}} times as much {{food}}[ as "
-        "before|].",
+        f"{_THEN}{{name}} [prepares|needs|uses|mixes|has|takes] {{k}} times as much {{food}}[ as before|].",
         f"{_THEN}{{name}} [takes|prepares|makes|needs|uses] {{k}} times [the amount|this amount|that amount|the "
         "quantity] of {food}.",
         f"{_THEN}the [amount|quantity|weight|stock|supply] of {{food}} [grows|increases|rises|goes up] {{k}}-fold.",
@@ -1878,6 +1940,11 @@ WORDINGS: Mapping[str, tuple[str, ...]] = {
         "The [recipe|dish|meal|amount] is [made|prepared|taken|cooked] {k} times[ over|].",
         "{name} multiplies [everything|the {food}|the whole amount|all of it] by {k}.",
         "[More guests come|Everybody is hungry|The table is long], so {name} takes {k} times as much {food}.",
+        "[The boss|A guest|The cook|Grandmother|The recipe] [wants|needs|asks for|orders|demands] {k} times as "
+        "much {food}, and {name} [takes|provides|prepares] it.",
+        "{name} [cooks|bakes|works] for a [hotel|canteen|school|wedding|hospital] and so takes {k} times as much "
+        "{food}.",
+        "The [amount|quantity|weight] of {food} is [brought|raised|increased] to {k} times [its size|what it was].",
     ),
     "food grams": (
         "How many grams of {food} [is that|is it|are there|does {name} have][ now| then|]?",
@@ -2051,8 +2118,8 @@ IRRELEVANT: tuple[str, ...] = (
     "The [book|novel|magazine|catalogue] that {name} is reading has {n} [chapters|pictures|pages].",
     "There are {n} [children|pupils|members|singers|players] in {name}'s [class|club|choir|orchestra|team].",
     "{name}'s [class|village|school|family|team] has {n} [members|people|teachers|dogs].",
-    "{name} [has|met|invited|wrote to|phoned] {n} [friends|relatives|schoolmates|old friends] [last year|last week|"
-    "in July].",
+    "{name} [met|invited|wrote to|phoned|visited] {n} [friends|relatives|schoolmates|old friends] [last year|last "
+    "week|in July].",
     "[The post office|The shop|The library|The museum|The café] [closes|opens] in {n} minutes.",
     "[The post office|The library|The museum|The town hall] has {n} [rooms|employees|windows|stairs|visitors today].",
     "[A radio|A coat|A hotel room|A ticket to the opera|A pair of skis|A parrot] [in the shop window|in the "
