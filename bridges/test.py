@@ -1,7 +1,8 @@
 """Test bridges against the real packages: `python bridges/test.py all|NAME... [--time] [-- pytest options]`.
 
 Each bridge has an environment of its own, `build/bridges/NAME`, which the first test makes with the versions in
-`bridges/NAME/constraints.txt`, or in those of the repository. `--time` prints what a step costs instead.
+`bridges/NAME/constraints.txt`, or in those of the repository. `sources.txt` there lists packages that no registry has.
+`--time` prints what a step costs instead.
 """
 
 from __future__ import annotations
@@ -32,8 +33,11 @@ def python_of(name: str) -> str:
         venv.create(folder, clear=True, with_pip=True)
         own = BRIDGES / name / "constraints.txt"
         pins = own if own.is_file() else ROOT / "constraints.txt"
-        words = ["-c", str(pins), *TEST_TOOLS, "-e", str(ROOT), "-e", str(BRIDGES / name)]
-        subprocess.run([python, "-m", "pip", "install", "-q", *words], check=True)
+        install = [python, "-m", "pip", "install", "-q"]
+        words = ["-c", str(pins), *TEST_TOOLS, "-e", str(ROOT), "-e", f"{BRIDGES / name}[test]"]
+        subprocess.run([*install, *words], check=True)
+        if (sources := BRIDGES / name / "sources.txt").is_file():
+            subprocess.run([*install, "--no-deps", "-r", str(sources)], check=True)
         (folder / "whole").touch()
         print(f"{name}: installed in {time.monotonic() - began:.0f} s", flush=True)
     return python

@@ -12,7 +12,8 @@ from typing import Any
 
 from agentgym_py.agents.chat import ACT, call_text, offered_tools
 from agentgym_py.collection.env_turn import EnvTurn, flag, read_reply, read_start, read_task, read_turn
-from agentgym_py.env import EnvSpec, Prompt, StopReason, TextEnv
+from agentgym_py.env import EnvSpec, Prompt, StopReason, TextEnv, require_split
+from agentgym_py.env.base import require_prompt
 from agentgym_py.env.tracebacks import contained
 from agentgym_py.errors import ConfigError
 from agentgym_py.files import canonical_json
@@ -37,6 +38,10 @@ class EpisodeSettings:
     """Which rules text opens an episode."""
     tools: bool = True
     """Whether to offer the world's tools; False: only `act`, which takes an action's text."""
+
+    def __post_init__(self) -> None:
+        require_split(self.split)
+        require_prompt(self.prompt)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,7 @@ from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.tool import ToolInfo, ToolParams
 
 from agentgym_py.collection.env_turn import EnvTurn
-from agentgym_py.env import EnvSpec, Prompt, require_split
-from agentgym_py.env.base import require_prompt
+from agentgym_py.env import EnvSpec, Prompt
 from agentgym_py.errors import ConfigError, InfrastructureError
 from agentgym_py.rng import seed_of
 from agentgym_py.serving.tool_episode import EpisodeSettings, ToolEpisode
@@ -53,7 +52,7 @@ def agentgym(
         ConfigError, UnknownNameError: an argument is wrong, or there is no such world or task.
     """
     spec = EnvSpec(env, dict(env_kwargs or {}))
-    settings = EpisodeSettings(spec, require_split(split), seed, require_prompt(prompt))
+    settings = EpisodeSettings(spec, split, seed, prompt)
     numbers = range(tasks) if isinstance(tasks, int) else tasks
     if not numbers:
         raise ConfigError("tasks is empty: give a number above 0, or a list of numbers")

@@ -6,56 +6,39 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 from agentgym_inspect import agentgym
-from scripted import SHOP, TASKS, WORLDS, World, scripts
+from checks import FAILURE, fail, note_starts, plays_as_directly
+from scripted import SHOP, WORLDS, World, scripts
 from through import play, run
 
-from agentgym_py.env import StopReason
-from agentgym_py.errors import ConfigError, InfrastructureError, UnknownNameError
+from agentgym_py.errors import ConfigError, UnknownNameError
 from agentgym_py.evaluation.foreign import load
-from agentgym_py.serving.tool_episode import ToolEpisode
 
 
 @pytest.mark.parametrize("world", WORLDS, ids=lambda world: world.name)
 def test_inspect_plays_as_one_plays_directly(world: World) -> None:
-    """50 tasks, by tool calls or in text: observations, returns, success and ends are those of `TextEnv.step`."""
-    played = scripts(world)
-    ends = {script.episode.stop_reason for script in played}
-    assert len(played) == TASKS and ends == {StopReason.TERMINATED, StopReason.TRUNCATED, StopReason.GAVE_UP}
-    assert play(world, played) == [script.episode for script in played]
+    """50 tasks, by tool calls or in text."""
+    plays_as_directly(world, play)
 
 
 def test_every_epoch_starts_in_the_same_state(monkeypatch: pytest.MonkeyPatch) -> None:
     """In the state that the task has in a direct episode, to the byte."""
-    played, states, begin = scripts(SHOP, 5), dict[str, list[bytes]](), ToolEpisode._begin
-
-    def noted(self: ToolEpisode, name: Any) -> None:
-        begin(self, name)
-        states.setdefault(self.task.id, []).append(self.env.snapshot())
-
-    monkeypatch.setattr(ToolEpisode, "_begin", noted)
+    played, starts = scripts(SHOP, 5), note_starts(monkeypatch)
     run(SHOP, played, epochs=3)
-    assert states == {script.episode.task: [script.start] * 3 for script in played}
+    assert starts == {script.episode.task: [script.start] * 3 for script in played}
 
 
 def test_an_infrastructure_failure_has_no_score(monkeypatch: pytest.MonkeyPatch) -> None:
     """The sample has an error, and success is the mean of the others."""
-    played, step = scripts(SHOP, 5), ToolEpisode.step
-
-    def fails(self: ToolEpisode, text: str) -> Any:
-        if self.task.id == played[0].episode.task and self.steps:
-            raise InfrastructureError("the disk is full")
-        return step(self, text)
-
-    monkeypatch.setattr(ToolEpisode, "step", fails)
+    played = scripts(SHOP, 5)
+    fail(monkeypatch, step=played[0].episode.task)
     assert run(SHOP, played).status == "error", "as after any error of a sample"
     log = run(SHOP, played, fail_on_error=False)
     assert log.status == "success" and log.samples and log.results
     lost, *others = sorted(log.samples, key=lambda sample: sample.id != played[0].episode.task)
-    assert lost.error is not None and "the disk is full" in lost.error.message and not lost.scores
+    assert lost.error is not None and FAILURE in lost.error.message and not lost.scores
     assert len(others) == 4 and not any(sample.error for sample in others)
     success = next(score for score in log.results.scores if score.name == "success")
     assert success.metrics["mean"].value == sum(script.episode.success for script in played[1:]) / 4 == 0.5

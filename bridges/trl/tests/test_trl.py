@@ -11,25 +11,23 @@ from typing import Any
 import pytest
 import torch
 from agentgym_trl import FAILED, AgentGymSpec
-from scripted import SHOP, TASKS, TOOLS, WORLDS, World, scripts
+from checks import plays_as_directly
+from scripted import SHOP, TOOLS, WORLDS, World, scripts
 from through import follow, make_trainer, play, spec_of, texts_of
 from transformers.utils import get_json_schema
 
 from agentgym_py import registry
-from agentgym_py.env import EnvSpec, StopReason, function_tool
+from agentgym_py.env import EnvSpec, function_tool
 from agentgym_py.errors import ConfigError, InfrastructureError, ResetNeededError, UnknownNameError
 from agentgym_py.serving.tool_episode import HAS_ENDED, ToolEpisode
 
 torch.set_num_threads(1)
-ENDS = {StopReason.TERMINATED, StopReason.TRUNCATED, StopReason.GAVE_UP}
 
 
 @pytest.mark.parametrize("world", [SHOP, TOOLS], ids=lambda world: world.name)
 def test_the_trainer_plays_as_one_plays_directly(world: World) -> None:
-    """50 tasks in groups: observations, rewards and ends in trl's own loop are those of `TextEnv.step`."""
-    played = scripts(world)
-    assert {script.episode.stop_reason for script in played} == ENDS and len(played) == TASKS
-    assert play(world, played) == [script.episode for script in played for _ in range(2)]
+    """50 tasks in groups of two, in trl's own loop."""
+    plays_as_directly(world, play, copies=2)
 
 
 @pytest.mark.parametrize("world", WORLDS, ids=lambda world: world.name)

@@ -11,23 +11,20 @@ import pytest
 import verifiers.v1 as vf
 from agentgym_verifiers import AgentGymConfig, AgentGymTaskset, ChatHarness
 from agentgym_verifiers_tools import FAILED, AgentGymTools, AgentGymToolTaskset, EpisodeState
-from scripted import SHOP, TASKS, WORLDS, World, scripts
+from checks import FAILURE, fail, note_starts, plays_as_directly
+from scripted import SHOP, WORLDS, World, scripts
 from through import calls_of, play, read, read_tools, reply_of, run, run_command, run_tools, settings_of
 from verifiers.v1.envs.single_agent import SingleAgentEnv
 from verifiers.v1.utils.loaders import environment_class, harness_class, taskset_class
 
-from agentgym_py.env import StopReason
 from agentgym_py.errors import InfrastructureError, UnknownNameError
 from agentgym_py.serving.tool_episode import ToolEpisode
 
 
 @pytest.mark.parametrize("world", WORLDS, ids=lambda world: world.name)
 def test_verifiers_plays_as_one_plays_directly(world: World) -> None:
-    """50 tasks: observations, returns, success and ends are those of `TextEnv.step`."""
-    played = scripts(world)
-    ends = {script.episode.stop_reason for script in played}
-    assert len(played) == TASKS and ends == {StopReason.TERMINATED, StopReason.TRUNCATED, StopReason.GAVE_UP}
-    assert play(world, played) == [script.episode for script in played]
+    """50 tasks, in text."""
+    plays_as_directly(world, play)
 
 
 def test_the_command_plays_as_one_plays_directly() -> None:
@@ -39,41 +36,23 @@ def test_the_command_plays_as_one_plays_directly() -> None:
 
 def test_a_group_starts_in_one_state(monkeypatch: pytest.MonkeyPatch) -> None:
     """In that of a direct episode, to the byte."""
-    played, states, begin = scripts(SHOP, 3), dict[str, list[bytes]](), ToolEpisode._begin
-
-    def noted(self: ToolEpisode, name: Any) -> None:
-        begin(self, name)
-        states.setdefault(self.task.id, []).append(self.env.snapshot())
-
-    monkeypatch.setattr(ToolEpisode, "_begin", noted)
+    played, starts = scripts(SHOP, 3), note_starts(monkeypatch)
     run(SHOP, reply_of(played), range(3), attempts=4)
-    assert states == {script.episode.task: [script.start] * 4 for script in played}
+    assert starts == {script.episode.task: [script.start] * 4 for script in played}
 
 
 def test_an_infrastructure_failure_has_no_reward(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of the world at its start or in a step, and of the model's endpoint: an error, and no reward."""
-    played, step, begin = scripts(SHOP, 3), ToolEpisode.step, ToolEpisode._begin
+    played = scripts(SHOP, 3)
     first, second, third = (script.episode.task for script in played)
-
-    def begins(self: ToolEpisode, name: Any) -> None:
-        if name == first:
-            raise InfrastructureError("the disk is full")
-        begin(self, name)
-
-    def steps(self: ToolEpisode, text: str) -> Any:
-        if self.task.id == second and self.steps:
-            raise InfrastructureError("the disk is full")
-        return step(self, text)
-
-    monkeypatch.setattr(ToolEpisode, "_begin", begins)
-    monkeypatch.setattr(ToolEpisode, "step", steps)
+    fail(monkeypatch, start=first, step=second)
     reply = reply_of(played)
     lost = played[2].episode.observations[1]
     episodes = run(SHOP, lambda messages: None if messages[-1]["content"] == lost else reply(messages), range(3))
     assert [episode.task.data.id for episode in episodes] == [first, second, third]
     assert not any(episode.ok for episode in episodes)
     assert not any(trace.rewards for episode in episodes for trace in episode.traces)
-    assert all("the disk is full" in episode.errors[0].message for episode in episodes[:2])
+    assert all(FAILURE in episode.errors[0].message for episode in episodes[:2])
     assert episodes[2].traces[0].errors
 
 
@@ -91,15 +70,15 @@ def test_a_failure_behind_a_tool_has_no_reward(monkeypatch: pytest.MonkeyPatch) 
     server, state = AgentGymTools(vf.ToolsetConfig()), EpisodeState()
 
     def fails(*_: Any) -> Any:
-        raise InfrastructureError("the disk is full")
+        raise InfrastructureError(FAILURE)
 
     monkeypatch.setattr(ToolEpisode, "step", fails)
     asyncio.run(server.setup_task(task.data))
     assert server._call(state, "search", {"query": "cup"}) == server._call(state, "search", {"query": "cup"}) == FAILED
-    assert state.error == "the disk is full" and state.reward == 0
+    assert state.error == FAILURE and state.reward == 0
     trace = SimpleNamespace(state=state, info={})
     assert asyncio.run(task.has_ended(trace))
-    with pytest.raises(InfrastructureError, match="the disk is full"):
+    with pytest.raises(InfrastructureError, match=FAILURE):
         asyncio.run(task.outcome(trace))
 
 

@@ -1,0 +1,255 @@
+"""Any world of agentgym-py behind the HTTP routes of AgentGym, for its clients, trainers and AgentGym-RL.
+
+    agentgym-agentenv textcraft --port 36001      # for TextCraftEnvClient
+    agentgym-agentenv todo --port 36002           # for agentgym_agentenv_client.WorldTask
+
+After an infrastructure failure the answer has status 500, which AgentGym's clients raise as an error.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Annotated, Any
+
+from agentgym_agentenv_dialects import DIALECTS, USUAL, Dialect
+from fastapi import Body, FastAPI, Request
+from fastapi.responses import JSONResponse
+
+from agentgym_py.env import EnvSpec
+from agentgym_py.env.registration import short_name
+from agentgym_py.errors import AgentGymError, ConfigError, InfrastructureError, UnknownNameError, did_you_mean
+from agentgym_py.serving.tool_episode import EpisodeSettings, SessionLimits, ToolEpisode
+
+JsonBody = Annotated[dict[str, Any], Body()]
+
+
+class ServerFullError(AgentGymError):
+    """All sessions are in use."""
+
+
+class Session:
+    """A session of a client, with one episode at a time; its requests run one after another."""
+
+    def __init__(self, settings: EpisodeSettings) -> None:
+        self._settings = settings
+        self.lock = threading.Lock()
+        self.last_used = time.monotonic()
+        self.episode: ToolEpisode | None = None
+
+    def reset(self, number: int) -> ToolEpisode:
+        """Start a task of the server's split; UnknownNameError if it has none of this number."""
+        env, self.episode = self.episode.env if self.episode else None, None
+        self.episode = ToolEpisode(self._settings, number, env)
+        return self.episode
+
+    def running(self) -> ToolEpisode:
+        """Return the episode; ConfigError without one."""
+        if self.episode is None:
+            raise ConfigError("there is no episode, or its world has failed: POST /reset first")
+        return self.episode
+
+    def close(self) -> None:
+        """Close the world."""
+        episode, self.episode = self.episode, None
+        if episode is not None:
+            with suppress(InfrastructureError):
+                episode.close()
+
+
+class Sessions:
+    """The sessions of a server. A silent one is closed when its place is needed: AgentGym's clients rarely close."""
+
+    def __init__(self, settings: EpisodeSettings, limits: SessionLimits) -> None:
+        self._settings, self._limits = settings, limits
+        self._numbers = itertools.count()
+        self._lock = threading.Lock()
+        self._by_number: dict[int, Session] = {}
+
+    def create(self) -> int:
+        """Open a session and return its number; ServerFullError if all are in use."""
+        with self._lock:
+            if len(self._by_number) >= self._limits.sessions:
+                since = time.monotonic() - self._limits.idle
+                for number in [number for number, found in self._by_number.items() if found.last_used < since]:
+                    self._by_number.pop(number).close()
+            if len(self._by_number) >= self._limits.sessions:
+                raise ServerFullError(f"all {self._limits.sessions} sessions are in use; start it with more --sessions")
+            number = next(self._numbers)
+            self._by_number[number] = Session(self._settings)
+            return number
+
+    def find(self, number: Any) -> Session:
+        """Return a session; UnknownNameError if it was closed or never existed."""
+        found = self._by_number.get(number) if isinstance(number, int) else None
+        if found is None:
+            raise UnknownNameError(f"there is no session {number!r:.40}: POST /create opens one")
+        found.last_used = time.monotonic()
+        return found
+
+    def close(self, number: Any) -> bool:
+        """Close a session; return whether it existed."""
+        with self._lock:
+            found = self._by_number.pop(number, None) if isinstance(number, int) else None
+        if found is not None:
+            found.close()
+        return found is not None
+
+
+def make_app(settings: EpisodeSettings, dialect: str | None = None, limits: SessionLimits | None = None) -> FastAPI:
+    """Return the application of a world.
+
+    Args:
+        settings: The world and how its episodes start; `split` is that of the tasks, which are given by number.
+        dialect: Kind of AgentGym server; None: the usual one of the world.
+        limits: Number of sessions, and after how many silent seconds one may be closed.
+
+    Raises:
+        UnknownNameError: there is no such dialect.
+    """
+    world = short_name(settings.spec.local_spec.name)
+    kind = USUAL.get(world, "tools") if dialect is None else dialect
+    if kind not in DIALECTS:
+        raise UnknownNameError(f"No dialect {kind!r}." + did_you_mean(kind, DIALECTS, "There are"))
+    speaks, sessions = DIALECTS[kind], Sessions(settings, limits or SessionLimits())
+    app = FastAPI(title=f"AgentGym server of {world}")
+
+    @app.exception_handler(AgentGymError)
+    def refuse(_: Request, error: AgentGymError) -> JSONResponse:
+        status = 503 if isinstance(error, ServerFullError) else 500 if isinstance(error, InfrastructureError) else 400
+        return JSONResponse({"error": " ".join(str(error).split())}, status)
+
+    @app.get("/")
+    def hello() -> str:
+        return f"This is environment {world}."
+
+    @app.post("/create")
+    def create() -> Any:
+        number = sessions.create()
+        opened = {"id": number, "observation": "", "reward": 0, "done": False}
+        return opened if speaks.session == "id" else number
+
+    @app.post("/reset")
+    def reset(body: JsonBody) -> Any:
+        task = body.get(speaks.task, 0)
+        if type(task) is not int:
+            raise ConfigError(f"{speaks.task} must be a number, got {task!r:.40}")
+        session = sessions.find(body.get(speaks.session))
+        with session.lock:
+            return _reset_answer(kind, speaks, body[speaks.session], session.reset(task))
+
+    @app.post("/step")
+    def step(body: JsonBody) -> Any:
+        action = body.get("action")
+        if not isinstance(action, str):
+            raise ConfigError(f"action must be a text, got {action!r:.40}")
+        session = sessions.find(body.get(speaks.session))
+        with session.lock:
+            episode = session.running()
+            try:
+                turn = episode.step(action)
+            except InfrastructureError:
+                session.close()
+                raise
+            return _step_answer(speaks, episode, turn.observation, turn.reward)
+
+    @app.get("/observation")
+    def observation(request: Request) -> Any:
+        return _observation(sessions.find(_asked(request, speaks)).running())
+
+    @app.get("/available_actions")
+    def available_actions(request: Request) -> list[str]:
+        return sessions.find(_asked(request, speaks)).running().env.actions() or []
+
+    @app.post("/close")
+    def close(body: JsonBody) -> bool:
+        return sessions.close(body.get(speaks.session))
+
+    return app
+
+
+def _asked(request: Request, dialect: Dialect) -> int | None:
+    """Return the session in the query of a request."""
+    name = request.query_params.get(dialect.session, "")
+    return int(name) if name.isdecimal() else None
+
+
+def _observation(episode: ToolEpisode) -> str:
+    return episode.observation if episode.steps else episode.opening
+
+
+def _reset_answer(kind: str, dialect: Dialect, number: int, episode: ToolEpisode) -> Any:
+    if dialect.reset_answer == "text":
+        return episode.opening
+    if dialect.reset_answer == "list":
+        return [episode.opening, None]
+    answer = {"id": number, **_step_answer(dialect, episode, episode.opening, 0.0)}
+    if kind == "sciworld":  # its client joins the two by a line break
+        task, _, rest = episode.opening.partition("\n")
+        answer |= {"task_name": episode.task.kind, "var_num": 0, "task_description": task, "observation": rest}
+    elif kind == "alfworld":
+        answer["task_type"] = episode.task.kind
+    return answer
+
+
+def _step_answer(dialect: Dialect, episode: ToolEpisode, text: str, reward: float) -> dict[str, Any]:
+    """Answer with what any client of AgentGym reads, and `success` and `truncated`, which ours reads."""
+    answer = {
+        dialect.observation: text, "reward": reward, "done": episode.stop_reason is not None, "info": None,
+        "success": bool(episode.env.succeeded), "truncated": episode.stop_reason == "truncated",
+    }  # fmt: skip
+    if dialect.reward == "score":
+        answer["score"] = sum(step.reward for step in episode.steps)
+    if dialect.task == "game":
+        answer["available_actions"] = episode.env.actions() or []
+    return answer
+
+
+def settings_of(
+    env: str, env_kwargs: Mapping[str, Any] | None = None, *, split: str = "train", prompt: Any = "full", seed: int = 0
+) -> EpisodeSettings:
+    """Return how episodes of a world start, after a look whether it can be made.
+
+    Raises:
+        ConfigError, UnknownNameError: an argument is wrong, or there is no such world.
+    """
+    settings = EpisodeSettings(EnvSpec(env, dict(env_kwargs or {})), split, seed, prompt)
+    settings.spec.make().close()
+    return settings
+
+
+def main() -> None:
+    """Run the command `agentgym-agentenv`."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("env", help="name of the world")
+    parser.add_argument("--env-kwargs", type=json.loads, default={}, help="its arguments, as JSON")
+    parser.add_argument("--split", default="train", help="split of the tasks")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the worlds")
+    parser.add_argument(
+        "--prompt", default="full", choices=["full", "brief", "none"], help="rules that open an episode"
+    )
+    parser.add_argument("--dialect", choices=DIALECTS, help="kind of AgentGym server; usually that of the world")
+    parser.add_argument(
+        "--host", default="127.0.0.1", help="address; the protocol has no token, so mind who reaches it"
+    )
+    parser.add_argument("--port", type=int, default=36001)
+    parser.add_argument("--sessions", type=int, default=100, help="number of simultaneous sessions")
+    args = parser.parse_args()
+    try:
+        settings = settings_of(args.env, args.env_kwargs, split=args.split, prompt=args.prompt, seed=args.seed)
+        app = make_app(settings, args.dialect, SessionLimits(sessions=args.sessions))
+    except AgentGymError as error:
+        sys.exit(f"agentgym-agentenv: {error}")
+    import uvicorn
+
+    uvicorn.run(app, host=args.host, port=args.port, log_level="warning")
+
+
+if __name__ == "__main__":
+    main()

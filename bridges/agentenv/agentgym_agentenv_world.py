@@ -1,0 +1,166 @@
+"""AgentGymServer-v0: a running environment server of AgentGym as a world.
+
+agentgym eval --env gymserver --env_kwargs '{url: "http://127.0.0.1:36001", dialect: textcraft}' --model NAME
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any, ClassVar
+
+import requests
+from agentgym_agentenv_dialects import DIALECTS, Dialect
+
+from agentgym_py import trust
+from agentgym_py.env import SPLITS, Prompt, Reply
+from agentgym_py.env.foreign import ForeignEnv, ForeignSession, ForeignTurn, action_text
+from agentgym_py.errors import ConfigError, InfrastructureError, UnknownNameError, did_you_mean
+
+
+class GymServerEnv(ForeignEnv):
+    """AgentGymServer-v0: a world that an environment server of AgentGym runs.
+
+    Task: the server's, by number. A server has one row of tasks, so `ranges` divides it among the splits, such as
+    `{"train": [0, 374], "test": [374, 474]}`. Without it, task N of a split is number 3 N, 3 N + 1 (valid) or 3 N + 2
+    (test).
+
+    Actions: the server's, after `Action:`. Servers of the dialect `tools` get the whole reply.
+
+    Observation: the server's. Rules are in the client classes of AgentGym, not on the server: give them as `rules`.
+
+    Reward: the server's; a score counts by its rise.
+
+    End: the server's `done`, or `max_steps`. Success is an end with a reward, or score, of at least `success_reward`:
+    1 in most worlds, 100 in SciWorld.
+
+    Args:
+        url: address of the server, such as http://127.0.0.1:36001.
+        dialect: kind of server, such as `textcraft`, `babyai`, `alfworld`, `webshop`, `tools`.
+        ranges: first number and number after the last, by split; None as above.
+        rules: text that opens an episode.
+        max_steps: step limit.
+        success_reward: last reward or score from which an episode counts as success.
+        timeout: seconds after which a request counts as lost.
+        split: where tasks come from if `reset` names no split.
+        render_mode: `ansi` or None.
+
+    The server has no expert. Registered ids: AgentGymServer-v0.
+    """
+
+    name: ClassVar[str] = "gymserver"
+
+    def __init__(
+        self, *, url: str, dialect: str, ranges: Mapping[str, Sequence[int]] | None = None, rules: str = "",
+        max_steps: int = 30, success_reward: float = 1.0, timeout: float = 60.0, split: str = "train",
+        render_mode: str | None = None,
+    ) -> None:  # fmt: skip
+        if not url.startswith(("http://", "https://")) or timeout <= 0:
+            raise ConfigError(f"url must begin with http:// and timeout be above 0, got {url!r:.200} and {timeout}")
+        if dialect not in DIALECTS:
+            raise UnknownNameError(f"No dialect {dialect!r}." + did_you_mean(dialect, DIALECTS, "There are"))
+        trust.require_host(url)
+        self.url, self.dialect, self.timeout = url.rstrip("/"), DIALECTS[dialect], timeout
+        self.ranges = None if ranges is None else _disjoint(ranges)
+        self.success_reward, self.lists_actions = success_reward, dialect == "alfworld"
+        self.rules: Mapping[Prompt, str] = {"full": rules, "brief": rules, "none": ""}  # type: ignore[misc]  # as given
+        super().__init__(max_steps=max_steps, split=split, render_mode=render_mode)
+
+    def task_count(self, split: str) -> int | None:
+        """Return the number of tasks in a range; None without ranges."""
+        return None if self.ranges is None else len(self.ranges.get(split, ()))
+
+    def number_of(self, split: str, number: int) -> int:
+        """Return the server's number of a task."""
+        return 3 * number + SPLITS.index(split) if self.ranges is None else self.ranges[split][number]
+
+    def connect(self) -> ForeignSession:
+        """Open a session."""
+        return _Session(self)
+
+
+def _disjoint(ranges: Mapping[str, Sequence[int]]) -> dict[str, range]:
+    """Return the ranges by split; ConfigError if two have a task in common, or one is none."""
+    found = dict[str, range]()
+    for split, limits in ranges.items():
+        if split not in SPLITS or len(limits) != 2 or not all(type(number) is int for number in limits):
+            raise ConfigError(
+                f"ranges must be like {{'train': [0, 374], 'test': [374, 474]}}, got {dict(ranges)!r:.200}"
+            )
+        found[split] = range(max(0, limits[0]), limits[1])
+    ordered = sorted(found.values(), key=lambda numbers: numbers.start)
+    if any(before.stop > after.start for before, after in pairwise(ordered)):
+        raise ConfigError(f"ranges have tasks in common: {dict(ranges)!r:.200}")
+    return found
+
+
+class _Session:
+    """A session of the server."""
+
+    def __init__(self, env: GymServerEnv) -> None:
+        self._env, self._http = env, requests.Session()
+        if trust.host(env.url) in trust.LOOPBACK:
+            self._http.trust_env = False  # no proxy
+        created = self._ask("POST", "create", env.dialect.create_body)
+        number = created.get("id") if isinstance(created, dict) else created
+        if type(number) is not int:
+            raise InfrastructureError(f"{env.url} opened no session: it answered {created!r:.100}")
+        self._who, self._score = {env.dialect.session: number}, 0.0
+
+    def _ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
+        """Send a request; an error in the answer is a failure, whatever its status."""
+        env = self._env
+        trust.require_online(env.url)
+        url, given = f"{env.url}/{path}", {"params": self._who} if method == "GET" else {"json": body}
+        try:
+            answer = self._http.request(method, url, timeout=env.timeout, **given)  # type: ignore[arg-type]
+            content = answer.json()
+        except (requests.RequestException, ValueError) as error:
+            raise InfrastructureError(f"no answer from {url}: {error}") from error
+        if answer.status_code != 200 or (isinstance(content, dict) and "error" in content):
+            raise InfrastructureError(f"{url} answered {answer.status_code} {content!r:.200}")
+        return content
+
+    def reset(self, split: str, number: int) -> str:
+        """Start a task by its number."""
+        env, speaks = self._env, self._env.dialect
+        body = {**speaks.reset_body, **self._who, speaks.task: env.number_of(split, number)}
+        answer, self._score = self._ask("POST", "reset", body), 0.0
+        if speaks.reset_answer != "object":
+            answer = {"observation": self._ask("GET", "observation")}
+        text = _text(answer, "observation")
+        if "task_description" in answer:
+            text = f"{answer['task_description']}\n{text}"
+        if env.lists_actions:
+            text += f"\nAVAILABLE ACTIONS: {','.join(answer['available_actions'])}"
+        return text
+
+    def step(self, reply: Reply, text: str) -> ForeignTurn:
+        """Do an action."""
+        speaks: Dialect = self._env.dialect
+        action = text if speaks.whole_reply else action_text(reply)
+        answer = self._ask("POST", "step", {**self._who, "action": action})
+        observation, done = _text(answer, speaks.observation), answer.get("done") is True
+        try:
+            value = float(answer[speaks.reward])
+        except (LookupError, TypeError, ValueError) as error:
+            raise InfrastructureError(f"{self._env.url} gave no {speaks.reward}: {answer!r:.200}") from error
+        reward = value - self._score if speaks.reward == "score" else value
+        self._score = value
+        truncated = done and answer.get("truncated") is True
+        success = answer.get("success", done and value >= self._env.success_reward) is True
+        return ForeignTurn(observation, reward, done and not truncated, truncated, success)
+
+    def close(self) -> None:
+        """End the session; servers without `/close` keep it."""
+        try:
+            self._ask("POST", "close", self._who)
+        finally:
+            self._http.close()
+
+
+def _text(answer: Any, name: str) -> str:
+    text = answer.get(name) if isinstance(answer, dict) else None
+    if not isinstance(text, str):
+        raise InfrastructureError(f"the server's answer has no text {name!r}: {answer!r:.200}")
+    return text

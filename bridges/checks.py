@@ -1,0 +1,88 @@
+"""What every bridge must keep: equal episodes, equal starts, and no reward after an infrastructure failure."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from scripted import TASKS, Played, Script, World, scripts
+
+from agentgym_py.env import StopReason
+from agentgym_py.errors import InfrastructureError
+from agentgym_py.serving.tool_episode import ToolEpisode
+
+ENDS = {StopReason.TERMINATED, StopReason.TRUNCATED, StopReason.GAVE_UP}
+FAILURE = "the disk is full"
+"""The message of the failures of `fail`."""
+
+
+def plays_as_directly(
+    world: World,
+    play: Callable[[World, Sequence[Script]], list[Played]],
+    copies: int = 1,
+    visible: Callable[[Played], Played] = lambda episode: episode,
+) -> None:
+    """Assert that observations, returns, success and ends of 50 tasks are those of `TextEnv.step`.
+
+    Args:
+        world: The world.
+        play: Plays scripts through the bridge.
+        copies: Number of episodes that `play` returns for each script.
+        visible: Takes from a direct episode what the framework cannot see.
+    """
+    played = scripts(world)
+    assert len(played) == TASKS and {script.episode.stop_reason for script in played} == ENDS
+    assert play(world, played) == [visible(script.episode) for script in played for _ in range(copies)]
+
+
+def note_starts(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[bytes]]:
+    """Return the snapshots of all starts from now on, by task; a direct episode's is `Script.start`."""
+    starts, begin = dict[str, list[bytes]](), ToolEpisode._begin
+
+    def noted(self: ToolEpisode, name: Any) -> None:
+        begin(self, name)
+        starts.setdefault(self.task.id, []).append(self.env.snapshot())
+
+    monkeypatch.setattr(ToolEpisode, "_begin", noted)
+    return starts
+
+
+def fail(monkeypatch: pytest.MonkeyPatch, *, start: str | None = None, step: str | None = None) -> None:
+    """Let the world fail at the start of the task `start`, and in the second step of the task `step`."""
+    begin, do = ToolEpisode._begin, ToolEpisode.step
+
+    def begins(self: ToolEpisode, name: Any) -> None:
+        if name == start:
+            raise InfrastructureError(FAILURE)
+        begin(self, name)
+
+    def steps(self: ToolEpisode, text: str) -> Any:
+        if self.task.id == step and self.steps:
+            raise InfrastructureError(FAILURE)
+        return do(self, text)
+
+    monkeypatch.setattr(ToolEpisode, "_begin", begins)
+    monkeypatch.setattr(ToolEpisode, "step", steps)
+
+
+@contextmanager
+def serving(app: Any) -> Iterator[str]:
+    """Serve an ASGI application on loopback from a thread of this process; the address is the value."""
+    import uvicorn
+
+    server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=0, log_level="error"))
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    try:
+        while not server.started:
+            assert thread.is_alive(), "the server did not start"
+            time.sleep(0.01)
+        port = server.servers[0].sockets[0].getsockname()[1]
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        server.should_exit = True
+        thread.join(timeout=20)

@@ -1,0 +1,5 @@
+"""Assertions of `checks` explain themselves, as those of the tests."""
+
+import pytest
+
+pytest.register_assert_rewrite("checks")
