@@ -404,6 +404,7 @@ def main() -> None:
     parser.add_argument("--short", type=int, default=30_000_000, help="tokens of short documents")
     parser.add_argument("--tokens", type=int, default=60_000_000, help="tokens of long documents")
     parser.add_argument("--aimless", type=int, default=3_000_000, help="tokens of documents that act at random")
+    parser.add_argument("--rate", type=float, default=2e-3, help="learning rate at the start of the first two stages")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--base", type=Path, help="a base to train further; by default a new one")
     args = parser.parse_args()
@@ -412,8 +413,8 @@ def main() -> None:
         dist.init_process_group("gloo")
     documents = Documents()
     stages = [
-        Stage("short", documents.short, *_SHORT, args.short // _SHORT[0], 2e-3, 2e-4),
-        Stage("long", documents.long, *_LONG, args.tokens // _LONG[0], 2e-3, 1e-4),
+        Stage("short", documents.short, *_SHORT, args.short // _SHORT[0], args.rate, 2e-4),
+        Stage("long", documents.long, *_LONG, args.tokens // _LONG[0], args.rate, 1e-4),
         Stage("aimless", documents.aimless, *_LONG, args.aimless // _LONG[0], 5e-4, 5e-5),
     ]
     args.state.mkdir(parents=True, exist_ok=True)
@@ -433,7 +434,7 @@ def main() -> None:
         f"      {'python' if _PROCESSES == 1 else f'torchrun --nproc_per_node {_PROCESSES}'} datasets/make_tiny_base.py"
     )
     command += f" --state … --short {args.short} --tokens {args.tokens} --aimless {args.aimless} --seed {args.seed}"
-    command += " --base …" * bool(args.base)
+    command += f" --rate {args.rate}" + " --base …" * bool(args.base)
     earlier = _commands(args.base / "CARD.md") if args.base else []
     write_card(policy, args.out, [*earlier, command])
 

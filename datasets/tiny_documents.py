@@ -20,11 +20,11 @@ class Documents:
         self.library, self.shops, self.homes, self.worlds = load_library(), make_shops(), make_homes(), make_envs()
 
     def short(self, rng: Rng) -> Turns:
-        """Draw questions with answers: 40 % of the shop, 25 % of a household, 35 % of other worlds."""
+        """Draw questions with answers: 15 % of the shop, 10 % of a household, 75 % of other worlds."""
         kind = rng.below(100)
-        if kind < 40:
+        if kind < 15:
             return exercise(rng, self.library)
-        if kind < 65:
+        if kind < 25:
             return room_questions(rng, self.homes, pages=3, rules=0.1)
         return short_worlds(rng, self.worlds)
 

@@ -261,9 +261,12 @@ def word_questions(rng: Rng, envs: Envs) -> Turns:
 
 
 def spelling(rng: Rng, envs: Envs) -> Turns:
-    """Spell words of Wordle's whole list, as a reader of English knows them."""
+    """Spell given words of Wordle's whole list, or words of one's own choice, as a reader of English knows them."""
     del envs
-    return [(f"Spell {word}.", " ".join(word)) for word in rng.sample(words(), 8)]
+    listed = rng.sample(words(), 8)
+    if rng.below(2):
+        return [("Name eight words.", ", ".join(" ".join(word) for word in listed))]
+    return [(f"Spell {word}.", " ".join(word)) for word in listed]
 
 
 def recipe_questions(rng: Rng, envs: Envs) -> Turns:
@@ -290,15 +293,21 @@ def sum_questions(rng: Rng, envs: Envs) -> Turns:
 
 
 def short_worlds(rng: Rng, envs: Envs) -> Turns:
-    """Draw short questions, or an easy attempt of few steps."""
-    make = rng.choice((word_questions, spelling, recipe_questions, sum_questions, None, None, None, None))
+    """Draw short questions, several tasks on a page, or an easy attempt of few steps."""
+    make = rng.choice(_SHORT_DOCUMENTS)
     if make:
         return make(rng, envs)
-    name = rng.choice(("calculator", "sql", "sql", "wordle"))
-    env = envs[name, "easy"]
+    env = envs[rng.choice(("calculator", "calculator", "sql", "wordle")), "easy"]
     return attempt(rng, env, reset(rng, env), thinks=rng.below(4) > 0, rules=0.1)
 
 
+_SHORT_DOCUMENTS: tuple[Callable[[Rng, Envs], Turns] | None, ...] = (
+    *2 * (word_questions, spelling, recipe_questions, questions_to_database),
+    sum_questions,
+    goals_of_recipes,
+    requests_to_lists,
+    *5 * (None,),
+)
 _OTHER_DOCUMENTS: Mapping[str, Callable[[Rng, Envs], Turns]] = {
     "sql": questions_to_database,
     "textcraft": goals_of_recipes,
