@@ -250,7 +250,10 @@ def test_several_questions_share_a_database() -> None:
 
 
 def test_several_requests_share_a_list_of_tools() -> None:
-    """Every call is of a listed tool, and the answer to each request with a call stands in the observation before."""
+    """Every call is of a listed tool; the answer to each request with a call stands in the observation before.
+
+    Or it is the number of rows there.
+    """
     module = worlds()
     envs = module.make_envs()
     for number in range(8):
@@ -262,7 +265,9 @@ def test_several_requests_share_a_list_of_tools() -> None:
         assert len(ends) == 5 and ends[-1] == len(turns) - 1
         for place in ends:
             answer = re.search(r'"answer": "(.*)"}', str(actions[place].action_input))
-            assert answer and (answer[1] in turns[place][0] or place == 0 or actions[place - 1].action == "finish")
+            observation = turns[place][0]
+            found = answer and (answer[1] in observation or answer[1] == str(observation.count("{")))
+            assert found or place == 0 or actions[place - 1].action == "finish"
 
 
 def test_several_requests_follow_each_other() -> None:
