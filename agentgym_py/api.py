@@ -200,30 +200,18 @@ def train(
         NothingToTrainOnError: No trajectory is selected, none has a token to train on, or the feedback has nothing that
             the trainer learns from.
     """
-    from agentgym_py.training import Trainer
     from agentgym_py.training.coreset import choose, load_coreset
-    from agentgym_py.training.trainer import (
-        info_of,
-        require_several_processes,
-        require_single_trajectories,
-        validate_report,
-    )
+    from agentgym_py.training.offline import require_offline, require_one_reward
+    from agentgym_py.training.trainer import info_of, validate_report
 
-    instance = _trainer(trainer, settings)
-    if not isinstance(instance, Trainer):
-        raise ConfigError(f"{trainer} is on-policy and does not train on stored trajectories: use evolve")
-    if output_dir is None and (output := info_of(instance).output) != "policy":
-        raise ConfigError(f"output_dir is needed, because {type(instance).__name__} writes a {output} there")
-    require_several_processes(instance)
-    chosen = load_coreset(coreset)
-    if chosen:
-        require_single_trajectories(instance, "coreset")
-    if feedback is not None and reward is not None:
-        raise ConfigError("feedback and reward cannot be combined; give one of them")
-    kept = _selected(instance, trajectories, select or {}, _reward(reward, reward_kwargs or {}), feedback)
+    instance, part_config = _offline_trainer(trainer, settings, output_dir), load_coreset(coreset)
+    require_offline(instance, has_coreset=part_config is not None)
+    require_one_reward(reward, feedback)
+    scorer = _reward(reward, reward_kwargs or {})
+    data = _training_data(instance, trajectories, select or {}, scorer, feedback)
     loaded = _policy(policy, max_context)
     with TemporaryDirectory(prefix="agentgym") if output_dir is None else nullcontext(output_dir) as folder:
-        part = choose(chosen, loaded, kept, instance, seed=seed, folder=Path(folder) if chosen else None)
+        part = choose(part_config, loaded, data, instance, seed=seed, folder=Path(folder))
         report = instance.train(loaded, part.trajectories, seed=seed, output_dir=Path(folder), progress=progress)
     if info_of(instance).output == "policy":
         name = trainer if isinstance(trainer, str) else type(trainer).__name__
@@ -368,16 +356,15 @@ def _trajectories(source: Iterable[Trajectory] | str | os.PathLike[str]) -> list
     return trajectories
 
 
-def _selected(
+def _training_data(
     trainer: Trainer, source: Iterable[Trajectory] | str | os.PathLike[str], select: Mapping[str, Any],
-    scorer: Scorer | None, feedback: str | os.PathLike[str] | Sequence[Feedback] | None = None,
-) -> Sequence[Trajectory]:  # fmt: skip
+    scorer: Scorer | None, feedback: str | os.PathLike[str] | Sequence[Feedback] | None,
+) -> list[Trajectory]:  # fmt: skip
     """Return what the trainer's selection or `select` keeps, with the rewards that it learns from, and corrections."""
-    from agentgym_py.feedback.learning import Learnable, learn_from
     from agentgym_py.feedback.store import read_feedback
-    from agentgym_py.training.trainer import info_of, select_defaults
-    from agentgym_py.trajectory.scores import apply_scores
-    from agentgym_py.trajectory.selectors import SelectConfig, build_selector
+    from agentgym_py.training.offline import select_training_data
+    from agentgym_py.training.trainer import select_defaults
+    from agentgym_py.trajectory.selectors import SelectConfig
 
     defaults = {name.removeprefix("select."): value for name, value in select_defaults(trainer).items()}
     settings = {**defaults, **select}
@@ -386,13 +373,8 @@ def _selected(
         raise NothingToTrainOnError("there are no trajectories to train on")
     if isinstance(feedback, str | os.PathLike):
         feedback = read_feedback(feedback)
-    learnable = Learnable(apply_scores(trajectories, scorer))
-    if feedback is not None:
-        learnable = learn_from(trajectories, feedback, info_of(trainer).feedback)
-    selection = build_selector(SelectConfig(**settings))(learnable.episodes)
-    if not selection.kept and not learnable.corrections:
-        raise NothingToTrainOnError(f"select {selection.line}; select={{...}} chooses others")
-    return [*selection.kept, *learnable.corrections]
+    config = SelectConfig(**settings)
+    return select_training_data(trajectories, trainer, config, scorer=scorer, feedback=feedback).trajectories
 
 
 def _policy(policy: str | os.PathLike[str] | Policy, max_context: int | None) -> Policy:
@@ -461,6 +443,21 @@ def _trainer(trainer: str | Trainer, settings: Mapping[str, Any]) -> Trainer | O
     if settings:
         raise ConfigError(f"settings {', '.join(settings)} need the trainer's name; set them in the trainer itself")
     return trainer
+
+
+def _offline_trainer(
+    trainer: str | Trainer, settings: Mapping[str, Any], output_dir: str | os.PathLike[str] | None
+) -> Trainer:
+    """Return a trainer of stored trajectories; one that makes no policy needs a folder for its output."""
+    from agentgym_py.training import Trainer
+    from agentgym_py.training.trainer import info_of
+
+    instance = _trainer(trainer, settings)
+    if not isinstance(instance, Trainer):
+        raise ConfigError(f"{trainer} is on-policy and does not train on stored trajectories: use evolve")
+    if output_dir is None and (output := info_of(instance).output) != "policy":
+        raise ConfigError(f"output_dir is needed, because {type(instance).__name__} writes a {output} there")
+    return instance
 
 
 def _options(options: Mapping[str, Any], prefix: str = "--") -> list[str]:

@@ -14,9 +14,10 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import pytest
 
-from agentgym_py.env import EnvSpec, StopReason, TextEnv
+from agentgym_py.env import EnvSpec, StopReason, TextEnv, registration
 from agentgym_py.trajectory import Provenance, Step, Trajectory
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a job in the background is started without
@@ -107,6 +108,21 @@ def fresh() -> Callable[[Any], Any]:
     from agentgym_py.policy import Policy
 
     return lambda policy: Policy(copy.deepcopy(policy.model), policy.tokenizer, "copy")
+
+
+@pytest.fixture
+def own_sources(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Forget, after a test, the worlds that it registered, and the files that it imported with their folders."""
+    folders, worlds = set(sys.path), set(gymnasium.registry)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setenv(registration.SOURCES, "")
+    yield
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        if file and str(Path(file).parent) in set(sys.path) - folders:
+            del sys.modules[name]
+    for name in set(gymnasium.registry) - worlds:
+        del gymnasium.registry[name]
 
 
 def _beside(name: str) -> Any:

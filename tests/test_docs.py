@@ -105,6 +105,7 @@ NOT_INSTALLED = ("shortest", "my_curriculum.py", "my_coreset.py", "my_source.py"
 """What commands of the docs name that only a reader has: the trainer of an example's package, and files."""
 
 
+@pytest.mark.usefixtures("own_sources")
 @pytest.mark.parametrize("page", PAGES)
 def test_commands_in_the_docs_can_be_typed(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The parser of its command takes every `agentgym …` line in a block, with its options and their values."""

@@ -13,7 +13,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from agentgym_py import distributed, trust
-from agentgym_py.cli.interrupts import INTERRUPTED, KILLED, Killed, interrupts_honoured, require_not_interrupted
+from agentgym_py.cli.interrupts import (
+    INTERRUPTED,
+    KILLED,
+    Killed,
+    interrupts_honoured,
+    no_interrupt_lost,
+    require_not_interrupted,
+)
 from agentgym_py.cli.terminal_output import escaped_output, stdout_for_results
 from agentgym_py.errors import AgentGymError, RunError, WriteError, naming_options
 from agentgym_py.version import __version__
@@ -167,6 +174,22 @@ def write_errors_with(advice: Callable[[], str]) -> Iterator[None]:
         if isinstance(error, AgentGymError) and not isinstance(error, WriteError):
             raise
         raise WriteError(f"{_message(error)}{resume_hint(advice())}") from error
+
+
+def run_resumable(work: Callable[[], int], advice: Callable[[], str]) -> int:
+    """Run a command that can be resumed; return its status, or that of an interrupt.
+
+    Args:
+        work: Runs the command.
+        advice: Returns how to resume it, which is printed after an interrupt and added to an error of writing.
+    """
+    try:
+        with write_errors_with(advice), no_interrupt_lost():
+            return work()
+    except KeyboardInterrupt as stop:
+        if distributed.is_rank_zero():
+            print_interrupted(advice())
+        return interrupt_status(stop)
 
 
 def _main(argv: Sequence[str]) -> int:

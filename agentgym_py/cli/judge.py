@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from agentgym_py import registry
 from agentgym_py.checks import Basic
-from agentgym_py.cli import interrupt_status, print_interrupted, write_errors_with
+from agentgym_py.cli import run_resumable
 from agentgym_py.cli.env_options import add_own_envs, register_own_envs
-from agentgym_py.cli.interrupts import no_interrupt_lost, require_not_interrupted
+from agentgym_py.cli.episode_options import add_episode_options, read_episodes, require_episode_files
+from agentgym_py.cli.interrupts import require_not_interrupted
 from agentgym_py.cli.parser import Parser, UsageError, Values, add_config, peek_options, read_options
 from agentgym_py.cli.plugin_options import PluginOption
-from agentgym_py.cli.runtime import console, print_json, read_trajectories
+from agentgym_py.cli.runtime import console, print_json
 from agentgym_py.errors import ConfigError
 from agentgym_py.feedback import FeedbackSource
 from agentgym_py.files import claimed
@@ -34,8 +34,6 @@ class JudgeOptions:
 
     out: Basic[str | None] = None
     """File (required) for the feedback, with one line of JSON for each; a file that was interrupted is resumed."""
-    format: str | None = None
-    """Format of the --data files, if their content does not tell; docs/reference/formats.md."""
     json: Basic[bool] = False
     """Print the agreement with the world as JSON, for a program."""
 
@@ -58,65 +56,65 @@ SOURCE = PluginOption(
 def options(parser: Parser) -> None:
     """Add the options of `judge`."""
     add_config(parser)
-    parser.add(
-        "data", default=[], item=str, metavar="FILE", group="The judgement",
-        help="Trajectories (required), in any format of docs/reference/formats.md; repeated, or with commas.",
-    )  # fmt: skip
+    add_episode_options(parser, "The judgement")
     parser.add_dataclass(JudgeOptions)
     SOURCE.add(parser, peek_options(parser.argv).get("source"))
     add_own_envs(parser)
 
 
-def read_plan(args: Values) -> tuple[JudgeOptions, FeedbackSource, list[str]]:
-    """Read and check the options before anything is loaded or written; the last value is the data files."""
+class JudgePlan(NamedTuple):
+    """What `judge` is asked for."""
+
+    options: JudgeOptions
+    source: FeedbackSource
+
+
+def read_plan(args: Values) -> JudgePlan:
+    """Read and check the options before anything is loaded or written."""
     chosen: JudgeOptions = read_options(JudgeOptions, args)
-    if not (files := args["data"]):
-        raise UsageError("--data FILE is needed: trajectories to judge")
-    if twice := next((file for number, file in enumerate(files) if file in files[:number]), None):
-        raise UsageError(f"--data has {twice} twice; remove one")
+    require_episode_files(args, "judge")
     register_own_envs(args)
     source: FeedbackSource | None = SOURCE.read(args)
     if source is None:
         raise UsageError(f"--source NAME is needed: one of {', '.join(registry.names('agentgym.feedback'))}")
-    return chosen, source, files
+    return JudgePlan(chosen, source)
 
 
 def run(args: Values) -> int:
     """Judge, and print the agreement with the world; 130 after Ctrl-C."""
-    chosen, source, files = read_plan(args)
+    chosen, source = read_plan(args)
     if chosen.out is None:
         raise UsageError("--out FILE.jsonl is needed")
-    if Path(chosen.out).is_dir():
-        raise UsageError(f"--out {chosen.out} is a folder; name a file in it")
-    try:
-        with write_errors_with(lambda: _ADVICE), no_interrupt_lost(), claimed(Path(chosen.out)):
-            return _run(chosen, args["source.name"], source, files)
-    except KeyboardInterrupt as stop:
-        print_interrupted(_ADVICE)
-        return interrupt_status(stop)
+    out = Path(chosen.out)
+    if out.is_dir():
+        raise UsageError(f"--out {out} is a folder; name a file in it")
+
+    def work() -> int:
+        with claimed(out):
+            return _judge(args, out, source, as_json=chosen.json)
+
+    return run_resumable(work, lambda: _ADVICE)
 
 
-def _run(chosen: JudgeOptions, name: str, source: FeedbackSource, files: Sequence[str]) -> int:
+def _judge(args: Values, out: Path, source: FeedbackSource, *, as_json: bool) -> int:
     from agentgym_py.feedback.agreement import agreement
     from agentgym_py.feedback.judging import judge_into
     from agentgym_py.report.terminal import Phases
 
-    assert chosen.out is not None
-    trajectories = [t for file in files for t in read_trajectories(file, chosen.format)]
-    began = time.monotonic()
-    with Phases(console(chosen.json)) as phases:
+    name, trajectories, began = args["source.name"], read_episodes(args), time.monotonic()
+    with Phases(console(as_json)) as phases:
         show = phases.training(f"judge by {name}", "episodes")
 
         def progress(done: int, total: int) -> None:
             require_not_interrupted()
             show(done, total)
 
-        feedback = judge_into(chosen.out, name, source, trajectories, progress)
+        feedback = judge_into(out, name, source, trajectories, progress)
     found = agreement(trajectories, feedback)
-    if chosen.json:
-        print_json({"file": chosen.out, "source": name, "episodes": len(trajectories), **asdict(found)})
+    if as_json:
+        print_json({"file": str(out), "source": name, "episodes": len(trajectories), **asdict(found)})
         return 0
-    print(f"{chosen.out}: {_counts(found)} on {len(trajectories)} episodes, {time.monotonic() - began:.0f} s")
+    print(f"{out}: {_counts(found)} on {len(trajectories)} episodes, {time.monotonic() - began:.0f} s")
     for reason, number in found.missing.items():
         print(f"  {number} episode{'s' * (number > 1)} without feedback: {reason}")
     for line in agreement_lines(found):

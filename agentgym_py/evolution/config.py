@@ -17,7 +17,7 @@ from agentgym_py.env.registration import short_name
 from agentgym_py.errors import ConfigError, setting
 from agentgym_py.evolution.curricula import Curriculum, find_levels
 from agentgym_py.evolution.sequence import Schedule
-from agentgym_py.rewards.functions import build_reward
+from agentgym_py.rewards.functions import build_reward, is_relative
 from agentgym_py.rewards.reward_model import require_reward_model
 from agentgym_py.training import OnPolicyTrainer, Trainer
 from agentgym_py.training.coreset import Coreset
@@ -192,6 +192,7 @@ def require_compatible(config: EvolveConfig, trainer: Trainer | OnPolicyTrainer,
     """
     require_several_processes(trainer)
     require_reward(config)
+    require_attempts_to_judge(config, trainer)
     if config.coreset:
         require_single_trajectories(trainer, "coreset")
     if not isinstance(trainer, OnPolicyTrainer):
@@ -219,6 +220,19 @@ def require_compatible(config: EvolveConfig, trainer: Trainer | OnPolicyTrainer,
 def require_reward(config: EvolveConfig) -> None:
     """Raise ConfigError or UnknownNameError if the reward is wrong; a reward model is not loaded."""
     build_reward(config.reward, config.reward_kwargs, _no_scores if config.reward_model else None)
+
+
+def require_attempts_to_judge(config: EvolveConfig, trainer: Trainer | OnPolicyTrainer) -> None:
+    """Raise ConfigError if the reward is that of a relative judge, and each task would have one attempt to judge."""
+    if not (config.rounds and config.reward and is_relative(config.reward)):
+        return
+    needed = f"reward {config.reward!r} compares the attempts at a task"
+    if not isinstance(trainer, OnPolicyTrainer):
+        if config.attempts == 1 and not config.forks:
+            raise ConfigError(f"{needed}: set attempts to 2 or more")
+    elif not info_of(trainer).compares_attempts:
+        name = type(trainer).__name__
+        raise ConfigError(f"{needed}, and {name} plays each task of an iteration once: use a trainer such as grpo")
 
 
 def _no_scores(trajectories: Sequence[Trajectory]) -> list[float]:

@@ -533,7 +533,7 @@ class Evolution:
         return result
 
     def _test_rounds(self) -> dict[str, Any]:
-        last = max(r for r in range(self.config.rounds + 1) if self.folder.done(r))
+        last = max(r for r in range(self.schedule.rounds) if self.folder.done(r))
         best = self.folder.best_round(last)
         result: dict[str, Any] = {"last": last, "best": best, "tasks": self.config.test_tasks, "rounds": {}}
         if self.config.test_tasks:

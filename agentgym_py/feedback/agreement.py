@@ -84,18 +84,18 @@ def agreement(trajectories: Sequence[Trajectory], feedback: Sequence[Feedback]) 
 
 
 def _pair_outcomes(scored: Sequence[tuple[Trajectory, float]]) -> tuple[list[float], list[Hashable]]:
-    """Return 1, 0.5 or 0 for each pair of a task's episodes with different returns, and the pairs' tasks."""
-    groups: dict[Hashable, list[tuple[float, float]]] = defaultdict(list)
+    """Return 1, 0.5 or 0 for each pair of episodes with one start and different returns, and the pairs' tasks."""
+    groups: dict[tuple[Hashable, ...], list[tuple[float, float]]] = defaultdict(list)
     for trajectory, score in scored:
         if trajectory.steps:
-            groups[opening_key(trajectory)].append((trajectory.reward, score))
+            groups[trajectory.provenance.task_key, opening_key(trajectory)].append((trajectory.reward, score))
     outcomes, tasks = list[float](), list[Hashable]()
-    for key, group in groups.items():
+    for (task, _), group in groups.items():
         for first, second in combinations(group, 2):
             if abs(first[0] - second[0]) > _ROUNDING:
                 better, worse = max(first, second), min(first, second)
                 outcomes.append(0.5 if better[1] == worse[1] else float(better[1] > worse[1]))
-                tasks.append(key)
+                tasks.append(task)
     return outcomes, tasks
 
 

@@ -6,6 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal, NamedTuple, TypeVar
 
 from agentgym_py.checks import require_field_types
@@ -54,6 +55,10 @@ class Combined:
             raise ConfigError(f"weights must be {len(self.files)} numbers, one for each file, got {len(self.weights)}")
         if not all(math.isfinite(weight) and weight > 0 for weight in self.weights):
             raise ConfigError(f"weights must be numbers above 0, got {self.weights}")
+
+    def input_files(self) -> list[Path]:
+        """Return the files of feedback."""
+        return [Path(file) for file in self.files]
 
     def feedback(self, trajectories: Sequence[Trajectory]) -> list[Feedback]:
         """Combine what the files say of these episodes.

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from agentgym_py.feedback.llm import require_weights, weighted_mean
-from agentgym_py.feedback.types import EpisodeRef, Feedback, NoFeedback, ScoreFeedback
+from agentgym_py.feedback.types import BROKEN, EpisodeRef, Feedback, NoFeedback, ScoreFeedback
 from agentgym_py.registry import describe_error
 from agentgym_py.rewards.outcomes import efficiency
 from agentgym_py.trajectory import Trajectory
@@ -32,7 +32,7 @@ class EnvironmentOutcome:
     def _feedback(self, trajectory: Trajectory) -> Feedback:
         ref = EpisodeRef.of(trajectory)
         if not trajectory.is_evidence:
-            return NoFeedback(ref, "ended by an infrastructure error", "environment")
+            return NoFeedback(ref, BROKEN, "environment")
         try:
             dimensions = {
                 "completion": float(trajectory.success),

@@ -30,6 +30,10 @@ class HumanVerdicts:
         if not Path(self.folder, verdicts.FILE).is_file():
             raise ConfigError(f"folder {self.folder} holds no {verdicts.FILE}; judge episodes with agentgym view first")
 
+    def input_files(self) -> list[Path]:
+        """Return the file of the verdicts."""
+        return [Path(self.folder, verdicts.FILE)]
+
     def feedback(self, trajectories: Sequence[Trajectory]) -> list[Feedback]:
         """Return the verdicts on these episodes; one without a verdict has none.
 

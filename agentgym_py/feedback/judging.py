@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, is_dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-from agentgym_py.errors import ConfigError
+from agentgym_py import registry
+from agentgym_py.errors import ConfigError, DataError
 from agentgym_py.feedback.store import KINDS, FeedbackFile, header_of, read_feedback
-from agentgym_py.feedback.types import EpisodeRef, Feedback, FeedbackSource
+from agentgym_py.feedback.types import EpisodeRef, Feedback, FeedbackSource, FileSource
 from agentgym_py.trajectory import Trajectory
 
 BLOCK = 64
@@ -30,17 +31,25 @@ def judge_into(
     the number of episodes done and the total.
 
     Raises:
-        RunError: the file was begun with another source, other settings or other data.
-        ConfigError: the source returned something else than feedback.
+        RunError: the file was begun with another source, other settings, other data, or other content of the files that
+            the source reads.
+        ConfigError: the source is no dataclass, or returned something else than feedback.
         EndpointError: as `FeedbackSource.feedback`; what was judged before is kept.
     """
-    blocks = list(blocks_of(trajectories))
+    size = len(trajectories) if isinstance(source, FileSource) else BLOCK
+    blocks = list(blocks_of(trajectories, size))
     refs = [EpisodeRef.of(trajectory) for block in blocks for trajectory in block]
-    file, done = FeedbackFile(Path(path), header_of(name, settings_of(source), refs)), 0
+    settings = settings_of(source)
+    header = header_of(name, settings, refs, input_digests(name, settings, source))
+    file, done = FeedbackFile(Path(path), header), 0
     for block in blocks:
         done += len(block)
         if done > file.judged:
-            file.append(_require_feedback(source.feedback(block), name), len(block))
+            feedback = _require_feedback(source.feedback(block), name)
+            try:
+                file.append(feedback, len(block))
+            except DataError as error:
+                raise ConfigError(f"the feedback source {name} returned a wrong value: {error}") from error
         if progress:
             progress(done, len(refs))
     return read_feedback(path)
@@ -62,8 +71,18 @@ def blocks_of(trajectories: Sequence[Trajectory], size: int = BLOCK) -> Iterator
 
 
 def settings_of(source: FeedbackSource) -> Mapping[str, Any]:
-    """Return the settings of a source."""
-    return asdict(cast(Any, source))
+    """Return the settings of a source; raise ConfigError if it has none because it is no dataclass."""
+    if not is_dataclass(source) or isinstance(source, type):
+        raise ConfigError(f"the feedback source {type(source).__name__} must be a dataclass, whose fields are settings")
+    return asdict(source)
+
+
+def input_digests(name: str, settings: Mapping[str, Any], source: FeedbackSource) -> dict[str, str]:
+    """Return the files that decide what a source says, by path, with digests: those it reads, and programs."""
+    files = source.input_files() if isinstance(source, FileSource) else []
+    texts = [name, *(value for value in settings.values() if isinstance(value, str))]
+    files += [registry.source_file(text) for text in texts if text.partition(":")[0].endswith(".py")]
+    return {str(path): registry.source_digest(path) for path in files if path.is_file()}
 
 
 def _require_feedback(feedback: object, name: str) -> list[Feedback]:

@@ -15,7 +15,15 @@ from dataclasses import dataclass, field, replace
 
 from agentgym_py.env.actions import parse_reply
 from agentgym_py.errors import ConfigError, NothingToTrainOnError
-from agentgym_py.feedback.types import GOOD, ComparisonFeedback, CorrectionFeedback, EpisodeRef, Feedback, scores_of
+from agentgym_py.feedback.types import (
+    BROKEN,
+    GOOD,
+    ComparisonFeedback,
+    CorrectionFeedback,
+    EpisodeRef,
+    Feedback,
+    scores_of,
+)
 from agentgym_py.trajectory import Trajectory
 from agentgym_py.trajectory.preferences import opening_key
 
@@ -67,7 +75,7 @@ def scored(trajectories: Sequence[Trajectory], feedback: Sequence[Feedback]) -> 
         if item is None:
             learnable.dropped["without a score"] += 1
         elif not trajectory.is_evidence:
-            learnable.dropped["ended by an infrastructure error"] += 1
+            learnable.dropped[BROKEN] += 1
         else:
             learnable.episodes.append(_with_reward(trajectory, item.score))
     return _with_line(learnable, f"{len(learnable.episodes)} of {len(trajectories)} episodes have a score")

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from agentgym_py.errors import ConfigError, did_you_mean
-from agentgym_py.feedback.types import EpisodeRef, Feedback, NoFeedback, ScoreFeedback
+from agentgym_py.feedback.types import BROKEN, EpisodeRef, Feedback, NoFeedback, ScoreFeedback
 from agentgym_py.rewards.judge_client import (
     JudgeClient,
     JudgeSettings,
@@ -99,18 +99,20 @@ class LLMJudge(JudgeSettings):
             EndpointError: the endpoint refuses, is broken, or gave no answer at all.
         """
         refs = [EpisodeRef.of(trajectory) for trajectory in trajectories]
-        questions = {ref.digest: self._question(t) for ref, t in zip(refs, trajectories, strict=True) if t.steps}
-        asked = list(questions.values())
-        answers = dict(zip(questions, JudgeClient(self).ask_all(asked), strict=True))
-        return [self._feedback(ref, answers.get(ref.digest)) for ref in refs]
+        pairs = list(zip(refs, trajectories, strict=True))
+        questions = {ref.digest: self._question(t) for ref, t in pairs if t.steps and t.is_evidence}
+        answers = dict(zip(questions, JudgeClient(self).ask_all(list(questions.values())), strict=True))
+        return [
+            self._feedback(ref, answers[ref.digest]) if t.steps and t.is_evidence
+            else NoFeedback(ref, "the episode has no step" if t.is_evidence else BROKEN, "llm")
+            for ref, t in pairs
+        ]  # fmt: skip
 
     def _question(self, trajectory: Trajectory) -> Question[tuple[dict[str, float], str]]:
         seed = seed_of("judge", trajectory.id)
         return Question(lambda: render_question(trajectory), parse_judgement, seed)
 
-    def _feedback(self, ref: EpisodeRef, answer: tuple[dict[str, float], str] | UnansweredError | None) -> Feedback:
-        if answer is None:
-            return NoFeedback(ref, "the episode has no step", "llm")
+    def _feedback(self, ref: EpisodeRef, answer: tuple[dict[str, float], str] | UnansweredError) -> Feedback:
         if isinstance(answer, UnansweredError):
             return NoFeedback(ref, str(answer), "llm")
         dimensions, reason = answer

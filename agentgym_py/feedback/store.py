@@ -12,7 +12,7 @@ import json
 import os
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +51,8 @@ class Header:
     data: str
     """Digest of these episodes in their order."""
     version: int = 1
+    inputs: Mapping[str, str] = field(default_factory=dict)
+    """Files that decide what the source says, by path, with their SHA-256."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +63,13 @@ class JudgedBlock:
     """Number of its episodes."""
 
 
-def header_of(source: str, settings: Mapping[str, Any], refs: Sequence[EpisodeRef]) -> Header:
+def header_of(
+    source: str, settings: Mapping[str, Any], refs: Sequence[EpisodeRef], inputs: Mapping[str, str] | None = None
+) -> Header:
     """Return the header of a file."""
     digest = hashlib.sha256("".join(ref.digest for ref in refs).encode()).hexdigest()[:16]
-    plain = json.loads(json.dumps(dict(settings)))  # tuples become lists, as in a file
-    return Header(source, plain, len(refs), digest)
+    plain = json.loads(json.dumps(dict(settings), default=str))  # tuples become lists, as in a file
+    return Header(source, plain, len(refs), digest, inputs=inputs or {})
 
 
 def read_feedback(path: str | os.PathLike[str]) -> list[Feedback]:
@@ -102,15 +106,17 @@ class FeedbackFile:
 
     Raises:
         DataError: the file is no feedback, or broken.
-        RunError: it was begun with another source, other settings or other data.
+        RunError: it was begun with another source, other settings, data or inputs.
     """
 
     def __init__(self, path: Path, header: Header) -> None:
         self.path, self.judged = path, 0
         """`judged` is the number of episodes in finished blocks."""
-        if not path.is_file() or path.stat().st_size == 0:
+        first = _line(_HEADER, header)
+        if not path.is_file() or _is_beginning(path, first):
             path.parent.mkdir(parents=True, exist_ok=True)
-            append_line(path, _line(_HEADER, header))
+            path.unlink(missing_ok=True)
+            append_line(path, first)
             return
         end, found = 0, None
         for after, record in _records(path, warn=False):
@@ -129,6 +135,11 @@ class FeedbackFile:
         self.judged += episodes
 
 
+def _is_beginning(path: Path, line: bytes) -> bool:
+    """Return whether a file holds a line that was cut off, and nothing else."""
+    return path.stat().st_size < len(line) and line.startswith(path.read_bytes())
+
+
 def _require_same(path: Path, found: Header | None, header: Header) -> None:
     if found is None:
         raise RunError(f"{path} has no header, so nothing can be added to it; choose another file")
@@ -140,6 +151,9 @@ def _require_same(path: Path, found: Header | None, header: Header) -> None:
         before, now = found.settings.get(name), header.settings.get(name)
         if name not in _FREE and before != now:
             raise RunError(f"{path} was begun with {name} {before!r}, not {now!r}; choose another file")
+    for name, digest in found.inputs.items():
+        if header.inputs.get(name) != digest:
+            raise RunError(f"{path} was begun with another content of {name}; choose another file")
 
 
 def _kind_of(record: Feedback) -> str:

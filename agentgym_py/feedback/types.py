@@ -5,12 +5,15 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Protocol, TypeAlias, runtime_checkable
 
 from agentgym_py.trajectory import Trajectory
 
 GOOD = 0.5
 """Score from which an episode counts as good."""
+BROKEN = "ended by an infrastructure error"
+"""Why an episode that is no evidence about its agent has no feedback."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +91,15 @@ class FeedbackSource(Protocol):
         Raises:
             EndpointError: the source is an endpoint that refuses, is broken or gave no answer at all.
         """
+        ...
+
+
+@runtime_checkable
+class FileSource(FeedbackSource, Protocol):
+    """A source that only reads files, such as people's verdicts: it gets all trajectories at once."""
+
+    def input_files(self) -> list[Path]:
+        """Return the files. Feedback that was begun with other content of theirs is not resumed."""
         ...
 
 

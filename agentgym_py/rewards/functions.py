@@ -17,6 +17,7 @@ import math
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -63,7 +64,8 @@ def parse_reward(text: str) -> list[Term]:
         except ValueError:
             weight = math.nan
         if not math.isfinite(weight) or not name:
-            raise ConfigError(f"reward {text!r}: {part.strip()!r} is not NAME or WEIGHT*NAME")
+            advice = "; subtract a term as + -WEIGHT*NAME" if "-" in part else ""
+            raise ConfigError(f"reward {text!r}: {part.strip()!r} is not NAME or WEIGHT*NAME{advice}")
         if name in [term.name for term in terms]:
             raise ConfigError(f"reward {text!r}: {name} is there twice; give it one weight")
         terms.append(Term(name, weight))
@@ -88,16 +90,32 @@ def short_reward(text: str | None) -> str:
 def reward_sources(text: str | None, settings: Mapping[str, Any] | None = None) -> list[str]:
     """Return the sources of Python that a weighted sum and its settings name."""
     names = [term.name for term in parse_reward(text)] if text else []
-    names += [value for value in (settings or {}).values() if isinstance(value, str)]
-    return [name for name in names if registry.is_source(name)]
+    sources = [name for name in names if registry.is_source(name)]
+    return sources + [value for value in (settings or {}).values() if _is_source_setting(value)]
+
+
+def is_relative(text: str) -> bool:
+    """Return whether a weighted sum has the scores of a relative judge, which need several attempts at a task."""
+    from agentgym_py.rewards.relative_judge import RelativeJudge
+
+    targets = [registry.load("agentgym.rewards", term.name) for term in parse_reward(text) if term.name != REWARD_MODEL]
+    return any(inspect.isclass(target) and issubclass(target, RelativeJudge) for target in targets)
 
 
 def absolute_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings of reward functions, in which source files have absolute paths."""
     return {
-        key: registry.absolute_source(value) if isinstance(value, str) and registry.is_source(value) else value
-        for key, value in settings.items()
+        key: registry.absolute_source(value) if _is_source_setting(value) else value for key, value in settings.items()
     }
+
+
+def _is_source_setting(value: object) -> bool:
+    """Return whether a setting names Python, as the name `llama3:latest` of a model does not."""
+    if not isinstance(value, str) or not registry.is_source(value):
+        return False
+    place = value.partition(":")[0]
+    package = place.partition(".")[0]
+    return place.endswith(".py") or (package.isidentifier() and find_spec(package) is not None)
 
 
 def build_reward(
@@ -117,6 +135,7 @@ def build_reward(
     settings = settings or {}
     terms = parse_reward(text or (REWARD_MODEL if reward_model else "return"))
     names = [term.name for term in terms]
+    _require_different_labels(text, names)
     if reward_model and REWARD_MODEL not in names:
         raise ConfigError(f"reward_model needs a reward with the name {REWARD_MODEL} (it is {text!r})")
     if REWARD_MODEL in names and not reward_model:
@@ -174,6 +193,14 @@ def _add(terms: Sequence[tuple[str, float, Score]]) -> Score:
         for part, rewards in score.parts.items():
             parts["/".join(filter(None, (name, part)))] = [weight * reward for reward in rewards]
     return Score(parts)
+
+
+def _require_different_labels(text: str | None, names: Sequence[str]) -> None:
+    labels = [_label(name) for name in names]
+    if twice := next((label for label in labels if labels.count(label) > 1), None):
+        raise ConfigError(
+            f"reward {text!r}: two functions are called {twice} in logs, which leave out folders; rename a file"
+        )
 
 
 def _label(name: str) -> str:

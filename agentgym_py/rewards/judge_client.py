@@ -7,6 +7,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, Self, TypeVar
@@ -168,8 +169,9 @@ class JudgeClient:
     async def _ask(self, question: Question[T]) -> T:
         prompt, reason = question.render(), ""
         key = hashlib.sha256(repr((self._model, prompt)).encode()).hexdigest()
-        if key in self._answers:
-            return question.parse(self._answers[key])
+        if isinstance(kept := self._answers.get(key), str):
+            with suppress(UnreadableError):  # as when the file is of a version that asked for another form
+                return question.parse(kept)
         for number in range(self._asks):
             body = {**self._fixed, "messages": [{"role": "user", "content": prompt}]}
             if number and body["temperature"] is not None:

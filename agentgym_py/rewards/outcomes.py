@@ -18,7 +18,10 @@ from agentgym_py.trajectory import Trajectory
 
 _NUMBER = re.compile(r"[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d+)?(?:e[-+]?\d+)?", re.ASCII)
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
-_NO_LETTERS = re.compile(r"[^\w\s]|_")
+_PUNCTUATION = re.compile(r"[^\w\s]|_")
+_SPACED_SIGN = re.compile(r"\s*([-+*/^=<>])\s*")
+_SIGN = re.compile(r"[+^=<>]|(?<=[\w)])[*/]+(?=[\w(])|(?<![^\W\d_])-|-(?![^\W\d_])")
+_SIGN_OR_BRACKET = re.compile(rf"[()]|{_SIGN.pattern}")
 
 
 def success(trajectory: Trajectory) -> float:
@@ -53,7 +56,8 @@ class AccuracySettings:
     """Where the right answer comes from, and when two answers are equal.
 
     Without `truth` the world judges: its success. With it the final answer, which is the argument of the last action,
-    must equal the truth as a number or as text.
+    must equal the truth as a number or as text. An episode that reached its step limit, or that the agent gave up, has
+    no final answer.
     """
 
     truth: str | None = None
@@ -70,6 +74,8 @@ class AccuracySettings:
         """Return 1 if the final answer equals the truth, else 0."""
         if self.truth is None:
             return float(trajectory.success)
+        if trajectory.truncated or trajectory.given_up:
+            return 0.0
         truth = str(self._load(self.truth)(trajectory))
         return float(is_equal(final_answer(trajectory), truth, self.tolerance))
 
@@ -97,12 +103,13 @@ def final_answer(trajectory: Trajectory) -> str:
 def is_equal(answer: str, truth: str, tolerance: float = 1e-6) -> bool:
     """Return whether two answers are equal: as numbers if both are numbers, else as text.
 
-    Texts are compared without case, punctuation, articles and repeated spaces (SQuAD, arXiv:1606.05250).
+    Texts are compared without case, punctuation, articles and repeated spaces (SQuAD, arXiv:1606.05250). Signs of a
+    formula are no punctuation: -1/2 differs from 1/2, and x-1 from x+1. A hyphen between letters is no sign.
     """
     first, second = _number(answer), _number(truth)
     if first is not None and second is not None:
         return math.isclose(first, second, rel_tol=tolerance, abs_tol=tolerance)
-    return _normalised(answer) == _normalised(truth)
+    return _normalised(answer) == _normalised(truth) and _signs(answer) == _signs(truth)
 
 
 def _number(text: str) -> float | None:
@@ -116,7 +123,13 @@ def _number(text: str) -> float | None:
 
 
 def _normalised(text: str) -> str:
-    return " ".join(_ARTICLES.sub(" ", _NO_LETTERS.sub(" ", text.casefold())).split())
+    return " ".join(_ARTICLES.sub(" ", _PUNCTUATION.sub(" ", text.casefold())).split())
+
+
+def _signs(text: str) -> list[str]:
+    """Return the signs of a formula in their order, with its brackets; empty for other texts."""
+    dense = _SPACED_SIGN.sub(r"\1", text.replace("\N{MINUS SIGN}", "-"))
+    return _SIGN_OR_BRACKET.findall(dense) if _SIGN.search(dense) else []
 
 
 # ---- accuracy with a price or a bonus --------------------------------------------------------------------------------

@@ -248,8 +248,7 @@ def _choose(
     candidates, unfit = _measure(policy, trajectories, trainer)
     order = _rank(coreset, list(candidates.values()), seed) if candidates else []
     positions = list(candidates)
-    ranking = [positions[place] for place in order]
-    ranking += [position for position in positions if position not in set(ranking)]
+    ranking = dict.fromkeys([*(positions[place] for place in order), *positions])  # then those that it left out
     size_of: Callable[[Candidate], int] = (lambda c: c.tokens) if coreset.unit == "tokens" else (lambda c: 1)
     sizes = [size_of(candidate) for candidate in candidates.values()]
     taken = {positions[place] for place in take(order, sizes, coreset.ratio)}

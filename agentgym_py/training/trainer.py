@@ -45,7 +45,8 @@ class TrainerInfo:
     several_sequences: bool = True
     """Whether it trains episodes of several token sequences, which outgrew the context (`--context`)."""
     compares_attempts: bool = False
-    """Whether it learns from differences between the attempts at a task, which a coreset would break up."""
+    """Whether it learns from differences between the attempts at a task, which a coreset would break up and a relative
+    judge needs."""
     warm_start: str | None = None
     """Trainer that makes Agent_v0 from the expert's successes in place of this one."""
     evolve_defaults: Mapping[str, Any] = field(default_factory=dict)

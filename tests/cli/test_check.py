@@ -7,10 +7,9 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
-import gymnasium
 import pytest
 
 from agentgym_py import registry
@@ -19,18 +18,7 @@ from agentgym_py.testing import Failure, runner
 
 Run = Callable[..., tuple[int, str, str]]
 EXAMPLE = Path(__file__).parents[2] / "examples" / "my_world.py"
-
-
-@pytest.fixture(autouse=True)
-def forgotten(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """What a test registers or imports is unknown to the next one."""
-    monkeypatch.setattr(sys, "path", [*sys.path])
-    modules, worlds = set(sys.modules), set(gymnasium.registry)
-    yield
-    for name in {"my_world", "broken_world"} & set(sys.modules) - modules:
-        del sys.modules[name]
-    for name in set(gymnasium.registry) - worlds:
-        del gymnasium.registry[name]
+pytestmark = pytest.mark.usefixtures("own_sources")
 
 
 def test_a_line_a_check_and_a_verdict(agentgym: Run) -> None:

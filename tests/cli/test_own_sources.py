@@ -7,7 +7,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from agentgym_py.evolution.run_folder import RunFolder
 from agentgym_py.trajectory import store
 
 pytest.importorskip("trl")
+pytestmark = pytest.mark.usefixtures("own_sources")
 Run = Callable[..., tuple[int, str, str]]
 EXAMPLE = Path(__file__).parents[2] / "examples" / "my_world.py"
 TRAINER = '''
@@ -61,17 +62,6 @@ SMALL = (
     "--preset", "smoke", "--max_new_tokens", "8", "--expert_tasks", "8", "--explore_tasks", "4", "--valid_tasks", "3",
     "--test_tasks", "3", "--env_kwargs.max_steps", "3",
 )  # fmt: skip
-
-
-@pytest.fixture(autouse=True)
-def forget_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Other tests find neither the modules that a test has imported nor its folder."""
-    monkeypatch.setattr(sys, "path", [*sys.path])
-    monkeypatch.setenv(registration.SOURCES, "")
-    yield
-    for name, module in list(sys.modules.items()):
-        if str(getattr(module, "__file__", None)).startswith(str(tmp_path)):
-            del sys.modules[name]
 
 
 @pytest.fixture

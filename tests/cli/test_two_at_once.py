@@ -21,7 +21,7 @@ COMMANDS: dict[str, tuple[list[str], str]] = {
     "convert to rows": (["data", "convert", "d.jsonl", "made", "--to", "trl"], "cli.data.read_trajectories"),
     "salvage": (["data", "salvage", "d.jsonl", "made"], "trajectory.store.salvage"),
     "train": (["train", "--model", "MODEL", "--data", "d.jsonl", "--out", "made", "--trainer.epochs", "1"],
-              "cli.train._select"),
+              "cli.train.select_training_data"),
     "export": (["export", "MODEL", "--out", "made"], "report.export._open_policy"),
     "view": (["view", "d.jsonl", "--export", "made"], "viewer.show.export_page"),
     "judged": (["view", "d.jsonl", "--judged", "made"], "trajectory.store.write"),

@@ -83,6 +83,18 @@ def test_a_known_judgement(episode: Make) -> None:
     assert (found.scores, found.comparisons, found.corrections, found.missing) == (7, 3, 1, {"cut": 2})
 
 
+def test_forks_of_a_task_are_one_cluster(episode: Make) -> None:
+    """Pairs are of one start; the interval counts tasks, because starts within an episode are no other tasks."""
+
+    def fork(before: str, last: str, reward: float) -> Trajectory:
+        whole = episode(before, last, id=before + last, reward=reward)
+        return replace(whole, steps=(replace(whole.steps[0], trained=False), whole.steps[1]))
+
+    tries = [fork(before, last, float(last == "x")) for before in "ab" for last in "xy"]
+    found = agreement(tries, [ScoreFeedback(EpisodeRef.of(t), t.reward) for t in tries])
+    assert found.pairs == 2 and found.pairwise is not None and found.pairwise.n == 1
+
+
 def test_nothing_to_compare_is_said_so(episode: Make) -> None:
     """Without scores, and with all returns alike."""
     data = [replace(episode("a", str(n)), id=str(n)) for n in range(3)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from agentgym_py import http_client, registry
 from agentgym_py.agents import ExpertAgent, RandomAgent
 from agentgym_py.collection import Collector, jobs_for
 from agentgym_py.env import EnvSpec, StopReason
-from agentgym_py.errors import ConfigError, DataError, EndpointError
+from agentgym_py.errors import ConfigError, DataError, EndpointError, RunError
 from agentgym_py.feedback import (
     ComparisonFeedback,
     CorrectionFeedback,
@@ -202,7 +202,8 @@ def test_a_judge_that_answers_well(server: Any, episode: Make) -> None:
     """A score for each; equal episodes are asked about once; the weights decide which dimensions count."""
     marks = {"understanding": 1, "reasoning": 4, "efficiency": 7, "recovery": 10, "reason": "So."}
     server.chat_reply = lambda body: json.dumps(GOOD if "lift" in body["messages"][0]["content"] else marks)
-    tries = [episode("a", id="0"), episode("lift", id="1"), episode("a", id="2"), episode(id="empty")]
+    broken = episode("b", id="broken", stop_reason=StopReason.ERROR, error="gone")
+    tries = [episode("a", id="0"), episode("lift", id="1"), episode("a", id="2"), episode(id="empty"), broken]
     names = [EpisodeRef.of(t) for t in tries]
     found = LLMJudge("m", server.url, weights={"reasoning": 1.0, "recovery": 3.0}).feedback(tries)
     dimensions = {"understanding": 0.0, "reasoning": 1 / 3, "efficiency": 2 / 3, "recovery": 1.0}
@@ -211,6 +212,7 @@ def test_a_judge_that_answers_well(server: Any, episode: Make) -> None:
         ScoreFeedback(names[1], 1.0, dict.fromkeys(RUBRIC, 1.0), "It bought the cup.", "llm"),
         ScoreFeedback(names[2], pytest.approx(5 / 6), dimensions, "So.", "llm"),  # type: ignore[arg-type]
         NoFeedback(names[3], "the episode has no step", "llm"),
+        NoFeedback(names[4], "ended by an infrastructure error", "llm"),
     ]
     assert len(server.bodies) == 2
 
@@ -220,8 +222,8 @@ def test_a_judge_that_answers_badly_or_late(server: Any, episode: Make) -> None:
     answers = iter(["Ten points!", json.dumps(GOOD), *["no"] * 3])
     server.chat_reply = lambda body: next(answers)
     tries = [episode("a", id="0"), episode("b", id="1")]
-    judge = LLMJudge("m", server.url, concurrency=1, timeout=0.5, retries=1)
-    server.script = [3.0]
+    judge = LLMJudge("m", server.url, concurrency=1, timeout=3.0, retries=1)
+    server.script = [8.0]
     good, bad = judge.feedback(tries)
     assert isinstance(good, ScoreFeedback) and good.score == 1.0
     assert isinstance(bad, NoFeedback) and "asked 3 times" in bad.reason and "it is no JSON object: 'no'" in bad.reason
@@ -236,7 +238,8 @@ def test_a_judge_that_does_not_answer(server: Any, episode: Make, tmp_path: Path
     with pytest.raises(EndpointError, match="gave no answer: 500"):
         judge_into(path, "llm", judge, tries)
     server.breaks_after, before = None, len(server.bodies)
-    assert len(judge_into(path, "llm", judge, tries)) == 80 and len(server.bodies) - before == 16
+    assert len(judge_into(path, "llm", judge, tries)) == 80
+    assert len({body["messages"][0]["content"] for _, body in server.bodies[before:]}) == 16
     with pytest.raises(EndpointError, match=r"the judge at http://127.0.0.1:1/v1 \(model 'm'\) gave no answer"):
         LLMJudge("m", "http://127.0.0.1:1/v1", retries=0).feedback(tries)
 
@@ -314,6 +317,34 @@ def test_files_of_sources_are_combined(episode: Make, tmp_path: Path) -> None:
         Combined([*files, "none.jsonl"]).feedback([trajectory])
 
 
+def test_sources_that_read_files(episode: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They read them once, for all episodes; after a change the old feedback is refused instead of returned."""
+    monkeypatch.chdir(tmp_path)
+    tries = [episode("a", str(n), id=str(n), task=f"t{n}") for n in range(150)]
+    store.write("t.jsonl", tries)
+    verdicts.rate(tmp_path, Ref("t.jsonl", "0"), 1)
+    reads, read_verdicts = list[Path](), verdicts.read
+
+    def counted(folder: Path) -> Any:
+        reads.append(folder)
+        return read_verdicts(folder)
+
+    monkeypatch.setattr(verdicts, "read", counted)
+    human = HumanVerdicts(".")
+    assert len(judge_into("human.jsonl", "human", human, tries)) == 1 and len(reads) == 1
+    assert len(judge_into("human.jsonl", "human", human, tries)) == 1 and len(reads) == 1
+    verdicts.rate(tmp_path, Ref("t.jsonl", "1"), 1)
+    with pytest.raises(RunError, match=r"human\.jsonl was begun with another content of feedback\.jsonl"):
+        judge_into("human.jsonl", "human", human, tries)
+    assert len(judge_into("more.jsonl", "human", human, tries)) == 2
+    combined = Combined(["human.jsonl", "more.jsonl"])
+    assert len(judge_into("combined.jsonl", "combined", combined, tries)) == 150
+    Path("human.jsonl").unlink()
+    judge_into("human.jsonl", "human", human, tries)
+    with pytest.raises(RunError, match=r"another content of human\.jsonl"):
+        judge_into("combined.jsonl", "combined", combined, tries)
+
+
 # ---- sources of others -----------------------------------------------------------------------------------------------
 
 
@@ -332,3 +363,33 @@ def test_a_source_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         assert registry.load("agentgym.feedback", "own_source.py")(price=2.0).feedback([]) == []
         with pytest.raises(Exception, match="a feedback source is a dataclass with a method feedback"):
             registry.load("agentgym.feedback", "no_source.py")
+
+
+@dataclass(frozen=True)
+class Generous:
+    """A score, right or wrong."""
+
+    score: float = 2.0
+
+    def feedback(self, trajectories: Any) -> list[Feedback]:
+        """Score the episodes."""
+        return [ScoreFeedback(EpisodeRef.of(t), self.score) for t in trajectories]
+
+
+def test_a_source_that_is_wrong_is_named(episode: Make, tmp_path: Path) -> None:
+    """With its value; so is one that is no dataclass, and one whose file has changed since."""
+
+    class Plain:
+        def feedback(self, trajectories: Any) -> list[Feedback]:
+            return []
+
+    path, own = tmp_path / "f.jsonl", tmp_path / "changing_source.py"
+    with pytest.raises(ConfigError, match=r"source mine returned a wrong value: score: expected .* 0 to 1, found 2\.0"):
+        judge_into(path, "mine", Generous(), [episode("a")])
+    with pytest.raises(ConfigError, match="the feedback source Plain must be a dataclass"):
+        judge_into(path, "mine", Plain(), [episode("a")])
+    own.write_text("x = 1\n")
+    judge_into(tmp_path / "own.jsonl", f"{own}:Generous", Generous(1.0), [episode("a")])
+    own.write_text("x = 2\n")
+    with pytest.raises(RunError, match=r"another content of .*changing_source\.py"):
+        judge_into(tmp_path / "own.jsonl", f"{own}:Generous", Generous(1.0), [episode("a")])

@@ -143,6 +143,20 @@ def test_a_killed_file_continues_after_its_last_block(tmp_path: Path) -> None:
         assert read_feedback(path) == [ScoreFeedback(A, 0.5), ScoreFeedback(B, 1.0), NoFeedback(A, "why")]
 
 
+def test_a_kill_in_the_header(tmp_path: Path) -> None:
+    """The file begins again; one that holds something else is left alone."""
+    path = tmp_path / "f.jsonl"
+    FeedbackFile(path, HEADER)
+    whole = path.read_bytes()
+    for size in (0, 1, len(whole) - 1):
+        path.write_bytes(whole[:size])
+        assert FeedbackFile(path, HEADER).judged == 0 and path.read_bytes() == whole
+    path.write_bytes(b"notes without an end of line")
+    with pytest.raises(RunError, match="has no header"):
+        FeedbackFile(path, HEADER)
+    assert path.read_bytes() == b"notes without an end of line"
+
+
 def test_a_file_resumes_with_what_it_was_begun_with(tmp_path: Path) -> None:
     """Another source, data or setting is refused by name; how the endpoint is asked may change."""
     path = tmp_path / "f.jsonl"

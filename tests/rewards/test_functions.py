@@ -16,6 +16,7 @@ from agentgym_py.errors import ConfigError, UnknownNameError
 from agentgym_py.rewards.functions import (
     Term,
     absolute_reward,
+    absolute_settings,
     build_reward,
     format_reward,
     function_scorer,
@@ -48,12 +49,23 @@ def test_a_sum_is_parsed_and_written_again() -> None:
     assert reward_sources(None) == []
 
 
+def test_settings_that_look_like_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file of Python and a module that is there are sources; a model's name with a tag is not."""
+    (tmp_path / "reward_module.py").write_text("")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    settings = {"model": "llama3:latest", "phi": "reward_module:phi", "truth": "t.py", "base_url": "http://a:1/v1"}
+    assert reward_sources("judge", settings) == ["reward_module:phi", "t.py"]
+    assert absolute_settings(settings) == {**settings, "truth": str(Path.cwd() / "t.py")}
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "'' is not NAME or WEIGHT"), ("agent+", "'' is not NAME or WEIGHT"), ("agent - 2*step", "is not NAME"),
+        ("", "'' is not NAME or WEIGHT"), ("agent+", "'' is not NAME or WEIGHT"),
+        ("agent - 2*step", r"is not NAME or WEIGHT\*NAME; subtract a term as \+ -WEIGHT\*NAME"),
         ("nan*agent", "'nan\\*agent' is not NAME"), ("x*agent", "is not NAME"),
         ("agent+2*agent", "agent is there twice"),
+        ("a/my.py:f + 2*b/my.py:f", "two functions are called my.py:f in logs"),
         ("agnt", "No reward function 'agnt' is installed. Did you mean 'agent'"),
         ("reward_model", "needs the folder of a reward model"), ("nowhere.py:f", "There is no file 'nowhere.py'"),
     ],

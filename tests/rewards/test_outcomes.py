@@ -11,7 +11,7 @@ import pytest
 
 from agentgym_py.agents import ExpertAgent
 from agentgym_py.collection import Collector, Job
-from agentgym_py.env import EnvSpec
+from agentgym_py.env import EnvSpec, StopReason
 from agentgym_py.errors import ConfigError, DataError
 from agentgym_py.rewards.functions import build_reward
 from agentgym_py.rewards.outcomes import Accuracy, LengthPenalty, StepBonus, efficiency, final_answer, is_equal
@@ -65,12 +65,16 @@ def test_the_exact_experts_steps_are_optimal_if_the_task_does_not_say() -> None:
     ("answer", "truth", "equal"),
     [
         ("42", "42.0", True), ("1,234.50", "$1234.5", True), ("-3e2", "-300", True), ("0.3333333", "0.33333333", True),
-        ("42", "43", False), ("0.33", "0.3333", False), ("12 %", "12", True), ("-", "+", True), ("-", "3", False),
+        ("42", "43", False), ("0.33", "0.3333", False), ("12 %", "12", True), ("-", "3", False),
         ("The  Red cup.", "red cup", True), ("red cup", "blue cup", False), ("42 cups", "42", False), ("", "0", False),
+        ("well-known cup!", "Well known cup", True), ("red - cup", "red cup", True), ("**12**", "12", True),
+        ("-1/2", "1/2", False), ("-1/2", "\N{MINUS SIGN}1 / 2.", True), ("x-1", "x+1", False), ("X + 1", "x+1", True),
+        ("-$5", "5", False), ("<5", ">5", False), ("3:2", "3/2", False), ("C++", "C", False), ("-", "+", False),
+        ("2*(x+1)", "2*x+1", False), ("2 * (x + 1)", "2*(x+1)", True), ("1-2", "1 2", False),
     ],
 )  # fmt: skip
 def test_answers_are_compared_as_numbers_or_as_normalised_text(answer: str, truth: str, equal: bool) -> None:
-    """Within a tolerance, or without case, punctuation, articles and spaces."""
+    """Within a tolerance, or without case, punctuation, articles and spaces; the signs of a formula count."""
     assert is_equal(answer, truth) is is_equal(truth, answer) is equal
 
 
@@ -83,6 +87,8 @@ def test_accuracy_compares_the_final_answer_with_the_truth(episode: Make, tmp_pa
     assert [Accuracy(source)(t) for t in (right, wrong)] == [1.0, 0.0]
     assert [Accuracy(source, tolerance=0.1)(t) for t in (right, wrong)] == [1.0, 1.0]
     assert [Accuracy()(t) for t in (right, wrong)] == [0.0, 1.0]
+    unfinished = [replace(right, stop_reason=reason) for reason in (StopReason.TRUNCATED, StopReason.GAVE_UP, None)]
+    assert [Accuracy(source)(t) for t in unfinished] == [0.0, 0.0, 1.0], "an action before the end is no final answer"
     for settings, message in ({"tolerance": -1.0}, "tolerance must be"), ({"truth": 3}, "truth must be str or None"):
         with pytest.raises(ConfigError, match=f"reward accuracy: {message}"):
             build_reward("accuracy", settings)

@@ -189,8 +189,8 @@ def test_an_answer_that_cannot_be_read_drops_its_group(server: Any, tries: list[
 
 def test_a_judge_that_is_late_or_gone(server: Any, tries: list[Trajectory]) -> None:
     """A late answer is asked for again; a server that breaks ends the run instead of dropping every group."""
-    server.script = [3.0]
-    judge = RelativeJudge("m", server.url, timeout=0.5, retries=1, concurrency=1)
+    server.script = [8.0]
+    judge = RelativeJudge("m", server.url, timeout=3.0, retries=1, concurrency=1)
     assert all(isinstance(verdict, Verdict) for verdict in judge.verdicts(tries)) and len(server.bodies) == 3
     server.breaks_after = 0
     scorer = build_reward("judge", {"model": "m", "base_url": server.url, "retries": 0, "concurrency": 1})
@@ -207,6 +207,9 @@ def test_answers_are_kept(server: Any, tries: list[Trajectory], tmp_path: Path) 
         file.write('{"key": "ha')
     assert judge.verdicts(tries) == found and len(server.bodies) == 2 and len(path.read_text().splitlines()) == 2
     assert RelativeJudge("n", server.url, answers=str(path)).verdicts(tries) == found and len(server.bodies) == 4
+    rows = [json.loads(line) | {"answer": wrong} for line, wrong in zip(path.open(), ("old", 1, "", None), strict=True)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert judge.verdicts(tries) == found and len(server.bodies) == 6, "what cannot be read is asked again"
     with trust.naming([server.url]), pytest.raises(ConfigError, match="a path that comes from a file"):
         RelativeJudge("m", server.url, answers=str(path))
 
@@ -239,6 +242,35 @@ def test_a_program_judges_groups(
         build_reward("judge")
     with pytest.raises(ConfigError, match="no setting 'modell'"):
         build_reward("judge", {"modell": "m"})
+
+
+def test_a_run_that_has_nothing_to_compare_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before it starts: one attempt at a task, or a trainer that plays each task once."""
+    pytest.importorskip("torch")
+    from agentgym_py.evolution import EvolveConfig
+    from agentgym_py.evolution.config import require_compatible
+    from agentgym_trainers.filtered_bc import FilteredBC
+    from agentgym_trainers.grpo import GRPO
+    from agentgym_trainers.ppo import PPO
+
+    monkeypatch.chdir(tmp_path)
+    Path("single_program.py").write_text(PROGRAM)
+    judge: dict[str, Any] = {
+        "reward": "0.5*judge + success",
+        "reward_kwargs": {"program": "single_program.py:by_length"},
+    }
+    wrong: list[tuple[dict[str, Any], Any, str]] = [
+        ({}, FilteredBC(), "compares the attempts at a task: set attempts to 2 or more"),
+        ({"attempts": 4}, PPO(), "PPO plays each task of an iteration once"),
+    ]
+    for settings, trainer, message in wrong:
+        with pytest.raises(ConfigError, match=message):
+            require_compatible(EvolveConfig(**judge, **settings), trainer)
+    right: list[tuple[dict[str, Any], Any]] = [
+        ({"attempts": 2}, FilteredBC()), ({"forks": 1}, FilteredBC()), ({}, GRPO()), ({"rounds": 0}, FilteredBC()),
+    ]  # fmt: skip
+    for settings, trainer in right:
+        require_compatible(EvolveConfig(**judge, **settings), trainer)
 
 
 @pytest.mark.filterwarnings("ignore:no step was taken")

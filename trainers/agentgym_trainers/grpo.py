@@ -184,7 +184,9 @@ class GRPOSettings(OnPolicySettings):
 class GRPO(GRPOSettings):
     """Group-relative policy optimization."""
 
-    info: ClassVar = TrainerInfo(several_processes=True, warm_start="filtered_bc", evolve_defaults={"temperature": 1.0})
+    info: ClassVar = TrainerInfo(
+        several_processes=True, compares_attempts=True, warm_start="filtered_bc", evolve_defaults={"temperature": 1.0}
+    )
 
     def improve(
         self, policy: Policy, rollouts: Rollouts, *, seed: int, output_dir: Path, progress: Progress | None = None

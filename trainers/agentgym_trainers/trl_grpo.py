@@ -34,7 +34,9 @@ if TYPE_CHECKING:
 class TrlGRPO(TrlSettings, PlanChecks):
     """Settings of trl's GRPOTrainer."""
 
-    info: ClassVar = TrainerInfo(resumes=False, library="trl", several_sequences=False, warm_start="filtered_bc")
+    info: ClassVar = TrainerInfo(
+        resumes=False, library="trl", several_sequences=False, compares_attempts=True, warm_start="filtered_bc"
+    )
 
     rates: ClassVar = Rates(3e-4, 1e-6)
     tasks_per_iteration: int = 8
