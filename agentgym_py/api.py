@@ -307,6 +307,7 @@ def evolve(env: Envs = "shop", *, out: str | os.PathLike[str], **options: Any) -
         sources = [name for name in (*settings["env"], *plugin_names(settings).values()) if is_source(name)]
         sources += [kind] if is_source(kind := settings.get("trainer", {}).get("step_kind") or "") else []
         sources += reward_sources(settings.get("reward"), settings.get("reward_kwargs"))
+        sources += [name for key in ("critic", "reflection") for name in reward_sources(None, settings.get(key))]
         where = ["--resume", str(out), *(word for name in sources for word in ("--trust", name))]
         settings = {name: settings[name] for name in RESUMABLE if name in settings}
     run_command(["evolve", *where, *_options(settings)])

@@ -23,13 +23,13 @@ from agentgym_py.errors import UnknownNameError, did_you_mean
 Group = Literal[
     "agentgym.envs", "agentgym.trainers", "agentgym.agents", "agentgym.rewards", "agentgym.curricula",
     "agentgym.coresets", "agentgym.step_kinds",
-    "agentgym.feedback",
+    "agentgym.feedback", "agentgym.reflections",
 ]  # fmt: skip
 _NOUN = {
     "agentgym.envs": "environment", "agentgym.trainers": "trainer", "agentgym.agents": "agent",
     "agentgym.rewards": "reward function", "agentgym.curricula": "curriculum",
     "agentgym.coresets": "coreset", "agentgym.step_kinds": "kind function",
-    "agentgym.feedback": "feedback source",
+    "agentgym.feedback": "feedback source", "agentgym.reflections": "reflection",
 }  # fmt: skip
 
 
@@ -65,6 +65,10 @@ def _is_feedback_source(value: Any) -> bool:
     return inspect.isclass(value) and is_dataclass(value) and "feedback" in dir(value)
 
 
+def _is_reflection(value: Any) -> bool:
+    return inspect.isclass(value) and is_dataclass(value) and "reflect" in dir(value)
+
+
 def _is_reward(value: Any) -> bool:
     is_callable = inspect.isfunction(value) or (inspect.isclass(value) and "__call__" in vars(value))
     return is_callable and not value.__name__.startswith("_")
@@ -79,6 +83,7 @@ _SOURCE_RULES: Mapping[Group, tuple[str, Callable[[Any], bool]]] = {
     "agentgym.coresets": ("a coreset is a subclass of Coreset", _is_coreset),
     "agentgym.step_kinds": ("a kind function takes a trajectory and the number of a step", _is_step_kind),
     "agentgym.feedback": ("a feedback source is a dataclass with a method feedback", _is_feedback_source),
+    "agentgym.reflections": ("a reflection is a dataclass with a method reflect", _is_reflection),
 }
 """What of a source belongs to a group, in words and as a test."""
 

@@ -101,7 +101,7 @@ PAGES = [
 ]
 
 
-NOT_INSTALLED = ("shortest", "my_curriculum.py", "my_coreset.py", "my_source.py")
+NOT_INSTALLED = ("shortest", "my_curriculum.py", "my_coreset.py", "my_source.py", "my_reflection.py", "runs/rm")
 """What commands of the docs name that only a reader has: the trainer of an example's package, and files."""
 
 

@@ -30,6 +30,7 @@ from agentgym_py.cli.env_options import (
 from agentgym_py.cli.evolve_defaults import require_options, world_defaults
 from agentgym_py.cli.evolve_header import header, headline, learning_rates
 from agentgym_py.cli.evolve_tasks import require_all_tasks
+from agentgym_py.cli.improvement_options import CRITIC, REFLECTION, improvement_lines
 from agentgym_py.cli.interrupts import InterruptibleReporter, no_interrupt_lost
 from agentgym_py.cli.parser import (
     Parser,
@@ -58,7 +59,7 @@ from agentgym_py.collection import Executor
 from agentgym_py.collection.processes import Workers
 from agentgym_py.env import registration
 from agentgym_py.errors import ConfigError, EndpointError, NothingToTrainOnError, RunError, setting
-from agentgym_py.evolution import Evolution, EvolveConfig
+from agentgym_py.evolution import Evolution, EvolveConfig, critic
 from agentgym_py.evolution.config import (
     require_cloner,
     require_compatible,
@@ -156,16 +157,19 @@ def options(parser: Parser) -> None:
     defaults = info_of(trainer_class(trainer)).evolve_defaults
     require_options(parser, defaults, f"the trainer {trainer}")
     worlds = world_defaults(peek_envs(parser.argv) or ["shop"], parser)
-    parser.set_defaults({**worlds, **defaults, **_preset(first.get("preset", "default"), parser)})
+    scores = critic.SELECT_DEFAULTS if first.get("critic") else {}
+    parser.set_defaults({**worlds, **scores, **defaults, **_preset(first.get("preset", "default"), parser)})
 
 
 def add_settings(parser: Parser, trainer: str, plugins: Mapping[str, str]) -> None:
-    """Add the options that `run.yaml` holds; `plugins` has the names of the curriculum and the coreset."""
+    """Add the options that `run.yaml` holds; `plugins` has the names of all plugins but the trainer."""
     add_env_options(parser)
     parser.add_dataclass(ModelOptions)
     parser.add_dataclass(EngineOptions, basic=False)
-    parser.add_dataclass(EvolveConfig, skip={"select", "curriculum", "coreset"})
+    parser.add_dataclass(EvolveConfig, skip={"select", "curriculum", "coreset", "critic", "reflection"})
     CURRICULUM.add(parser, plugins.get("curriculum"))
+    CRITIC.add(parser, plugins.get("critic"))
+    REFLECTION.add(parser, plugins.get("reflection"))
     parser.add_dataclass(SelectConfig, "select.", "Which trajectories a round learns from", basic=False)
     CORESET.add(parser, plugins.get("coreset"))
     add_trainer_options(parser, trainer)
@@ -246,7 +250,11 @@ def _run(args: Values, opened: list[RunFolder], stack: ExitStack) -> dict[str, A
         Evolution, folder, envs, config, plan.trainer, _loader(plan.model, config.seed, base), cloner=plan.cloner,
         executor=executor, engine=engines,
     )  # fmt: skip
-    lines = header(folder, config, len(envs), curriculum_lines(config, envs, settings["curriculum.name"]))
+    plan_lines = [
+        *curriculum_lines(config, envs, settings["curriculum.name"]),
+        *improvement_lines(config, settings["critic.name"], settings["reflection.name"]),
+    ]
+    lines = header(folder, config, len(envs), plan_lines)
     if base:
         trainers = {"trainer": (settings["trainer.name"], plan.trainer)}
         if plan.cloner and config.expert_tasks:
@@ -328,7 +336,10 @@ def _extend(folder: RunFolder, rounds: int) -> None:
 def evolve_config(args: Values) -> EvolveConfig:
     """Read the settings of the rounds."""
     select = read_options(SelectConfig, args, "select.")
-    return read_options(EvolveConfig, args, select=select, curriculum=CURRICULUM.read(args), coreset=CORESET.read(args))
+    return read_options(
+        EvolveConfig, args, select=select, curriculum=CURRICULUM.read(args), coreset=CORESET.read(args),
+        critic=CRITIC.read(args), reflection=REFLECTION.read(args),
+    )  # fmt: skip
 
 
 # ---------------------------------------------------------------------------------------------------------- the folder

@@ -21,8 +21,8 @@ def headline(settings: Values, config: EvolveConfig) -> str:
     return f"AgentEvol on {', '.join(settings['env'])}: {details}{processes}"
 
 
-def header(folder: RunFolder, config: EvolveConfig, worlds: int, curriculum: Sequence[str] = ()) -> list[str]:
-    """Describe the plan of a run, with the lines on its curriculum, unusual settings and its progress."""
+def header(folder: RunFolder, config: EvolveConfig, worlds: int, more: Sequence[str] = ()) -> list[str]:
+    """Describe the plan of a run, with `more` lines on it, unusual settings and its progress."""
     from agentgym_py.report.page import is_smoke
 
     rounds = f"then {config.rounds} round{'s' * (config.rounds != 1)}" if config.rounds else "no rounds after it"
@@ -34,12 +34,14 @@ def header(folder: RunFolder, config: EvolveConfig, worlds: int, curriculum: Seq
     if config.sequence:
         replayed = f"; {100 * config.replay_ratio:g} % of a training is replayed" if config.replay_ratio else ""
         lines.append(f"A sequence: {', then '.join(folder.config()['env'])}, each with these rounds{replayed}.")
-    if not is_smoke(folder) and not config.select.success_only:  # the result of a smoke run has its own note
+    if (
+        not is_smoke(folder) and not config.select.success_only and not config.critic
+    ):  # the result of a smoke run has its own note
         lines.append(
             f"Failed episodes are selected, too: {setting('select.success_only', False)}, "
             f"{setting('select.threshold', f'{config.select.threshold:g}')}."
         )
-    return [*lines, *curriculum, *chosen_by_worlds(folder.config()), *_progress(folder)]
+    return [*lines, *more, *chosen_by_worlds(folder.config()), *_progress(folder)]
 
 
 def learning_rates(weights: int, trainers: Mapping[str, tuple[str, Any]]) -> list[str]:

@@ -21,6 +21,8 @@ from agentgym_py.rewards.functions import absolute_reward, absolute_settings, re
 
 _NOT_SETTINGS = {"config", "print_config", "preset", "out", "resume", "manifest", "json", "threads", "ray"}
 """Options that do not influence what a command computes."""
+_WITH_FILES = {"critic", "reflection"}
+"""Plugins with settings that name files: a `folder`, `answers`, or Python sources."""
 _DEPTH = 4
 """Levels from a store up to its run: the store, its round, `rounds`, the run."""
 
@@ -48,6 +50,8 @@ def saved_settings(args: Values, envs: Sequence[EnvSpec]) -> dict[str, Any]:
             settings.pop(key, None)  # as in files of versions without it
         else:
             settings[key]["name"] = absolute_source(settings[key]["name"])
+    for key in _WITH_FILES & settings.keys():
+        settings[key] = absolute_paths(absolute_settings(settings[key]), {"folder", "answers"})
     if "trainer" in settings:
         if is_source(settings["trainer"].get("step_kind") or ""):
             settings["trainer"]["step_kind"] = absolute_source(settings["trainer"]["step_kind"])
@@ -67,6 +71,8 @@ def source_digests(settings: Mapping[str, Any]) -> dict[str, str]:
     names = [*settings.get("env", []), settings.get("agent"), *plugin_names(settings).values()]
     names += [settings["trainer"].get("step_kind")] if "trainer" in settings else []
     names += reward_sources(settings.get("reward"), settings.get("reward_kwargs"))
+    for key in _WITH_FILES & settings.keys():
+        names += reward_sources(None, settings[key])
     files = [source_file(name) for name in names if name and is_source(name)]
     return {str(path): source_digest(path) for path in files}
 

@@ -25,7 +25,7 @@ from agentgym_py.errors import AgentGymError, InfrastructureError, SnapshotError
 from agentgym_py.files import canonical_json
 from agentgym_py.rng import seed_of
 from agentgym_py.trajectory import Provenance, Step, Trajectory
-from agentgym_py.trajectory.types import with_template
+from agentgym_py.trajectory.types import with_note, with_template
 
 
 class _Ended(NamedTuple):
@@ -144,7 +144,7 @@ class EpisodeLoop:
         task = read_task(env.task(job.task, job.split))
         start = _start(env, _env_seed(self.config, task.id), task.id)
         rules, observation = read_start(start, self.config.prompt, env)
-        rules = with_template(self.config.prompt_template, rules)
+        rules = with_note(job.note, with_template(self.config.prompt_template, rules))
         return Episode(env, task, seed_of(self.config.seed, task.id, job.attempt), rules, observation)
 
     def _restore(self, job: Job, start: StateSnapshot, env: TextEnv) -> Episode:
@@ -247,7 +247,7 @@ def _provenance(agent: Agent, config: PlayConfig, job: Job, task_id: str, versio
     return Provenance(
         env_id=spec.name, env_version=version, env_kwargs=dict(spec.kwargs), task_id=task_id, seed=seed,
         agent=agent.name, policy_digest=agent.policy_digest, sampling=dict(agent.sampling), prompt=config.prompt,
-        prompt_template=config.prompt_template,
+        prompt_template=config.prompt_template, note=None if job.start else job.note,
         package_version=__version__, env_seed=job.start.env_seed if job.start else _env_seed(config, task_id),
     )  # fmt: skip
 

@@ -41,6 +41,8 @@ class Job:
     """Number of the attempt at this task; attempts differ in their seed."""
     start: StateSnapshot | None = None
     """The state that the episode continues from; None resets the env."""
+    note: str | None = None
+    """Text that follows the rules in the episode's opening, if it begins at a reset."""
 
 
 def jobs_for(

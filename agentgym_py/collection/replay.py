@@ -16,7 +16,7 @@ from agentgym_py.env.tracebacks import describe_failure
 from agentgym_py.errors import AgentGymError
 from agentgym_py.trajectory import Trajectory
 from agentgym_py.trajectory.formats import agenttraj
-from agentgym_py.trajectory.types import with_template
+from agentgym_py.trajectory.types import with_note, with_template
 
 _FROM_AGENTTRAJ = (
     "AgentTraj does not hold what a replay needs (the world, its arguments and seed); "
@@ -120,9 +120,9 @@ def _differences(trajectory: Trajectory, env: TextEnv, observation: str) -> Iter
     """Yield the difference, or None, for the start, for each step and for the end."""
     task = env.current_task
     assert task is not None
-    rules = env.rules.get(trajectory.provenance.prompt)
-    rules = trajectory.rules if rules is None else with_template(trajectory.provenance.prompt_template, rules)
-    version = trajectory.provenance.env_version
+    provenance, rules, version = trajectory.provenance, trajectory.rules, trajectory.provenance.env_version
+    if (text := env.rules.get(provenance.prompt)) is not None:
+        rules = with_note(provenance.note, with_template(provenance.prompt_template, text))
     yield (
         _compare(0, "version of the world", version, version if env.reads_version(version, task.split) else env.version)
         or _compare(0, "instruction", trajectory.instruction, task.instruction)

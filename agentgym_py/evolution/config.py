@@ -15,8 +15,12 @@ from agentgym_py.env import EnvSpec, Prompt
 from agentgym_py.env.base import require_seed
 from agentgym_py.env.registration import short_name
 from agentgym_py.errors import ConfigError, setting
+from agentgym_py.evolution.critic import require_threshold
 from agentgym_py.evolution.curricula import Curriculum, find_levels
+from agentgym_py.evolution.reflection import Reflection
 from agentgym_py.evolution.sequence import Schedule
+from agentgym_py.feedback import FeedbackSource
+from agentgym_py.feedback.types import ReadsTokens
 from agentgym_py.rewards.functions import build_reward, is_relative
 from agentgym_py.rewards.reward_model import require_reward_model
 from agentgym_py.training import OnPolicyTrainer, Trainer
@@ -86,8 +90,17 @@ class EvolveConfig:
     """Episodes that start from each of these states, in addition to the --attempts."""
     temperature: Basic[float] = 0.5
     """Sampling temperature of exploration; evaluation is greedy."""
+    explore_temperatures: list[float] = field(default_factory=list)
+    """Temperatures of exploration in place of --temperature, such as 0.5,1.0: the attempts at a task use them in
+    turn."""
     max_new_tokens: Basic[int] = 64
     """Maximum length of a reply, in tokens."""
+    critic: FeedbackSource | None = None
+    """What scores the explored episodes from 0 to 1 in place of the world; `select` then reads these scores, and 0.5 is
+    a success. None: the world does. Round 0 and all evaluations are the world's."""
+    reflection: Reflection | None = None
+    """What writes a text on each failed episode of exploration, with which its task is tried once more; successes of
+    these retries are learnt without the text. None: nothing is tried again."""
     select: SelectConfig = field(default_factory=SelectConfig)
     coreset: Coreset | None = None
     """Which part of the selected data a round of an offline trainer learns from; None: all of it. Round 0 learns from
@@ -138,6 +151,19 @@ class EvolveConfig:
         require_at_least(self, dict.fromkeys(positive, 1.0) | dict.fromkeys(not_negative, 0.0))
         self._require_curriculum()
         self._require_sequence()
+        if self.critic:
+            require_threshold(self.select)
+            if self.reward is not None:
+                raise ConfigError(
+                    f"reward cannot be combined with {setting('critic', 'NAME')}: both replace the world's reward"
+                )
+        if 0 < self.attempts < len(self.explore_temperatures):
+            raise ConfigError(
+                f"explore_temperatures has {len(self.explore_temperatures)} for {self.attempts} "
+                f"attempt{'s' * (self.attempts > 1)} at a task; raise {setting('attempts')}"
+            )
+        for temperature in self.temperatures:
+            SamplingParams(temperature=temperature)
         self.play_config(0)  # both check their settings
         SamplingParams(temperature=self.temperature, max_new_tokens=self.max_new_tokens)
 
@@ -169,6 +195,11 @@ class EvolveConfig:
         if self.explore_weights:
             raise ConfigError("explore_weights must be empty in a sequence, because a round explores one world")
 
+    @property
+    def temperatures(self) -> list[float]:
+        """Sampling temperatures of exploration; attempt k at a task has that at position k modulo their number."""
+        return self.explore_temperatures or [self.temperature]
+
     def schedule(self, worlds: int) -> Schedule:
         """Return which stage and which of its rounds each round of a run in this number of worlds is."""
         return Schedule(worlds if self.sequence else 1, self.rounds)
@@ -199,6 +230,11 @@ def require_compatible(config: EvolveConfig, trainer: Trainer | OnPolicyTrainer,
         if config.reward_model is not None:
             raise ConfigError("reward_model needs an on-policy trainer; this one learns from selected trajectories")
         return
+    for name in ("critic", "reflection", "explore_temperatures"):
+        if getattr(config, name):
+            advice = f"; {setting('reward', 'judge')} has a judge's scores" if name == "critic" else ""
+            needs = "needs an offline trainer, which learns from selected trajectories"
+            raise ConfigError(f"{setting(name)} {needs}{advice}")
     if (config.merge, config.restart) != ("last", "previous"):
         raise ConfigError(
             "merge must be last and restart previous, because an on-policy trainer continues the last round's agent on "
@@ -242,9 +278,9 @@ def _no_scores(trajectories: Sequence[Trajectory]) -> list[float]:
 def require_reachable(config: EvolveConfig, trainer: Trainer | OnPolicyTrainer, envs: Sequence[EnvSpec]) -> None:
     """Raise ConfigError if no episode of any env can pass `select`, if the envs declare their largest returns.
 
-    Returns of a `reward` are not known before.
+    Returns of a `reward` and scores of a critic are not known before.
     """
-    if isinstance(trainer, OnPolicyTrainer) or not config.rounds or config.reward is not None:
+    if isinstance(trainer, OnPolicyTrainer) or not config.rounds or config.reward is not None or config.critic:
         return
     max_returns = {spec.name: _max_return(spec) for spec in envs}
     limits = [sys.float_info.max if limit is None else limit for limit in max_returns.values()]
@@ -292,13 +328,15 @@ def require_cloner(config: EvolveConfig, trainer: Trainer | OnPolicyTrainer, clo
 
 
 def require_compatible_policy(config: EvolveConfig, trainer: Trainer | OnPolicyTrainer, policy: Policy) -> None:
-    """Raise ConfigError if the reward model or the trainer cannot read the policy's episodes.
+    """Raise ConfigError if the reward model, the critic or the trainer cannot read the policy's episodes.
 
     The trainer's `check_policy` is called, too.
 
     Without this check the first round that needs them would raise it, after earlier rounds.
     """
     require_reward_model(config.reward_model, policy)
+    if isinstance(config.critic, ReadsTokens):
+        config.critic.check_policy(policy)
     if config.rounds and policy.context != "error" and not info_of(trainer).several_sequences:
         name = type(trainer).__name__
         raise ConfigError(f"context must be error: {name} trains only episodes of one token sequence")

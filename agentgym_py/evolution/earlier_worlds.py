@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentgym_py import distributed
+from agentgym_py.evolution.reflection import forget_note
 from agentgym_py.evolution.sequence import Schedule, draw_replay, replay_buffer
 from agentgym_py.rng import Rng, seed_of
 from agentgym_py.trajectory import Trajectory
@@ -64,7 +65,8 @@ class EarlierWorlds:
         from agentgym_py.training.ewc import Anchor, anchor_of
 
         policy = self.load_agent(self.schedule.last(stage))
-        drawn = Rng(self.config.seed, "fisher", stage).sample(episodes, len(episodes))
+        order = Rng(self.config.seed, "fisher", stage).sample(episodes, len(episodes))
+        drawn = [forget_note(trajectory, policy.chat) for trajectory in order]
         before = [Anchor.load(file) for file in earlier]
         anchor_of(policy, drawn, before, most=self.config.fisher_episodes).save(path)
 

@@ -10,10 +10,13 @@ public code does neither.
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
+from itertools import islice
+from operator import length_hint
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -45,12 +48,25 @@ from agentgym_py.evolution.config import (
     require_reachable,
     require_sequence,
 )
+from agentgym_py.evolution.critic import critic_metrics
 from agentgym_py.evolution.curricula import success_by_level
 from agentgym_py.evolution.earlier_worlds import EarlierWorlds
+from agentgym_py.evolution.reflection import (
+    AgentWriter,
+    collect_reflections,
+    failures_of,
+    forget_note,
+    reflection_metrics,
+    retry_jobs,
+    with_bare_rules,
+)
 from agentgym_py.evolution.run_folder import RunFolder
 from agentgym_py.evolution.sequence import Schedule, sequence_metrics, success_matrix
 from agentgym_py.evolution.stopwatch import Stopwatch
 from agentgym_py.evolution.task_sampling import demonstration_jobs, explored_levels, round_jobs, tasks_per_env
+from agentgym_py.feedback import Feedback
+from agentgym_py.feedback.judging import judge_into
+from agentgym_py.feedback.learning import Learnable, scored
 from agentgym_py.policy.memory import release_memory
 from agentgym_py.rewards.functions import build_reward
 from agentgym_py.rewards.reward_model import require_reward_model
@@ -64,7 +80,7 @@ from agentgym_py.training.rl.guards import collapse_notes, entropy_and_repetitio
 from agentgym_py.training.trainer import require_policy_trainer, saving_last_good, validate_report
 from agentgym_py.trajectory import Trajectory, store
 from agentgym_py.trajectory.scores import Scorer, apply_scores, mean_parts
-from agentgym_py.trajectory.selectors import SelectConfig, Selection, Selector, build_selector
+from agentgym_py.trajectory.selectors import SelectConfig, Selection, build_selector
 
 if TYPE_CHECKING:
     from agentgym_py.engine import Engine
@@ -102,6 +118,8 @@ class Evolution:
     """Memory for the keys and values of live episodes, if the engine is the default one; see `HFEngine`."""
     _reward: Scorer | None = field(default=None, init=False)
     _stopwatch: Stopwatch | None = field(default=None, init=False)
+    _feedback: dict[Path, list[Feedback]] = field(default_factory=dict, init=False)
+    """The critic's feedback by its file."""
 
     def __post_init__(self) -> None:
         if self.engine and self.kv_cache_gib is not None:
@@ -169,13 +187,13 @@ class Evolution:
         else:
             explore = partial(self._explore if explores else self._collect_expert, number)
             explored = self._load_or_play(number, "trajectories", explore, *self._expected(number))
-            rewarded = self._rewarded(number, explored)
-            selection = self._selector(number)(rewarded)
+            learnable = self._learnable(number, explored)
+            selection = self._select(number, learnable)
             log.info("round %d: %s", number, selection.line)
             policy, training = self._load_or_train(number, partial(self._train, number, selection.kept))
-            if training and rewarded is not explored:
-                training["metrics"] = {**training["metrics"], **mean_parts(rewarded)}
-        variety = entropy_and_repetition(explored) if self.config.temperature else {}
+            if training and explores and self._reward_function():
+                training["metrics"] = {**training["metrics"], **mean_parts(learnable.episodes)}
+        variety = entropy_and_repetition(explored) if any(self.config.temperatures) else {}
         notes = list(training.get("notes", ())) if training else []
         for text in collapse_notes(self.trainer, variety, notes):
             log.warning("round %d: %s", number, text)
@@ -194,6 +212,7 @@ class Evolution:
                 "policy_digest": distributed.require_same("weights", policy.digest()),
             }
             | (self._curriculum(number, explored) if explores else {})
+            | (self._self_improvement(number, explored, selection.kept) if explores else {})
             | self._stage_of(number)
         )
 
@@ -206,6 +225,18 @@ class Evolution:
             found["levels"] = success_by_level(levels, explored)
         return {"curriculum": found} if found else {}
 
+    def _self_improvement(
+        self, number: int, explored: Sequence[Trajectory], kept: Sequence[Trajectory]
+    ) -> dict[str, Any]:
+        """Return what the world says of a round's critic and of its retries, as far as the run has these."""
+        found: dict[str, Any] = {}
+        if self.config.critic:
+            found["critic"] = critic_metrics(explored, self._judge(number, "critic", explored), kept)
+        if self.config.reflection:
+            path = self._path(number, "retries")
+            found["reflection"] = reflection_metrics(list(store.read(path)) if path.is_file() else [])
+        return found
+
     def _stage_of(self, number: int) -> dict[str, Any]:
         """Return the world that a round of a sequence learns."""
         if not self.config.sequence:
@@ -215,10 +246,12 @@ class Evolution:
     def _names(self) -> list[str]:
         return [short_name(spec.local_spec.name) for spec in self.envs]
 
-    def _selector(self, number: int) -> Selector:
-        """Return what chooses a round's episodes; demonstrations for a cloner are chosen by the default."""
-        clones = self.schedule.within(number) == 0 and self.cloner is not None
-        return build_selector(SelectConfig() if clones else self.config.select)
+    def _select(self, number: int, learnable: Learnable) -> Selection:
+        """Choose what a round learns from; demonstrations for a cloner or beside a critic are chosen by the default."""
+        demonstrates = self.schedule.within(number) == 0
+        by_default = demonstrates and (self.cloner is not None or self.config.critic is not None)
+        selection = build_selector(SelectConfig() if by_default else self.config.select)(learnable.episodes)
+        return Selection(selection.kept, dict(learnable.dropped + Counter(selection.dropped)))
 
     def _load_or_play(
         self, number: int, name: str, play: Callable[[], list[Trajectory]], episodes: int, forks: int = 0
@@ -284,20 +317,41 @@ class Evolution:
 
     def _collect_demonstrations(self, number: int, jobs: Sequence[Job]) -> list[Trajectory]:
         expert = partial(ExpertAgent, fair=self.config.expert == "fair", thoughts=self.config.expert_thoughts)
-        return self._collect(number, "expert", expert, jobs, f"{self.config.expert} expert") if jobs else []
+        return self._collect(number, "expert", [expert], jobs, f"{self.config.expert} expert") if jobs else []
 
     def _explore(self, number: int) -> list[Trajectory]:
         release_memory()
         policy = self._load_agent(number - 1)
         jobs = self._train_jobs(number, self.config.attempts)
-        agent = partial(self._agent, number - 1, policy, self.config.temperature)
-        trajectories, config = self._collect(number, "explore", agent, jobs), self.config
+        agents, config = self._explorers(number, policy), self.config
+        trajectories = self._collect(number, "explore", agents, jobs)
         branches = branch_jobs(
             jobs, trajectories, config.forks, config.fork_attempts, seed=seed_of(config.seed, "forks", number),
             first_attempt=config.attempts,
         )  # fmt: skip
         fork_jobs = [job for branch in branches for job in branch]
-        return trajectories + (self._collect(number, "forks", agent, fork_jobs) if fork_jobs else [])
+        return trajectories + (self._collect(number, "forks", agents, fork_jobs) if fork_jobs else [])
+
+    def _retries(self, number: int, explored: Sequence[Trajectory], failures: Sequence[Trajectory]) -> list[Trajectory]:
+        """Return another try at the task of each failed episode, with the reflection on it in the prompt."""
+        retry = partial(self._retry, number, explored, failures)
+        return self._load_or_play(number, "retries", retry, len(failures)) if failures else []
+
+    def _retry(self, number: int, explored: Sequence[Trajectory], failures: Sequence[Trajectory]) -> list[Trajectory]:
+        release_memory()
+        policy = self._load_agent(number - 1)
+        jobs = self._train_jobs(number, self.config.attempts)
+        job_of = {trajectory.id: job for trajectory, job in zip(explored, jobs, strict=False)}  # forks follow
+        texts = distributed.on_rank_zero(self._reflect, number, policy, failures)
+        retries = retry_jobs([job_of[trajectory.id] for trajectory in failures], texts, self.config.attempts)
+        return self._collect(number, "retries", self._explorers(number, policy), retries, seed_phase="explore")
+
+    def _reflect(self, number: int, policy: Policy, failures: Sequence[Trajectory]) -> list[str]:
+        """Return a text on each failure."""
+        assert self.config.reflection
+        seed = seed_of(self.config.seed, "reflections", number)
+        writer = AgentWriter(policy, self._engine_for, self.config.temperature, seed)
+        return collect_reflections(self._path(number, "reflections"), self.config.reflection, failures, writer)
 
     def _improve(self, number: int, trainer: OnPolicyTrainer) -> _Trained:
         """Run an on-policy trainer on the number of episodes that a round explores, and store them."""
@@ -365,12 +419,13 @@ class Evolution:
         """Train the model that a round starts from, on the coreset if there is one."""
         continues = number and self.config.restart == "previous"
         policy = self._load_agent(number - 1) if continues else self.load_policy(None)
+        selected = [forget_note(trajectory, policy.chat) for trajectory in selected]
         chosen = choose(
             coreset, policy, selected, trainer, seed=seed_of(self.config.seed, "coreset", number),
             folder=self.folder.round(number),
         )  # fmt: skip
         before = self._earlier_worlds
-        replayed = before.replay(number, len(chosen.trajectories))
+        replayed = [forget_note(t, policy.chat) for t in before.replay(number, len(chosen.trajectories))]
         data = [*chosen.trajectories, *replayed]
         check = LogprobCheck(policy, data)
         with self._keep_last_good(number, policy):
@@ -440,17 +495,46 @@ class Evolution:
     def _training_data(self, number: int, selected: Sequence[Trajectory]) -> list[Trajectory]:
         within, first = self.schedule.within(number), self.schedule.first(self.schedule.stage(number))
         earlier = {"all": range(within), "last": range(0), "initial+last": range(min(within, 1))}[self.config.merge]
-        select = build_selector(self.config.select)
-        rounds = [self._rewarded(first + r, self._load_round(first + r)) for r in earlier]
-        return [*(t for explored in rounds for t in select(explored).kept), *selected]
+        return [*(t for r in earlier for t in self._selected(first + r)), *selected]
 
-    def _rewarded(self, number: int, explored: list[Trajectory]) -> list[Trajectory]:
-        """Return the episodes of an offline trainer's round with the reward that it learns from.
+    def _learnable(self, number: int, explored: Sequence[Trajectory]) -> Learnable:
+        """Return what an offline trainer's round may learn from: its episodes, and the retries of its failures.
 
-        Demonstrations keep the env's.
+        They have the rewards that it learns from; demonstrations keep the env's.
         """
-        scorer = self._reward_function() if self.schedule.within(number) else None
-        return apply_scores(explored, scorer) if scorer else explored
+        if not self.schedule.within(number):
+            return Learnable(list(explored))
+        learnable = self._rewarded(number, "critic", explored)
+        if self.config.reflection is None:
+            return learnable
+        failures = failures_of(learnable.episodes)
+        retries = [with_bare_rules(trajectory) for trajectory in self._retries(number, explored, failures)]
+        tasks = {trajectory.provenance.task_key for trajectory in retries}
+        others = [trajectory for trajectory in explored if trajectory.provenance.task_key in tasks]
+        retried = self._rewarded(number, "critic-retries", retries, others)
+        return Learnable([*learnable.episodes, *retried.episodes], dropped=learnable.dropped + retried.dropped)
+
+    def _rewarded(
+        self, number: int, name: str, episodes: Sequence[Trajectory], others: Sequence[Trajectory] = ()
+    ) -> Learnable:
+        """Return episodes with the critic's scores, the reward function's or the env's rewards.
+
+        A critic sees the `others` at their tasks beside them.
+        """
+        if self.config.critic:
+            return scored(episodes, self._judge(number, name, [*others, *episodes]))
+        return Learnable(apply_scores(episodes, self._reward_function()))
+
+    def _judge(self, number: int, name: str, explored: Sequence[Trajectory]) -> list[Feedback]:
+        """Return the critic's feedback on episodes of a round; a killed run resumes its file."""
+        critic, path = self.config.critic, self._path(number, name)
+        assert critic
+        if path not in self._feedback:
+            is_new = not self.folder.done(number)
+            progress = _one_by_one(self.reporter.phase(number, name, len(explored)), explored) if is_new else None
+            source = type(critic).__name__
+            self._feedback[path] = distributed.on_rank_zero(judge_into, path, source, critic, explored, progress)
+        return self._feedback[path]
 
     def _load_round(self, number: int) -> list[Trajectory]:
         """Load the episodes of an earlier round."""
@@ -475,6 +559,10 @@ class Evolution:
         """Return the settings of collecting a round's phase, which has its own seed."""
         return self.config.play_config(seed_of(self.config.seed, phase, number), self.executor)
 
+    def _explorers(self, number: int, policy: Policy) -> list[Callable[[], Agent]]:
+        """Return what makes the agents that explore in a round, one for each temperature."""
+        return [partial(self._agent, number - 1, policy, temperature) for temperature in self.config.temperatures]
+
     def _agent(self, version: int, policy: Policy, temperature: float) -> ModelAgent:
         params = SamplingParams(temperature=temperature, max_new_tokens=self.config.max_new_tokens)
         return ModelAgent(policy, self._engine_for(policy), params, name=f"Agent_v{version}")
@@ -487,17 +575,26 @@ class Evolution:
         return HFEngine(policy, self.config.slots, kv_cache_gib=self.kv_cache_gib)
 
     def _collect(
-        self, number: int, phase: str, make_agent: Callable[[], Agent], jobs: Sequence[Job], label: str = ""
-    ) -> list[Trajectory]:
-        """Collect the episodes of a phase, whose name is part of their seed; `label` is its name for the reporter.
+        self, number: int, phase: str, make_agents: Sequence[Callable[[], Agent]], jobs: Sequence[Job],
+        label: str = "", seed_phase: str = "",
+    ) -> list[Trajectory]:  # fmt: skip
+        """Collect the episodes of a phase, whose attempts the agents play in turn.
 
-        Many episodes are collected in parts, and each part is saved. Each has a new agent, because an engine's cache
-        changes the last digit of log-probabilities.
+        The name of the phase is part of their seed, or `seed_phase` is if they start as those of another one; `label`
+        is its name for the reporter. Many episodes are collected in parts, and each part is saved. Each has a new
+        agent, because an engine's cache changes the last digit of log-probabilities.
         """
         progress, size = self.reporter.phase(number, label or phase, len(jobs)), self.config.save_episodes
+        play_config, agents = self._play_config(seed_phase or phase, number), len(make_agents)
 
         def play(part: Sequence[Job]) -> list[Trajectory]:
-            return Collector(make_agent(), self._play_config(phase, number)).collect_batch(part, progress)
+            played = dict[int, Trajectory]()
+            for turn, make_agent in enumerate(make_agents):
+                places = [place for place, job in enumerate(part) if job.attempt % agents == turn]
+                if places:
+                    collector = Collector(make_agent(), play_config)
+                    played |= zip(places, collector.collect_batch([part[p] for p in places], progress), strict=True)
+            return [played[place] for place in range(len(part))]
 
         if len(jobs) <= size:
             return play(jobs)
@@ -569,7 +666,18 @@ class Evolution:
 
     def _selected(self, number: int) -> Sequence[Trajectory]:
         """Return the episodes of an earlier round that were selected."""
-        return self._selector(number)(self._rewarded(number, self._load_round(number))).kept
+        return self._select(number, self._learnable(number, self._load_round(number))).kept
+
+
+def _one_by_one(watch: Callable[[Trajectory], None], episodes: Sequence[Trajectory]) -> Callable[[int, int], None]:
+    """Return a function of how many episodes are done, which calls `watch` with each of them once."""
+    rest = iter(episodes)
+
+    def progress(done: int, total: int) -> None:
+        for trajectory in islice(rest, done - (len(episodes) - length_hint(rest))):
+            watch(trajectory)
+
+    return progress
 
 
 def _read_complete(path: Path, episodes: int, forks: int = 0, fork_attempts: int = 0) -> list[Trajectory]:

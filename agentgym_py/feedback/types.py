@@ -6,9 +6,12 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
 from agentgym_py.trajectory import Trajectory
+
+if TYPE_CHECKING:
+    from agentgym_py.policy import Policy
 
 GOOD = 0.5
 """Score from which an episode counts as good."""
@@ -100,6 +103,15 @@ class FileSource(FeedbackSource, Protocol):
 
     def input_files(self) -> list[Path]:
         """Return the files. Feedback that was begun with other content of theirs is not resumed."""
+        ...
+
+
+@runtime_checkable
+class ReadsTokens(Protocol):
+    """A source whose model reads the tokens of a policy, so that it needs the same tokenizer."""
+
+    def check_policy(self, policy: Policy) -> None:
+        """Raise ConfigError if it cannot read what a policy writes."""
         ...
 
 

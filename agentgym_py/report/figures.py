@@ -198,6 +198,31 @@ def curriculum(rounds: Rounds) -> Iterator[Figure]:
         yield _lines("Horizon of exploration, steps", [curve], ["round", "horizon"], rows)
 
 
+def self_improvement(rounds: Rounds) -> Iterator[Figure]:
+    """Draw a critic's mean score beside the world's success of all it scored and of what was kept, and the retries."""
+    critics = {metrics["round"]: metrics["critic"] for metrics in rounds if "critic" in metrics}
+    if critics:
+        numbers = list(critics)
+        scores = Curve("mean score of the critic", numbers, finite([row["mean_score"] for row in critics.values()]))
+        names = {"success_of_scored": "success in the world", "success_of_kept": "success of what was kept"}
+        rates = {key: {n: read_estimate(row[key]) for n, row in critics.items()} for key in names}
+        curves = [scores, *(_estimates(names[key], rates[key], colour=i) for i, key in enumerate(names, 1))]
+        rows = [
+            [str(n), _text(scores.y[i]), *(format_interval(rates[key][n]) for key in names)]
+            for i, n in enumerate(numbers)
+        ]
+        yield _lines("The critic and the world", curves, ["round", *(curve.name for curve in curves)], rows,
+                     from_zero=True)  # fmt: skip
+    if retries := {metrics["round"]: metrics["reflection"] for metrics in rounds if "reflection" in metrics}:
+        turned = {number: read_estimate(row["success"]) for number, row in retries.items()}
+        rows = [[str(n), str(row["retries"]), str(row["reflections"]), format_interval(turned[n])]
+                for n, row in retries.items()]  # fmt: skip
+        header = ["round", "retries", "with a reflection", "successes of them"]
+        curve = _estimates("turned", turned, colour=0)
+        if curve.x:
+            yield _lines("Failures that turn after a reflection", [curve], header, rows, percent=True, from_zero=True)
+
+
 def _success_by_level(of_world: str, levels: Mapping[int, Mapping[str, Any]]) -> Iterator[Figure]:
     """Draw the success at each level; `levels` holds the estimates of each round by level."""
     names = list(next(iter(levels.values())))

@@ -32,6 +32,9 @@ _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 _CHAIN_KEYS = ("command", "trainer", "Agent_v0", "base", "data", "expert", "exploration", "reward model", "trained on")
 """Rows of an origin that the table of inputs shows."""
 
+_SELECTION = ("critic", "reflection", "select", "coreset", "merge", "restart")
+"""Settings of a run that say what its rounds learnt from."""
+
 
 class Origin(NamedTuple):
     """The origin of a model, a reward model or trajectories."""
@@ -258,7 +261,7 @@ def _episodes(config: Mapping[str, Any], number: int) -> dict[str, str]:
             "exploration": explored.format_map(config) if number else "",
             "curriculum": _format_settings({key: config.get(key) for key in ("curriculum", "levels", "horizon")})
             if number else "",
-            "selection": _format_settings({key: config.get(key) for key in ("select", "coreset", "merge", "restart")})
+            "selection": _format_settings({key: config.get(key) for key in _SELECTION})
             if number else "",
         }  # fmt: skip
     return {}

@@ -265,6 +265,7 @@ def page_of(folder: RunFolder) -> dict[str, Any]:
         "training": list(figures.training(rounds)),
         "behaviour": [
             *figures.curriculum(rounds),
+            *figures.self_improvement(rounds),
             *figures.behaviour(rounds),
             *figures.rewards(rounds),
             *figures.reward_parts(rounds),
@@ -314,7 +315,8 @@ def _summary(
         ("world", ", ".join(_worlds(config))),
         ("trainer", str(name)), ("model", _short_path(str(config.get("model")))), ("seed", str(config.get("seed"))),
         ("prompt", str(config.get("prompt"))), ("state", state),
-        ("curriculum", _curriculum(config, rounds)), ("coreset", _coreset(config)), ("time", time),
+        ("curriculum", _curriculum(config, rounds)), ("coreset", _coreset(config)),
+        ("critic", _plugin(config, "critic")), ("reflection", _plugin(config, "reflection")), ("time", time),
         ("success on test tasks", _test_success(test) if test else ""),
     ]  # fmt: skip
     return [(key, value) for key, value in rows if value not in ("None", "")]
@@ -338,6 +340,11 @@ def _curriculum(config: Mapping[str, Any], rounds: Sequence[Mapping[str, Any]]) 
     name = (config.get("curriculum") or {}).get("name")
     evaluated = ", ".join(rounds[-1]["valid"].get("by_difficulty", ())) if rounds else ""
     return f"{name}{f', evaluated at {evaluated}' if evaluated else ''}" if name else ""
+
+
+def _plugin(config: Mapping[str, Any], key: str) -> str:
+    """Name a plugin of a run; empty without it."""
+    return str((config.get(key) or {}).get("name") or "")
 
 
 def _coreset(config: Mapping[str, Any]) -> str:

@@ -224,6 +224,7 @@ def round_cells(number: int, metrics: Mapping[str, Any]) -> list[str]:
     """A round's metrics as the cells of its row."""
     explored, valid, training = metrics["explored"], metrics["valid"], metrics["training"]
     episodes = metrics["selection"]["kept"] + sum(metrics["selection"]["dropped"].values())
+    episodes -= metrics.get("reflection", {}).get("retries", 0)  # they are selected with the explored ones
     return [
         str(number),
         f"{episodes} at {number_text(explored['success']['value'], 1, 100)} %" if episodes else "–",
@@ -276,6 +277,7 @@ def selection_line(metrics: Mapping[str, Any]) -> str:
         text += f", left out: {', '.join(f'{number} {why}' for why, number in dropped.items())}"
     if training and (note := on_policy_note(training) or coreset_line(training.get("metrics", {}))):
         text += f"; {note}"
+    text += "".join(f"; {note}" for note in improvement_notes(metrics))
     if explored := list(filter(None, [curriculum_note(metrics), *play_notes(metrics["explored"])])):
         text += f"; exploration: {', '.join(explored)}"
     notes = [small_sample_note(read_estimate(valid["success"])), *play_notes(valid)]
@@ -292,6 +294,22 @@ def curriculum_note(metrics: Mapping[str, Any]) -> str:
     ]  # fmt: skip
     notes += [f"at most {curriculum['horizon']} steps"] if "horizon" in curriculum else []
     return ", ".join(notes)
+
+
+def improvement_notes(metrics: Mapping[str, Any]) -> list[str]:
+    """Note what the world says of a round's critic and of its retries; empty without these."""
+    notes = list[str]()
+    if critic := metrics.get("critic"):
+        kept, scored = (format_interval(read_estimate(critic[f"success_of_{name}"])) for name in ("kept", "scored"))
+        mean = number_text(critic["mean_score"], 2)
+        notes.append(f"critic: mean score {mean}; the world counts {kept} of the kept as successes, {scored} of all")
+        notes += [f"{number} without a score: {reason}" for reason, number in critic["missing"].items()]
+    if reflection := metrics.get("reflection"):
+        rate = format_interval(read_estimate(reflection["success"]))
+        texts, retries = reflection["reflections"], reflection["retries"]
+        notes.append(f"{retries} failures tried again, {texts} with a reflection: {rate} succeed" if retries else
+                     "no failure to try again")  # fmt: skip
+    return notes
 
 
 def play_notes(summary: Mapping[str, Any]) -> list[str]:

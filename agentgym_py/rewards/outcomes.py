@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Literal
@@ -120,6 +120,12 @@ def _number(text: str) -> float | None:
         return float(text.replace(",", ""))
     except ValueError:  # a sign or an exponent alone
         return None
+
+
+def answer_key(text: str) -> Hashable:
+    """Return what two answers that are equal share: a number, or the text and the signs as `is_equal` compares them."""
+    number = _number(text)
+    return (_normalised(text), tuple(_signs(text))) if number is None else number
 
 
 def _normalised(text: str) -> str:

@@ -2,7 +2,7 @@
 
 A selector is a function from trajectories to a `Selection`, made by `threshold(1.0)`, `per_task(2)` and the like. The
 kept trajectories stay in their order. A trajectory ranks higher with more reward, then fewer steps, then the smaller
-id, then the earlier position, so a selection never depends on hashing or chance.
+id, then the earlier position, so a selection never depends on hashing or on chance outside `by_chance`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from agentgym_py.errors import ConfigError
+from agentgym_py.rng import Rng
 from agentgym_py.trajectory.types import Trajectory
 
 
@@ -53,6 +54,8 @@ class SelectConfig:
     """Fraction of the trajectories to keep, in (0, 1], the best first; by default all."""
     top_percentile: float | None = None
     """Percentile of the rewards, in [0, 100], that a trajectory must reach; by default all are kept."""
+    by_chance: bool = False
+    """Whether a trajectory is then kept with its reward, clipped to [0, 1], as the probability."""
 
     def __post_init__(self) -> None:
         build_selector(self)
@@ -75,6 +78,8 @@ def build_selector(spec: SelectConfig) -> Selector:
         steps.append(top_ratio(spec.top_ratio))
     if spec.top_percentile is not None:
         steps.append(top_percentile(spec.top_percentile))
+    if spec.by_chance:
+        steps.append(by_chance())
     return chain(*steps)
 
 
@@ -152,6 +157,14 @@ def top_percentile(p: float) -> Selector:
         return where(lambda t: t.reward >= bound, f"below percentile {p:g} of the rewards")(trajectories)
 
     return select
+
+
+def by_chance() -> Selector:
+    """Keep a trajectory with its reward, clipped to [0, 1], as the probability: rejection sampling by a score.
+
+    The draw depends on the trajectory's id and seed alone, so it is the same in every process and after a resumption.
+    """
+    return where(lambda t: Rng(t.provenance.seed, "by chance", t.id).uniform() < t.reward, "rejected by chance")
 
 
 def _best_of(key: Callable[[Trajectory], Hashable], k: int, reason: str) -> Selector:

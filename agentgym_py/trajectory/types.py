@@ -118,6 +118,8 @@ class Provenance:
     """Seed of the world's generator at the reset; equal for all attempts at a task, so that they start alike."""
     prompt_template: str | None = field(default=None, metadata=OMIT_DEFAULT)
     """Text in place of these rules, in which `{rules}` stands for them."""
+    note: str | None = field(default=None, metadata=OMIT_DEFAULT)
+    """Text after the rules of this episode alone, such as a reflection on an earlier try."""
 
     @property
     def task_key(self) -> tuple[str, str, str]:
@@ -230,6 +232,11 @@ class Preference:
 def with_template(template: str | None, rules: str) -> str:
     """Return a prompt template with the rules in it; the rules themselves without one."""
     return rules if template is None else template.replace("{rules}", rules)
+
+
+def with_note(note: str | None, rules: str) -> str:
+    """Return the rules with the note of an episode after them; the rules alone without one."""
+    return "\n\n".join(filter(None, (rules, note)))
 
 
 def opening_text(rules: str, observation: str) -> str:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Callable
 
 import pytest
@@ -99,6 +100,18 @@ def test_per_task_is_rejection_sampling() -> None:
     tries = [make(0, 0.0, "x", "a"), make(1, 1.0, "x", "aaa"), make(2, 1.0, "x", "aa"), make(3, 0.2, "y", "a")]
     assert [each.id for each in selectors.per_task(1)(tries).kept] == ["t2", "t3"]
     assert [each.id for each in selectors.per_task(2)(tries).kept] == ["t1", "t2", "t3"]
+
+
+def test_by_chance_keeps_as_often_as_the_reward_says() -> None:
+    """A reward of 1 or more always, 0 or less never, 0.3 in 30 % of many; the same again, whatever stands beside."""
+    tries = [make(i, (0.0, 0.3, 1.0, 2.0, -1.0)[i % 5], "x", "a") for i in range(5000)]
+    kept = selectors.by_chance()(tries).kept
+    counts = Counter(t.reward for t in kept)
+    assert counts[1.0] == counts[2.0] == 1000 and counts[0.0] == counts[-1.0] == 0
+    assert abs(counts[0.3] - 300) < 5 * (1000 * 0.3 * 0.7) ** 0.5
+    assert selectors.by_chance()(tries[::-1]).kept == kept[::-1]
+    config = selectors.SelectConfig(threshold=-9.0, success_only=False, dedupe=False, by_chance=True)
+    assert selectors.build_selector(config)(tries).kept == kept
 
 
 def test_build_says_why_in_one_line() -> None:
