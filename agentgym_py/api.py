@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from agentgym_py.collection import PlayConfig
     from agentgym_py.evaluation import Evaluation
     from agentgym_py.evaluation.compare import Comparison
+    from agentgym_py.evaluation.first_fault import Expert, FirstFaults
     from agentgym_py.feedback import Feedback, FeedbackSource
     from agentgym_py.policy import Policy
     from agentgym_py.rewards.functions import RewardFunction
@@ -270,6 +271,51 @@ def compare(**results: Result | str | os.PathLike[str]) -> Comparison:
         return Entrant.load(Path(result))
 
     return compare_entrants([entrant(name, result) for name, result in results.items()])
+
+
+def first_faults(
+    trajectories: Iterable[Trajectory] | str | os.PathLike[str],
+    agent: Player | None = None,
+    *,
+    by: Expert = "exact",
+    min_regret: int = 2,
+    attempts: int = 16,
+    level: float = 0.05,
+    temperature: float = 1.0,
+    max_new_tokens: int = 64,
+    play: PlayConfig | None = None,
+    progress: Callable[[Trajectory], None] | None = None,
+) -> FirstFaults:
+    """Locate the first step of each failed episode that lost something, by an expert or by forks of an agent.
+
+    Args:
+        trajectories: Episodes or their file; successes are left out.
+        agent: The agent or policy that played them: each state is continued `attempts` times, and a fault is a fall of
+            the share of successes. None: an expert's plans locate the fault.
+        by: The expert: `exact` knows the whole state, `fair` only what the episode has shown.
+        min_regret: Steps that a step must cost to be a fault, for an expert.
+        attempts: Continuations of each state, for an agent.
+        level: Chance of a false fault per episode, for an agent.
+        temperature: Sampling temperature of a policy; a greedy one repeats its failure.
+        max_new_tokens: Longest reply of a policy.
+        play: Seed, slots, executor, timeouts of the continuations.
+        progress: Called with each finished continuation.
+
+    Raises:
+        ConfigError: A number is out of range, or `by` is no expert.
+    """
+    from agentgym_py.collection import Collector
+    from agentgym_py.evaluation.first_fault import first_faults as by_expert
+    from agentgym_py.evaluation.first_fault import first_faults_by_forks
+
+    episodes = _trajectories(trajectories)
+    if agent is None:
+        return by_expert(episodes, by=by, min_regret=min_regret)
+    play = _play_config(play)
+    collector = Collector(_agent(agent, temperature, max_new_tokens, play.slots, None), play)
+    return first_faults_by_forks(
+        episodes, lambda jobs: collector.collect_batch(jobs, progress), attempts=attempts, level=level
+    )
 
 
 def evolve(env: Envs = "shop", *, out: str | os.PathLike[str], **options: Any) -> dict[str, Any]:

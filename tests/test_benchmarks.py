@@ -448,3 +448,19 @@ def test_the_runs_of_the_continual_benchmark_can_be_started_and_tabulated() -> N
     assert lines[2] == "| nothing | 2 | 50.0 % | 45.0 points | – |"
     assert lines[3].startswith("| both | 2 | 50.0 % | 45.0 points | 0.250 [")
     assert lines[-1] == "| both | maze | 45.0 % | 60.0 % |" and lines[-2] == "| both | shop | 90.0 % | 10.0 % |"
+
+
+# ---- first faults beside planted mistakes ---------------------------------------------------------------------------
+
+
+def test_planted_mistakes_are_located() -> None:
+    """Each costly one, and nothing in an episode without one; a world without costly ones is given up."""
+    benchmark = script("first_fault")
+    for world in ("maze", "calculator"):
+        counts = benchmark.measure(world, 2, 1)
+        assert counts.costly == counts.located == 2 and counts.failed == counts.located_failed
+        assert counts.harmless >= 2 and counts.false_alarms == 0 and counts.episodes >= 4
+        assert counts.row(world).startswith(f"| {world} | 2 of 2 | ")
+    assert benchmark.measure("wordle", 1, 2).costly == 0
+    _, *rows = benchmark.forks(4)
+    assert len(rows) == 9 and rows[0].startswith("| 5 | 8 | 10 % | ")

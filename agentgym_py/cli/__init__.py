@@ -35,6 +35,7 @@ COMMANDS = {
     "train": "Train a model on stored trajectories.",
     "eval": "Evaluate an agent on held-out tasks, with 95 % intervals.",
     "compare": "Compare evaluations of agents or training algorithms: difference, 95 % interval, p-value.",
+    "faults": "Locate the first fault of each failed episode: the step that lost it.",
     "export": "Export a trained model to a folder, with merged adapters and a model card.",
     "pipeline": (
         "Run stages (sft, collect, judge, reward_model, rl, evaluate, export) that use the products of earlier ones."
@@ -55,7 +56,7 @@ COMMANDS = {
 """Every command and its line of help."""
 GROUPS = {
     "Train": ("evolve", "collect", "train", "pipeline", "export", "trainers", "plan"),
-    "Measure": ("eval", "compare", "agents"),
+    "Measure": ("eval", "compare", "faults", "agents"),
     "Worlds": ("envs", "check", "play"),
     "Stored episodes": ("view", "judge", "report", "replay", "data"),
     "Serve": ("serve", "mcp"),

@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from agentgym_py.env import EnvSpec
     from agentgym_py.evaluation import Evaluation
     from agentgym_py.evaluation.experts_comparison import ExpertsComparison
+    from agentgym_py.evaluation.first_fault import FirstFaults
     from agentgym_py.evaluation.stats import Estimate
     from agentgym_py.trajectory import Trajectory
 
@@ -234,7 +235,7 @@ def _run(args: Values, repeated: Repetition | None) -> int:
         phases.end()
         if warning := cut_warning(trajectories):
             warnings.warn(warning, stacklevel=2)
-        summary, experts = _result(trajectories, agent)
+        summary, experts, faults = _result(trajectories, agent)
         result = json_safe(summary | {"env_versions": versions, "options": settings})
         if out:
             result["rows"] = hashlib.sha256(out.trajectories.read_bytes()).hexdigest()
@@ -243,7 +244,7 @@ def _run(args: Values, repeated: Repetition | None) -> int:
         print_json(result)
     else:
         title = f"{title}, {chosen.split} split, {len(trajectories)} episodes"
-        _show(evaluation, trajectories, experts, title)
+        _show(evaluation, trajectories, experts, faults, title)
     return int(evaluation.errors == len(trajectories))
 
 
@@ -297,11 +298,12 @@ def _open_rows(out: EvalFolder | None, manifest: Mapping[str, Any]) -> Iterator[
             raise
 
 
-def _result(trajectories: Sequence[Trajectory], agent: Agent) -> tuple[dict[str, Any], ExpertsComparison]:
+def _result(trajectories: Sequence[Trajectory], agent: Agent) -> tuple[dict[str, Any], ExpertsComparison, FirstFaults]:
     from agentgym_py.evaluation.evaluate import group_by_env, summary_dict
     from agentgym_py.evaluation.experts_comparison import compare_with_experts
+    from agentgym_py.evaluation.first_fault import first_faults
 
-    experts = compare_with_experts(trajectories)
+    experts, faults = compare_with_experts(trajectories), first_faults(trajectories)
     summary = summary_dict(trajectories)
     groups = group_by_env(trajectories)
     for name, group in groups.items():
@@ -309,14 +311,16 @@ def _result(trajectories: Sequence[Trajectory], agent: Agent) -> tuple[dict[str,
         summary["worlds"][name]["experts"] = of_world.as_dict()
     return {
         "agent": agent.name, "policy_digest": agent.policy_digest, "sampling": agent.sampling,
-        "package_version": __version__, **summary, "experts": experts.as_dict(),
-    }, experts  # fmt: skip
+        "package_version": __version__, **summary, "experts": experts.as_dict(), "first_faults": faults.as_dict(),
+    }, experts, faults  # fmt: skip
 
 
-def _show(summary: Evaluation, trajectories: Sequence[Trajectory], experts: ExpertsComparison, title: str) -> None:
+def _show(
+    summary: Evaluation, trajectories: Sequence[Trajectory], experts: ExpertsComparison, faults: FirstFaults, title: str
+) -> None:
     from agentgym_py.evaluation.evaluate import summarise_by_env
     from agentgym_py.evaluation.text import context_note, failure_note, format_rate, given_up_note
-    from agentgym_py.report.terminal import print_table
+    from agentgym_py.report.terminal import print_faults, print_table
 
     lines = [("all", str(summary.success.n), format_rate(summary.success))]
     for name, by_k in (("pass@", summary.pass_at), ("pass^", summary.pass_all)):
@@ -342,6 +346,9 @@ def _show(summary: Evaluation, trajectories: Sequence[Trajectory], experts: Expe
         out.print(str(summary.spent), soft_wrap=True)
     for kind, failure in summary.failures.items():
         out.print(f"failed, {kind}: {failure.count}, for example {failure.example}", soft_wrap=True)
+    if faults.located:
+        out.print()
+        print_faults(out, faults)
     if summary.given_up:
         out.print(
             f"{given_up_note(summary.given_up)} by the agent, because its context was full or it had no action left"

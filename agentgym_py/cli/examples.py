@@ -93,6 +93,13 @@ EXAMPLES: Mapping[str, Sequence[Example]] = {
             "agentgym compare evals/ppo-1,evals/ppo-2,evals/ppo-3 evals/bc-1,evals/bc-2,evals/bc-3",
         ),
     ],
+    "faults": [
+        Example("Find the step that lost each episode of an evaluation", "agentgym faults evals/a"),
+        Example("Do not call exploration a fault", "agentgym faults evals/a --by fair"),
+        Example(
+            "Ask the model itself, by forks", "agentgym faults evals/a --by forks --model runs/bc/checkpoint --first 20"
+        ),
+    ],
     "export": [
         Example("Export the best round of a run", "agentgym export runs/mine --out runs/shopper"),
         Example("Export another round", "agentgym export runs/mine --round 2 --out runs/second"),

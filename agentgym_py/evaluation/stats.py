@@ -163,6 +163,15 @@ def mcnemar(only_first: int, only_second: int) -> float:
     return min(1.0, 2 * tail / (1 << discordant))
 
 
+def fisher_greater(first: int, of_first: int, second: int, of_second: int) -> float:
+    """Return the one-sided p of Fisher's exact test (1935): is the rate of `first` of `of_first` above the second's?"""
+    if not (0 <= first <= of_first and 0 <= second <= of_second):
+        raise ValueError(f"successes must be within the attempts, got {first} of {of_first}, {second} of {of_second}")
+    total = first + second
+    ways = (math.comb(of_first, k) * math.comb(of_second, total - k) for k in range(first, min(total, of_first) + 1))
+    return sum(ways) / math.comb(of_first + of_second, total)
+
+
 def sign_flips(differences: ArrayLike, *, resamples: int = 10_000, seed: int = 0) -> float:
     """Test whether the mean of `differences` (T,) between two agents, one per task, is 0; return the two-sided p.
 

@@ -21,6 +21,7 @@ from agentgym_py.env.registration import short_name
 from agentgym_py.errors import DataError
 from agentgym_py.evaluation.compare import p_value
 from agentgym_py.evaluation.failures import failure_kind
+from agentgym_py.evaluation.first_fault import FAULTS, Fault, FaultGroup, FirstFaults, find_first_fault, first_faults
 from agentgym_py.evaluation.stats import PairedComparison, compare_rates
 from agentgym_py.evaluation.text import (
     cut_remark,
@@ -34,7 +35,6 @@ from agentgym_py.evolution.run_folder import RunFolder, read_estimate
 from agentgym_py.files import write_atomic
 from agentgym_py.registry import install_advice, is_source
 from agentgym_py.report import figures, svg
-from agentgym_py.rewards.state_values import first_fault
 from agentgym_py.trajectory import Step, Trajectory, store
 
 SMOKE = (
@@ -51,6 +51,10 @@ _MAX_READ = 2_000
 """Trajectories of a file that are searched for examples."""
 _MAX_CHANGED = 100
 """Changed tasks that the page names."""
+_MAX_FAULTS = 100
+"""Failures of a round that are searched for their first fault."""
+_TOOLS = 8
+"""Tools that the table of first faults has."""
 
 
 # ---------------------------------------------------------------------------------------------------------- comparison
@@ -274,6 +278,7 @@ def page_of(folder: RunFolder) -> dict[str, Any]:
         "changed": changed[:_MAX_CHANGED],
         "unnamed": len(changed[_MAX_CHANGED:]),
         "failing": [figures.failing(rounds)] if rounds else [],
+        "faults": fault_table({number: _round_faults(folder, number) for number in _ends(numbers)}),
         "examples": examples,
     }
 
@@ -427,6 +432,39 @@ def task_changes(outcomes: Mapping[int, Mapping[str, float]]) -> tuple[list[list
     return rows, [change for change in changes if {True, False} <= set(change.solved.values())]
 
 
+# -------------------------------------------------------------------------------------------------------- first faults
+
+
+def fault_table(rounds: Mapping[int, FirstFaults]) -> list[list[str]]:
+    """Return the first faults of rounds by kind and by tool as a table, the header first; empty without any."""
+    if not any(faults.located for faults in rounds.values()):
+        return []
+    kinds, tools = Counter[str](), Counter[str]()
+    for faults in rounds.values():
+        kinds.update({kind: group.count for kind, group in faults.by_kind.items()})
+        tools.update({tool: group.count for tool, group in faults.by_tool.items()})
+    rows = [[kind, *(_fault_cell(faults.by_kind, kind) for faults in rounds.values())]
+            for kind in FAULTS if kind in kinds]  # fmt: skip
+    rows += [[f"tool {tool or '(no action)'}", *(_fault_cell(faults.by_tool, tool) for faults in rounds.values())]
+             for tool, _ in tools.most_common(_TOOLS) if len(tools) > 1]  # fmt: skip
+    searched = (f"round {number}: {len(f.located)} of {f.failures} failures" for number, f in rounds.items())
+    return [["first fault", *searched], *rows]
+
+
+def _fault_cell(groups: Mapping[str, FaultGroup], name: str) -> str:
+    """Return `12 (40 %), median step 4`."""
+    if name not in groups:
+        return "–"
+    group = groups[name]
+    return f"{group.count} ({100 * group.share.value:.0f} %), median step {group.step:g}"
+
+
+def _round_faults(folder: RunFolder, number: int) -> FirstFaults:
+    """Return the first faults of a round's first failures on the valid split."""
+    failures = (t for t in _read(folder.round(number) / "valid.jsonl") if t.is_evidence and not t.success)
+    return first_faults(list(islice(failures, _MAX_FAULTS)))
+
+
 # ------------------------------------------------------------------------------------------------------------ examples
 
 
@@ -439,8 +477,8 @@ class Example:
     """Its id on the page."""
     world: str
     """Its world as the command line takes it."""
-    fault: int | None = None
-    """Number of the first step of a failure after which the value falls, if it is known."""
+    fault: Fault | None = None
+    """The first fault of a failure by the exact expert, if it is known."""
 
     @property
     def kind(self) -> str:
@@ -501,12 +539,17 @@ def _examples(
     folder: RunFolder, rounds: Sequence[int], changed: Sequence[ChangedTask], worlds: Sequence[str]
 ) -> list[RoundExamples]:
     """Choose an example of each kind of failure per round; successes and changed tasks in the first and last one."""
-    ends = sorted({rounds[0], rounds[-1]}) if rounds else []
+    ends = _ends(rounds)
     tasks = set[str]()
     for before, now in ((False, True), (True, False)):
         same = (change.task for change in changed if [change.solved[number] for number in ends] == [before, now])
         tasks |= set(islice(same, _EXAMPLES))
     return [_round_examples(folder, number, number in ends, tasks, worlds) for number in rounds]
+
+
+def _ends(rounds: Sequence[int]) -> list[int]:
+    """Return the first and the last round."""
+    return sorted({rounds[0], rounds[-1]}) if rounds else []
 
 
 def _invalid_example(rounds: Sequence[RoundExamples]) -> str:
@@ -522,7 +565,7 @@ def _round_examples(
     path = folder.round(number) / "valid.jsonl"
     trajectories = _choose(path, failures, _EXAMPLES, tasks) if is_end else _choose(path, failures)
     examples = [
-        Example(t, f"round-{number}-{place}", _world_name(t, worlds), None if t.success else first_fault(t))
+        Example(t, f"round-{number}-{place}", _world_name(t, worlds), None if t.success else find_first_fault(t))
         for place, t in enumerate(trajectories)
     ]
     anchors = {example.kind: example.anchor for example in reversed(examples)}

@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.text import Text
 
+from agentgym_py.evaluation.first_fault import FirstFaults, fault_notes, fault_rows, fault_title
 from agentgym_py.evaluation.text import (
     context_note,
     cut_note,
@@ -332,6 +333,16 @@ def print_table(console: Console, header: Sequence[str], rows: Sequence[Sequence
         if console.is_terminal:
             line.truncate(console.width, overflow="ellipsis")
         console.print(line, soft_wrap=True)
+
+
+def print_faults(console: Console, faults: FirstFaults) -> None:
+    """Print a profile of first faults: title, table, and an example of each kind."""
+    console.print(fault_title(faults), soft_wrap=True)
+    if rows := fault_rows(faults):
+        print_table(console, ("", "faults", "share [95 %]", "median step"), rows)
+        console.print()
+    for note in fault_notes(faults):
+        console.print(note, soft_wrap=True)
 
 
 def columns(rows: Sequence[Sequence[str]]) -> list[str]:

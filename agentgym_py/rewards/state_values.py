@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from functools import partial
-from itertools import pairwise
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 
@@ -21,8 +20,7 @@ from agentgym_py.collection import Collector, Job, PlayConfig, torchrun
 from agentgym_py.collection.branching import or_none, snapshots_at, warn_env_failure
 from agentgym_py.collection.env_pool import EnvPool
 from agentgym_py.collection.job import StateSnapshot
-from agentgym_py.collection.watchdog import Watchdog
-from agentgym_py.env import TextEnv
+from agentgym_py.env import StopReason, TextEnv
 from agentgym_py.errors import AgentGymError, ExpertError, InfrastructureError, SnapshotError
 from agentgym_py.rng import Rng, seed_of
 from agentgym_py.trajectory import Trajectory
@@ -46,7 +44,6 @@ CHANGED, NO_PLAN = "whose world does not play it again", "whose expert gave no p
 FAILED = "whose world failed as it was to play it again"
 """Reason why a trajectory has no values."""
 T = TypeVar("T")
-_ROUNDING = 1e-9
 
 
 class Value(NamedTuple):
@@ -63,6 +60,37 @@ class Value(NamedTuple):
     """Continuations without infrastructure failure; 0 for a state in which the episode is over."""
 
 
+class PlayedPlan(NamedTuple):
+    """What an expert plays from a state to the end of the episode."""
+
+    actions: Sequence[str]
+    success: bool
+    stop_reason: StopReason | None
+    """How the episode ended; None if the plan was over before it."""
+
+
+def play_plan(env: TextEnv, *, fair: bool = False) -> PlayedPlan:
+    """Play an expert's plan from a live environment's state to its end; the environment is left as it was.
+
+    The exact expert's plan is played as it stands. The fair expert is asked before each step.
+
+    Raises:
+        ExpertError: the expert failed.
+    """
+    if env.stop_reason:
+        return PlayedPlan([], env.succeeded, env.stop_reason)
+    state, played = env.snapshot(), list[str]()
+    try:
+        for action in _fair_actions(env) if fair else _plan(env):
+            env.step(action)
+            played.append(action)
+            if env.stop_reason:
+                break
+        return PlayedPlan(played, bool(env.stop_reason) and env.succeeded, env.stop_reason)
+    finally:
+        env.restore(state)
+
+
 def exact_value(env: TextEnv, discount: float = 1.0) -> float:
     """Return the value of a live environment's state for its expert; the environment is left as it was.
 
@@ -72,23 +100,28 @@ def exact_value(env: TextEnv, discount: float = 1.0) -> float:
     Raises:
         ExpertError: the expert failed.
     """
-    if env.stop_reason:
-        return float(env.succeeded)
-    state, steps = env.snapshot(), 0
-    try:
-        for action in _plan(env):
-            env.step(action)
-            steps += 1
-            if env.stop_reason:
-                break
-        return discount**steps if env.stop_reason and env.succeeded else 0.0
-    finally:
-        env.restore(state)
+    plan = play_plan(env)
+    return discount ** len(plan.actions) if plan.success else 0.0
 
 
 def _plan(env: TextEnv) -> list[str]:
-    try:
+    with _expert_errors(env):
         return env.expert()
+
+
+def _fair_actions(env: TextEnv) -> Iterator[str]:
+    while True:
+        with _expert_errors(env):
+            action = env.fair_expert()
+        if action is None:
+            return
+        yield action
+
+
+@contextmanager
+def _expert_errors(env: TextEnv) -> Iterator[None]:
+    try:
+        yield
     except InfrastructureError:
         raise
     except Exception as error:  # whatever a foreign expert raises
@@ -114,17 +147,6 @@ def exact_values(trajectory: Trajectory, discount: float = 1.0, pool: EnvPool | 
     return [*values, last]
 
 
-def first_fault(trajectory: Trajectory) -> int | None:
-    """Return the number of the first step after which the exact value falls; None without one or without values."""
-    try:
-        with Watchdog():  # ends copies of this process that a world makes
-            values = exact_values(trajectory, DISCOUNT)
-    except Exception:  # a world may raise anything for a stranger's arguments
-        return None
-    falls = (number for number, (before, after) in enumerate(pairwise(values), 1) if after < before - _ROUNDING)
-    return next(falls, None)
-
-
 @contextmanager
 def _replayed(trajectory: Trajectory, pool: EnvPool) -> Iterator[tuple[TextEnv, Sequence[StateSnapshot]]]:
     """Replay a trajectory; yields an environment in its final state, and its earlier states.
@@ -148,7 +170,7 @@ def exact_values_of_all(
     trajectories: Sequence[Trajectory], discount: float = 1.0
 ) -> tuple[list[list[float] | None], Counter[str]]:
     """Return the exact values of each trajectory, None if it has none, and the reasons with their counts."""
-    return _for_each(trajectories, lambda trajectory, pool: exact_values(trajectory, discount, pool))
+    return try_each(trajectories, lambda trajectory, pool: exact_values(trajectory, discount, pool))
 
 
 def replayable(trajectories: Sequence[Trajectory]) -> tuple[list[bool], Counter[str]]:
@@ -158,14 +180,14 @@ def replayable(trajectories: Sequence[Trajectory]) -> tuple[list[bool], Counter[
         with _replayed(trajectory, pool):
             return True
 
-    results, reasons = _for_each(trajectories, replays)
+    results, reasons = try_each(trajectories, replays)
     return [bool(result) for result in results], reasons
 
 
-def _for_each(
+def try_each(
     trajectories: Sequence[Trajectory], call: Callable[[Trajectory, EnvPool], T]
 ) -> tuple[list[T | None], Counter[str]]:
-    """Call a function for each trajectory; None where it raises, and the reasons with their counts."""
+    """Call a function for each trajectory, with a pool; None where it raises, and the reasons with their counts."""
     results, reasons = list[T | None](), Counter[str]()
     with closing(EnvPool()) as pool:
         for trajectory in trajectories:
@@ -267,7 +289,11 @@ def policy_player(policy: Policy, temperature: float, max_new_tokens: int, seed:
 
 def _estimate(continuations: Sequence[Trajectory], state: int, discount: float, target: Target) -> Value | None:
     """Estimate a state's value by the episodes that continued from it; None if all ended with an error."""
-    values = [_value(episode, state, discount, target) for episode in continuations if episode.is_evidence]
+    return estimate([_value(t, state, discount, target) for t in continuations if t.is_evidence], target)
+
+
+def estimate(values: Sequence[float], target: Target = "success") -> Value | None:
+    """Estimate a state's value by what its continuations came to; None without any."""
     if not values:
         return None
     if len(values) == 1:

@@ -7,12 +7,14 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from dataclasses import asdict
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from agentgym_py.errors import ExpertError, RunError
+from agentgym_py.evaluation.first_fault import find_first_fault
 from agentgym_py.files import inside
 from agentgym_py.rewards.state_values import DISCOUNT, exact_values
 from agentgym_py.trajectory import Trajectory
@@ -108,9 +110,12 @@ def export_page(
 
 
 def expert_plans(trajectory: Trajectory) -> dict[str, Any]:
-    """Return the expert's `plans`, one per step, and the `values` of the states, or the `error`."""
+    """Return the expert's `plans`, one per step, the `values` of the states and the first `fault`, or the `error`."""
     try:
-        return {"plans": plans(trajectory), "values": _state_values(trajectory)}
+        fault = find_first_fault(trajectory)
+        return {
+            "plans": plans(trajectory), "values": _state_values(trajectory), "fault": asdict(fault) if fault else None,
+        }  # fmt: skip
     except Exception as error:  # a world may raise anything for a stranger's arguments
         return {"error": str(error) or repr(error)}
 

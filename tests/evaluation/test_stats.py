@@ -34,6 +34,25 @@ def test_wilson_equals_scipy(pair: tuple[int, int]) -> None:
     assert 0 <= found.low <= found.value <= found.high <= 1
 
 
+@given(st.integers(1, 12), st.integers(1, 12), st.data())
+def test_fishers_p_is_that_of_all_ways_to_deal(of_first: int, of_second: int, data: st.DataObject) -> None:
+    """Of all ways to choose who succeeds, the share in which the first has as many or more; as scipy's."""
+    first, second = (data.draw(st.integers(0, n)) for n in (of_first, of_second))
+    p = stats.fisher_greater(first, of_first, second, of_second)
+    table = [[first, of_first - first], [second, of_second - second]]
+    scipy_stats = pytest.importorskip("scipy.stats")
+    assert p == pytest.approx(scipy_stats.fisher_exact(table, alternative="greater").pvalue, abs=1e-12)
+    if of_first + of_second <= 10:
+        ways = [sum(n < of_first for n in way) for way in combinations(range(of_first + of_second), first + second)]
+        assert p == pytest.approx(np.mean([way >= first for way in ways]))
+
+
+def test_fisher_needs_successes_within_the_attempts() -> None:
+    """Else it is no table."""
+    with pytest.raises(ValueError, match="within the attempts"):
+        stats.fisher_greater(3, 2, 0, 2)
+
+
 @given(st.integers(0, 400), st.integers(0, 400))
 @settings(max_examples=50, deadline=None)
 def test_mcnemar_equals_scipy(b: int, c: int) -> None:

@@ -18,11 +18,11 @@ from agentgym_py.env import StopReason
 from agentgym_py.errors import RunError
 from agentgym_py.evaluation import summarise
 from agentgym_py.evaluation.evaluate import summary_dict
+from agentgym_py.evaluation.first_fault import FAULTS, find_first_fault, first_faults
 from agentgym_py.evaluation.text import format_interval
 from agentgym_py.evolution.run_folder import RunFolder, read_estimate
 from agentgym_py.files import write_atomic
-from agentgym_py.report.page import SMOKE, TimeUnit, comparison, remarks, role, task_changes, write_report
-from agentgym_py.rewards.state_values import first_fault
+from agentgym_py.report.page import SMOKE, TimeUnit, comparison, fault_table, remarks, role, task_changes, write_report
 from agentgym_py.trajectory import Provenance, Step, Trajectory, store
 
 NASTY = "<script>alert('x')</script> & \"quotes\" {{ 7 * 7 }} \ud800 ✓"
@@ -174,8 +174,24 @@ def test_a_failure_marks_its_first_fault(tmp_path: Path) -> None:
     failed = Collector(RandomAgent(), PlayConfig(seed=0)).collect_batch(jobs_for("maze", "valid", range(1)))
     solved = Collector(ExpertAgent()).collect_batch(jobs_for("maze", "valid", range(1)))
     store.write(folder.round(0) / "valid.jsonl", [*failed, *solved])
-    found = re.findall(r">step (\d+).*?<span class=\"bad\">first fault", page(tmp_path / "run"))
-    assert first_fault(solved[0]) is None and [int(number) for number in found] == [first_fault(failed[0])]
+    html = page(tmp_path / "run")
+    found, fault = re.findall(r">step (\d+).*?<span class=\"bad\">first fault", html), find_first_fault(failed[0])
+    assert fault is not None and find_first_fault(solved[0]) is None and [int(step) for step in found] == [fault.step]
+    assert f"first fault: {fault.kind}</span>; the expert: {fault.better}" in html
+
+
+def test_first_faults_stand_in_a_table(tmp_path: Path) -> None:
+    """Of the first and the last round, by kind and by tool, with the number of failures that have none."""
+    folder = make_run(tmp_path / "run", 2, test=False)
+    assert "median step" not in page(tmp_path / "run")
+    jobs = jobs_for("maze", "valid", range(3))
+    early = Collector(RandomAgent(), PlayConfig(seed=0)).collect_batch(jobs)
+    store.write(folder.round(0) / "valid.jsonl", early)
+    store.write(folder.round(1) / "valid.jsonl", Collector(ExpertAgent()).collect_batch(jobs))
+    header, *rows = fault_table({0: first_faults(early), 1: first_faults([])})
+    assert header == ["first fault", "round 0: 3 of 3 failures", "round 1: 0 of 0 failures"]
+    assert rows[0][0] in FAULTS and rows[0][2] == "–" and fault_table({0: first_faults([])}) == []
+    assert rows[0][1] in page(tmp_path / "run")
 
 
 def test_a_rise_of_invalid_actions_is_a_remark(tmp_path: Path) -> None:

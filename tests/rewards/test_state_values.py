@@ -24,7 +24,6 @@ from agentgym_py.rewards.state_values import (
     exact_value,
     exact_values,
     exact_values_of_all,
-    first_fault,
     monte_carlo,
     outcome_values,
     replayable,
@@ -113,29 +112,6 @@ def test_a_world_that_shows_something_else_is_refused() -> None:
     pool = EnvPool()
     assert exact_values(whole, 0.9, pool) == exact_values(whole, 0.9, pool) and len(pool._owned) == 1
     pool.close()
-
-
-def test_the_first_fault_is_the_first_step_after_which_the_value_falls() -> None:
-    """Counted from 1; an expert's episode has none, nor has one that does not replay."""
-    for task in range(4):
-        lost = Collector(RandomAgent()).collect(Job(WORLDS[1], task))
-        values = exact_values(lost, DISCOUNT)
-        falls = [number for number in range(1, len(values)) if values[number] < values[number - 1]]
-        assert first_fault(lost) == falls[0]
-        assert first_fault(replace(lost, final_observation="?")) is None
-    assert first_fault(Collector(ExpertAgent()).collect(Job(WORLDS[1], 0))) is None
-
-
-@pytest.mark.parametrize("error", [SystemExit(3), RuntimeError("no expert")])
-def test_a_world_that_exits_has_no_first_fault(toy_envs: Any, monkeypatch: pytest.MonkeyPatch, error: Any) -> None:
-    """Whatever its expert raises, a report is still written."""
-    played = Collector(Coin(0.5)).collect(Job(toy_envs.CHAIN, 0))
-
-    def fails(env: Any) -> Any:
-        raise error
-
-    monkeypatch.setattr(type(toy_envs.CHAIN.make()), "expert", fails)
-    assert first_fault(played) is None
 
 
 def test_values_have_one_discount() -> None:

@@ -171,7 +171,7 @@ def test_an_expert_that_fails_leaves_no_values(monkeypatch: pytest.MonkeyPatch, 
 
     monkeypatch.setattr("agentgym_py.viewer.show.exact_values", fail)
     found = expert_plans(trajectory)
-    assert len(found["plans"]) == len(trajectory.steps) and found["values"] is None
+    assert len(found["plans"]) == len(trajectory.steps) and found["values"] is None and found["fault"] is None
 
 
 def test_the_tree_of_a_task(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:

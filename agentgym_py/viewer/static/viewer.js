@@ -382,7 +382,7 @@ async function episode(n, at, mine) {
     }
     const plan = plans.plans[here];
     const said = t.steps[here]?.action;
-    aside.replaceChildren(plans.values ? curve(plans.values, here, move) : "", el("h2", {}, here < t.steps.length ? `The expert's plan before step ${here + 1}` : "The expert's plan"),
+    aside.replaceChildren(plans.values ? curve(plans.values, plans.fault, here, move) : "", el("h2", {}, here < t.steps.length ? `The expert's plan before step ${here + 1}` : "The expert's plan"),
       plan === undefined ? el("p", { class: "soft" }, "The episode is over.")
         : plan.length === 0 ? el("p", { class: "soft" }, "The expert has no plan from here.")
           : el("ol", {}, plan.map((action, i) => el("li", { class: i === 0 && action.split("\n")[0] === said ? "done" : "" }, text(action)))),
@@ -497,12 +497,11 @@ function facts(row, t) {
 }
 
 /** The value of each state as a small curve; a click goes to the step. */
-function curve(values, here, move) {
+function curve(values, fault, here, move) {
   const [width, height, edge] = [280, 72, 6];
   const x = (i) => edge + (width - 2 * edge) * (values.length > 1 ? i / (values.length - 1) : 0);
   const y = (value) => edge + (height - 2 * edge) * (1 - value);
   const falls = values.map((value, i) => i > 0 && value < values[i - 1] - 1e-9);
-  const first = falls.indexOf(true);
   const lines = values.slice(1).map((value, i) => draw("line", { x1: x(i), y1: y(values[i]), x2: x(i + 1), y2: y(value), class: falls[i + 1] ? "falls" : "" }));
   const dots = values.map((value, i) => draw("circle", { cx: x(i), cy: y(value), r: i === here ? 5 : 2.5, class: i === here ? "here" : falls[i] ? "falls" : "" }));
   const marks = [0, 1].map((value) => draw("line", { x1: 0, y1: y(value), x2: width, y2: y(value), class: "mark" }));
@@ -514,7 +513,8 @@ function curve(values, here, move) {
   });
   const now = here < values.length - 1 ? `${number(values[here])} before step ${here + 1}, ${number(values[here + 1])} after it` : `${number(values[here])} at the end`;
   return el("div", {}, el("h2", { title: TERMS.value }, "Value"), drawn, el("p", { class: "soft" }, `${now}. `,
-    first < 0 ? "It never falls." : ["First fault: ", el("a", { href: "", onclick: (event) => { event.preventDefault(); move(first - 1); } }, `step ${first}`), "."]));
+    fault === null ? "No fault." : ["First fault: ", el("a", { href: "", onclick: (event) => { event.preventDefault(); move(fault.step - 1); } }, `step ${fault.step}`),
+      `, ${fault.kind}${fault.regret ? ` of ${plural(fault.regret, "step")}` : ""}.`, fault.better === null ? null : [" The expert: ", el("code", {}, fault.better)]]));
 }
 
 /** One step: what was seen, thought, done and got. */
