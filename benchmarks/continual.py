@@ -14,16 +14,12 @@ those of `agentgym evolve`, for every run.
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 from statistics import fmean
 from typing import Any
 
-from studies import evolve, save_rows, tested
+from studies import Row, by_seed, evolve, gain_over, parse, parser_of, save_rows, tested
 
-from agentgym_py.evaluation.stats import improvement
-from agentgym_py.evaluation.text import format_mean
 from agentgym_py.evolution.run_folder import RunFolder
 
 ARMS = ("nothing", "replay", "ewc", "both")
@@ -43,26 +39,22 @@ def row(arm: str, seed: int, run: RunFolder) -> dict[str, Any]:
     return {"arm": arm, "seed": seed, "after": tested(run, last), **result["sequence"]}
 
 
-def tables(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def tables(rows: Sequence[Row]) -> Iterator[str]:
     """Yield the lines of both tables."""
-    by_arm: dict[str, dict[int, Mapping[str, Any]]] = {}
-    for found in rows:
-        by_arm.setdefault(found["arm"], {})[found["seed"]] = found
+    groups = by_seed(rows)
     yield "| arm | seeds | success in all worlds | forgetting | gain over nothing |"
     yield "|---|--:|--:|--:|---|"
-    for arm, of_arm in by_arm.items():
-        average = 100 * fmean(found["average"] for found in of_arm.values())
-        lost = 100 * fmean(found["forgetting"]["mean"] for found in of_arm.values())
-        both = [seed for seed in of_arm if arm != "nothing" and seed in by_arm.get("nothing", {})]
-        pairs = [(by_arm["nothing"][seed]["after"], of_arm[seed]["after"]) for seed in both]
-        gain = format_mean(improvement(pairs)) if pairs else "–"
+    for arm, of_arm in groups.items():
+        average = 100 * fmean(figures["average"] for figures in of_arm.values())
+        lost = 100 * fmean(figures["forgetting"]["mean"] for figures in of_arm.values())
+        gain = gain_over("nothing", arm, groups)
         yield f"| {arm} | {len(of_arm)} | {average:.1f} % | {lost:.1f} points | {gain} |"
     worlds = rows[0]["worlds"]
     yield ""
     yield f"| arm | after | {' | '.join(worlds)} |"
     yield f"|---|---|{'--:|' * len(worlds)}"
-    for arm, of_arm in by_arm.items():
-        matrices = [found["success"] for found in of_arm.values()]
+    for arm, of_arm in groups.items():
+        matrices = [figures["success"] for figures in of_arm.values()]
         for stage, world in enumerate(worlds):
             cells = [f"{100 * fmean(m[stage][j] for m in matrices):.1f} %" for j in range(len(worlds))]
             yield f"| {arm} | {world} | {' | '.join(cells)} |"
@@ -70,21 +62,15 @@ def tables(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the arms and print the tables."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("arms", nargs="*", metavar="ARM", help=f"of {', '.join(ARMS)}; by default all of them")
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser = parser_of(__doc__, ARMS, "runs/continual", "arm")
     parser.add_argument("--worlds", nargs="+", default=["shop", "todo", "household"])
     parser.add_argument("--replay", type=float, default=0.3, help="share of a training that is replayed")
     parser.add_argument("--ewc", type=float, default=100.0, help="lambda")
-    parser.add_argument("--tasks", type=int, default=300, help="test tasks of each world")
-    parser.add_argument("--out", type=Path, default=Path("runs/continual"))
-    args, more = parser.parse_known_args(argv)
-    if unknown := set(args.arms) - set(ARMS):
-        parser.error(f"no arm {', '.join(sorted(unknown))}; choose from {', '.join(ARMS)}")
-    common = ["--threads", "1", "--test_tasks", str(args.tasks), *more]
+    args, more = parse(parser, argv)
+    common = ["--threads", "1", *more]
     rows = []
     for seed in args.seeds:
-        for arm in args.arms or ARMS:
+        for arm in args.names:
             words = [*words_of(arm, args.worlds, args.replay, args.ewc), "--seed", str(seed), *common]
             rows.append(row(arm, seed, evolve(args.out / f"s{seed}" / arm, words)))
     save_rows(args.out, rows)

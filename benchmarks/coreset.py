@@ -15,15 +15,12 @@ those of `agentgym evolve`, for every run.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 from statistics import fmean
 from typing import Any
 
-from studies import evolve, save_rows, tested
+from studies import Row, by_seed, evolve, gain_over, parse, parser_of, save_rows, tested
 
-from agentgym_py.evaluation.stats import improvement
-from agentgym_py.evaluation.text import format_mean
 from agentgym_py.evolution.run_folder import RunFolder
 
 ARMS = ("all", "random", "loss_topk", "diversity", "hybrid")
@@ -37,7 +34,7 @@ def words_of(arm: str, model: str, ratio: float) -> list[str]:
 
 def run_arms(arms: Sequence[str], seed: int, args: argparse.Namespace, more: Sequence[str]) -> Iterator[dict[str, Any]]:
     """Run the arms from the seed's agent of round 1; yield their rows."""
-    folder, common = args.out / f"s{seed}", ["--threads", "1", "--test_tasks", str(args.tasks), *more]
+    folder, common = args.out / f"s{seed}", ["--threads", "1", *more]
     first = evolve(folder / "first", ["--env", "shop", "--rounds", "1", "--seed", str(seed), *common])
     model = str(first.round(1) / "checkpoint")
     for arm in arms:
@@ -55,35 +52,24 @@ def row(arm: str, seed: int, run: RunFolder) -> dict[str, Any]:
     return {"arm": arm, "seed": seed, "tokens": tokens, "after": tested(run, last)}
 
 
-def table(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def table(rows: Sequence[Row]) -> Iterator[str]:
     """Yield the lines of the table."""
-    by_arm: dict[str, dict[int, Mapping[str, Any]]] = {}
-    for found in rows:
-        by_arm.setdefault(found["arm"], {})[found["seed"]] = found
+    groups = by_seed(rows)
     yield "| coreset | seeds | share of the tokens | test success | beside all |"
     yield "|---|--:|--:|--:|---|"
-    for arm, of_arm in by_arm.items():
-        shares = [part / whole for found in of_arm.values() for part, whole in found["tokens"]]
+    for arm, of_arm in groups.items():
+        shares = [part / whole for figures in of_arm.values() for part, whole in figures["tokens"]]
         share = f"{100 * fmean(shares):.0f} %" if shares else "–"
-        success = 100 * fmean(fmean(found["after"]) for found in of_arm.values())
-        both = [seed for seed in of_arm if arm != "all" and seed in by_arm.get("all", {})]
-        pairs = [(by_arm["all"][seed]["after"], of_arm[seed]["after"]) for seed in both]
-        difference = format_mean(improvement(pairs)) if pairs else "–"
-        yield f"| {arm} | {len(of_arm)} | {share} | {success:.1f} % | {difference} |"
+        success = 100 * fmean(fmean(figures["after"]) for figures in of_arm.values())
+        yield f"| {arm} | {len(of_arm)} | {share} | {success:.1f} % | {gain_over('all', arm, groups)} |"
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the arms and print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("arms", nargs="*", metavar="ARM", help=f"of {', '.join(ARMS)}; by default all of them")
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser = parser_of(__doc__, ARMS, "runs/coreset", "arm")
     parser.add_argument("--ratio", type=float, default=1 / 3, help="share of the tokens")
-    parser.add_argument("--tasks", type=int, default=300, help="test tasks")
-    parser.add_argument("--out", type=Path, default=Path("runs/coreset"))
-    args, more = parser.parse_known_args(argv)
-    if unknown := set(args.arms) - set(ARMS):
-        parser.error(f"no arm {', '.join(sorted(unknown))}; choose from {', '.join(ARMS)}")
-    rows = [found for seed in args.seeds for found in run_arms(args.arms or ARMS, seed, args, more)]
+    args, more = parse(parser, argv)
+    rows = [figures for seed in args.seeds for figures in run_arms(args.names, seed, args, more)]
     save_rows(args.out, rows)
     print(*table(rows), sep="\n")
 

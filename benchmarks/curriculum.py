@@ -21,7 +21,7 @@ from itertools import pairwise
 from statistics import fmean
 from typing import Any
 
-from studies import Row, Study, by_arm, parse_studies, parser_of, save_rows, tested
+from studies import Row, Study, by_arm, parse, parser_of, save_rows, tested
 
 from agentgym_py.evaluation.stats import improvement
 from agentgym_py.evaluation.text import format_mean
@@ -75,9 +75,9 @@ def tables(rows: Sequence[Row], target: float) -> Iterator[str]:
     yield "|---|---|--:|---|--:|--:|---|"
     for (study, arm), group in groups.items():
         reached = [episodes_to(target, r["curve"]) for r in group]
-        found = [number for number in reached if number is not None]
+        numbers = [number for number in reached if number is not None]
         texts = ", ".join("never" if number is None else f"{number:.0f}" for number in reached)
-        mean = f"{fmean(found):.0f}" if len(found) == len(reached) else f"{len(found)} of {len(reached)} reach it"
+        mean = f"{fmean(numbers):.0f}" if len(numbers) == len(reached) else f"{len(numbers)} of {len(reached)} reach it"
         gain = improvement([(r["before"], r["after"]) for r in group])
         success = 100 * fmean(fmean(r["after"]) for r in group)
         yield f"| {study} | {arm} | {len(group)} | {texts} | {mean} | {success:.1f} % | {format_mean(gain)} |"
@@ -95,11 +95,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = parser_of(__doc__, STUDIES, "runs/curriculum")
     parser.add_argument("--target", type=float, default=0.6, help="success rate to reach")
     parser.add_argument("--valid", type=int, default=150, help="valid tasks")
-    args, more = parse_studies(parser, STUDIES, argv)
+    args, more = parse(parser, argv)
     more += ["--valid_tasks", str(args.valid)]
     rows = [
         row(name, arm, seed, run)
-        for name in args.studies
+        for name in args.names
         for seed in args.seeds
         for arm, run in STUDIES[name].runs(args.out / name / f"s{seed}", seed, more)
     ]

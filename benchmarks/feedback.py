@@ -24,7 +24,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from studies import Row, Study, by_arm, evolve, parse_studies, parser_of, save_rows, tested
+from studies import Row, Study, by_arm, evolve, parse, parser_of, save_rows, tested
 
 from agentgym_py.cli import main as agentgym
 from agentgym_py.evaluation.stats import improvement
@@ -171,8 +171,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--judged", type=int, default=150, help="tasks whose tries are judged")
     parser.add_argument("--model", help="a model that judges, too")
     parser.add_argument("--base_url", default="http://localhost:8000/v1", help="its address")
-    args, more = parse_studies(parser, STUDIES, argv)
-    rows = [row for name in args.studies for seed in args.seeds for row in STUDIES[name](seed, args, more)]
+    args, more = parse(parser, argv)
+    rows = [row for name in args.names for seed in args.seeds for row in STUDIES[name](seed, args, more)]
     save_rows(args.out, rows)
     print(*tables(rows), sep="\n")
 

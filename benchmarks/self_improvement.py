@@ -25,7 +25,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from studies import Row, Study, by_arm, parse_studies, parser_of, save_rows, tested
+from studies import Row, Study, by_arm, parse, parser_of, save_rows, tested
 
 from agentgym_py.cli import main as agentgym
 from agentgym_py.evaluation.stats import improvement
@@ -124,9 +124,9 @@ def table(rows: Sequence[Row]) -> Iterator[str]:
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the studies and print their table."""
     parser = parser_of(__doc__, STUDIES, "runs/self-improvement")
-    args, more = parse_studies(parser, STUDIES, argv)
+    args, more = parse(parser, argv)
     rows = list[dict[str, Any]]()
-    for name in args.studies:
+    for name in args.names:
         for seed in args.seeds:
             folder = args.out / name / f"s{seed}"
             study = with_reward_model(STUDIES[name], folder, seed, more)

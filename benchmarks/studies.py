@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from agentgym_py.cli import main as agentgym
+from agentgym_py.evaluation.stats import improvement
+from agentgym_py.evaluation.text import format_mean
 from agentgym_py.evolution.run_folder import RunFolder
 from agentgym_py.files import write_atomic
 from agentgym_py.trajectory import store
@@ -97,24 +99,38 @@ def by_arm(rows: Iterable[Row]) -> dict[tuple[str, str], list[Row]]:
     return groups
 
 
-def parser_of(doc: str | None, studies: Mapping[str, object], out: str) -> argparse.ArgumentParser:
-    """Return the parser of a benchmark of studies; its other options are those of `agentgym evolve`."""
+def by_seed(rows: Iterable[Row]) -> dict[str, dict[int, Row]]:
+    """Group the rows of a benchmark of arms by arm and seed."""
+    groups: dict[str, dict[int, Row]] = {}
+    for row in rows:
+        groups.setdefault(row["arm"], {})[row["seed"]] = row
+    return groups
+
+
+def gain_over(baseline: str, arm: str, groups: Mapping[str, Mapping[int, Row]]) -> str:
+    """Return the gain of an arm's agents over those of another arm on the same tasks, with its interval."""
+    before, after = groups.get(baseline, {}), groups[arm]
+    pairs = [(before[seed]["after"], after[seed]["after"]) for seed in after if seed in before]
+    return format_mean(improvement(pairs)) if pairs and arm != baseline else "–"
+
+
+def parser_of(doc: str | None, names: Iterable[str], out: str, noun: str = "study") -> argparse.ArgumentParser:
+    """Return the parser of a benchmark of studies or arms; its other options are those of `agentgym evolve`."""
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("studies", nargs="*", metavar="STUDY", help=f"of {', '.join(studies)}; by default all")
+    parser.set_defaults(all_names=list(names), noun=noun)
+    parser.add_argument("names", nargs="*", metavar=noun.upper(), help=f"of {', '.join(names)}; by default all")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
-    parser.add_argument("--tasks", type=int, default=300, help="test tasks")
+    parser.add_argument("--tasks", type=int, default=300, help="test tasks of each world")
     parser.add_argument("--out", type=Path, default=Path(out))
     return parser
 
 
-def parse_studies(
-    parser: argparse.ArgumentParser, studies: Mapping[str, object], argv: Sequence[str] | None
-) -> tuple[argparse.Namespace, list[str]]:
-    """Return the arguments, with the names of the chosen studies, and the options for `agentgym evolve`."""
+def parse(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> tuple[argparse.Namespace, list[str]]:
+    """Return the arguments, with the chosen names, and the options for `agentgym evolve`."""
     args, more = parser.parse_known_args(argv)
-    if unknown := set(args.studies) - set(studies):
-        parser.error(f"no study {', '.join(sorted(unknown))}; choose from {', '.join(studies)}")
-    args.studies = args.studies or list(studies)
+    if unknown := set(args.names) - set(args.all_names):
+        parser.error(f"no {args.noun} {', '.join(sorted(unknown))}; choose from {', '.join(args.all_names)}")
+    args.names = args.names or args.all_names
     return args, [*more, "--test_tasks", str(args.tasks)]
 
 

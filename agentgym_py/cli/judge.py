@@ -110,34 +110,34 @@ def _judge(args: Values, out: Path, source: FeedbackSource, *, as_json: bool) ->
             show(done, total)
 
         feedback = judge_into(out, name, source, trajectories, progress)
-    found = agreement(trajectories, feedback)
+    result = agreement(trajectories, feedback)
     if as_json:
-        print_json({"file": str(out), "source": name, "episodes": len(trajectories), **asdict(found)})
+        print_json({"file": str(out), "source": name, "episodes": len(trajectories), **asdict(result)})
         return 0
-    print(f"{out}: {_counts(found)} on {len(trajectories)} episodes, {time.monotonic() - began:.0f} s")
-    for reason, number in found.missing.items():
+    print(f"{out}: {_counts(result)} on {len(trajectories)} episodes, {time.monotonic() - began:.0f} s")
+    for reason, number in result.missing.items():
         print(f"  {number} episode{'s' * (number > 1)} without feedback: {reason}")
-    for line in agreement_lines(found):
+    for line in agreement_lines(result):
         print(line)
     return 0
 
 
-def _counts(found: Agreement) -> str:
-    counts = {"score": found.scores, "comparison": found.comparisons, "correction": found.corrections}
+def _counts(result: Agreement) -> str:
+    counts = {"score": result.scores, "comparison": result.comparisons, "correction": result.corrections}
     return ", ".join(f"{number} {noun}{'s' * (number != 1)}" for noun, number in counts.items())
 
 
-def agreement_lines(found: Agreement) -> list[str]:
+def agreement_lines(result: Agreement) -> list[str]:
     """Return the agreement with the world as lines of text; empty if nothing can be compared."""
     rows = list[tuple[str, str]]()
-    if found.pairwise:
-        rows.append(("pairs of a task ordered as by return", _share(found.pairwise, found.pairs, "pairs")))
-    if found.compared:
-        rows.append(("comparisons ordered as by return", _share(found.compared, found.compared_pairs, "comparisons")))
-    if found.tau is not None:
-        rows.append(("Kendall tau-b of score and return", f"{found.tau:.2f}"))
-    if found.calibration_error is not None and found.brier is not None:
-        text = f"calibration error {found.calibration_error:.2f}, Brier score {found.brier:.2f}"
+    if result.pairwise:
+        rows.append(("pairs of a task ordered as by return", _share(result.pairwise, result.pairs, "pairs")))
+    if result.compared:
+        rows.append(("comparisons ordered as by return", _share(result.compared, result.compared_pairs, "comparisons")))
+    if result.tau is not None:
+        rows.append(("Kendall tau-b of score and return", f"{result.tau:.2f}"))
+    if result.calibration_error is not None and result.brier is not None:
+        text = f"calibration error {result.calibration_error:.2f}, Brier score {result.brier:.2f}"
         rows.append(("score as the chance of success", text))
     width = max((len(name) for name, _ in rows), default=0)
     return ["Agreement with the world:", *(f"  {name:<{width}}  {text}" for name, text in rows)] if rows else []

@@ -23,7 +23,10 @@ from agentgym_py.trajectory import Trajectory
 
 
 class Outcomes(NamedTuple):
-    """Outcomes of the episodes of a round; those that an infrastructure failure ended do not count."""
+    """Outcomes of the episodes of a round.
+
+    Those that an infrastructure failure ended do not count, and neither do those that began in the middle of a task.
+    """
 
     episodes: int = 0
     successes: int = 0
@@ -162,11 +165,16 @@ Counts = Mapping[tuple[str, str], Outcomes]
 """Outcomes by world and difficulty."""
 
 
+def counts_for_task(trajectory: Trajectory) -> bool:
+    """Return whether an episode says how hard its task is: it began at the task's start, and no failure ended it."""
+    return trajectory.is_evidence and all(step.trained for step in trajectory.steps[:1])
+
+
 def count_outcomes(trajectories: Iterable[Trajectory]) -> Counts:
     """Count the outcomes of episodes."""
     episodes, successes = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
     for trajectory in trajectories:
-        if trajectory.is_evidence:
+        if counts_for_task(trajectory):
             key = short_name(trajectory.provenance.env_id), trajectory.difficulty
             episodes[key] += 1
             successes[key] += trajectory.success
@@ -207,7 +215,7 @@ def success_by_level(levels: Iterable[Level], trajectories: Sequence[Trajectory]
     for world, difficulty, _ in levels:
         found = [
             t for t in trajectories
-            if t.is_evidence and (short_name(t.provenance.env_id), t.difficulty) == (world, difficulty)
+            if counts_for_task(t) and (short_name(t.provenance.env_id), t.difficulty) == (world, difficulty)
         ]  # fmt: skip
         rate = success_rate([t.success for t in found], [t.provenance.task_key for t in found])
         rates.setdefault(world, {})[difficulty] = asdict(rate)

@@ -54,7 +54,7 @@ def replay_buffer(by_stage: Sequence[Sequence[Trajectory]], size: int, seed: int
     A stage keeps the same trajectories while others come after it, only fewer of them: a prefix of one random order.
     """
     shares, left = dict.fromkeys(range(len(by_stage)), 0), size
-    open_stages = [stage for stage, found in enumerate(by_stage) if found]
+    open_stages = [stage for stage, episodes in enumerate(by_stage) if episodes]
     while left and open_stages:
         share = max(left // len(open_stages), 1)
         for stage in open_stages[:left]:
@@ -64,8 +64,8 @@ def replay_buffer(by_stage: Sequence[Sequence[Trajectory]], size: int, seed: int
         open_stages = [stage for stage in open_stages if shares[stage] < len(by_stage[stage])]
     return [
         trajectory
-        for stage, found in enumerate(by_stage)
-        for trajectory in Rng(seed, "replay buffer", stage).sample(found, len(found))[: shares[stage]]
+        for stage, episodes in enumerate(by_stage)
+        for trajectory in Rng(seed, "replay buffer", stage).sample(episodes, len(episodes))[: shares[stage]]
     ]
 
 
@@ -114,5 +114,5 @@ def sequence_metrics(matrix: Sequence[Sequence[float | None]], worlds: Sequence[
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
-    found = [value for value in values if value is not None and not math.isnan(value)]
-    return fmean(found) if found else None
+    numbers = [value for value in values if value is not None and not math.isnan(value)]
+    return fmean(numbers) if numbers else None

@@ -17,6 +17,7 @@ from agentgym_py.evolution.curricula import (
     Counts,
     Level,
     count_outcomes,
+    counts_for_task,
     find_levels,
     learnability,
     level_weights,
@@ -71,7 +72,7 @@ def sample_hard(
     """
     attempts, failures = Counter[Hashable](), Counter[Hashable]()
     for trajectory in trajectories:
-        if trajectory.is_evidence and all(step.trained for step in trajectory.steps[:1]):
+        if counts_for_task(trajectory):
             attempts[trajectory.provenance.task_key] += 1
             failures[trajectory.provenance.task_key] += not trajectory.success
     local, priorities = spec.local_spec, dict[int, float]()

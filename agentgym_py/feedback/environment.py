@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from agentgym_py.feedback.llm import require_weights, weighted_mean
+from agentgym_py.feedback.dimensions import require_weights, weighted_mean
 from agentgym_py.feedback.types import BROKEN, EpisodeRef, Feedback, NoFeedback, ScoreFeedback
 from agentgym_py.registry import describe_error
 from agentgym_py.rewards.outcomes import efficiency

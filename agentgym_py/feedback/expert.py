@@ -44,13 +44,13 @@ class ExpertCorrections:
             labels = str(error)
         if isinstance(labels, str):
             return [NoFeedback(ref, labels, "expert")]
-        known = [(number, label) for number, label in enumerate(labels) if label]
-        if not known:
+        answers = [(number, label) for number, label in enumerate(labels) if label]
+        if not answers:
             return [NoFeedback(ref, "the expert has no action", "expert")]
-        score = sum(label.agrees for _, label in known) / len(known)
-        return [ScoreFeedback(ref, score, {"agreement": score}, "", "expert"), *self._corrections(ref, known)]
+        score = sum(label.agrees for _, label in answers) / len(answers)
+        return [ScoreFeedback(ref, score, {"agreement": score}, "", "expert"), *self._corrections(ref, answers)]
 
-    def _corrections(self, ref: EpisodeRef, known: Sequence[tuple[int, Label]]) -> list[Feedback]:
-        wrong = [(number, label) for number, label in known if not label.agrees]
+    def _corrections(self, ref: EpisodeRef, answers: Sequence[tuple[int, Label]]) -> list[Feedback]:
+        wrong = [(number, label) for number, label in answers if not label.agrees]
         chosen = wrong if self.corrections == "all" else wrong[:1]
         return [CorrectionFeedback(ref, number, label.reply, "", "expert") for number, label in chosen]

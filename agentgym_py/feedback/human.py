@@ -44,15 +44,15 @@ class HumanVerdicts:
         """
         judged = verdicts.read(Path(self.folder))
         refs = self._refs(judged, trajectories)
-        found: list[Feedback] = [
+        feedback: list[Feedback] = [
             _score(refs[ref], judged, ref) for ref in refs if ref in judged.stars or ref in judged.thumbs
         ]
-        found += [
+        feedback += [
             ComparisonFeedback(refs[better], refs[worse], "", _NAME)
             for better, worse in judged.preferences if better in refs and worse in refs
         ]  # fmt: skip
         replies = sorted(item for item in judged.replies.items() if item[0][0] in refs)
-        return found + [CorrectionFeedback(refs[ref], step, reply, "", _NAME) for (ref, step), reply in replies]
+        return feedback + [CorrectionFeedback(refs[ref], step, reply, "", _NAME) for (ref, step), reply in replies]
 
     def _refs(self, judged: verdicts.Verdicts, trajectories: Sequence[Trajectory]) -> dict[Ref, EpisodeRef]:
         """Return the names of those judged episodes that are among the trajectories."""

@@ -26,6 +26,7 @@ from agentgym_py.feedback.types import (
 )
 from agentgym_py.trajectory import Trajectory
 from agentgym_py.trajectory.preferences import opening_key
+from agentgym_py.trajectory.scores import Score, paid_at_end, with_score
 
 USES = ("scores", "comparisons", "corrections")
 
@@ -156,10 +157,8 @@ def _continues_tokens(trajectory: Trajectory, number: int) -> bool:
 
 
 def _with_reward(trajectory: Trajectory, score: float) -> Trajectory:
-    steps = [replace(step, reward=0.0, reward_parts={}) for step in trajectory.steps]
-    if steps:
-        steps[-1] = replace(steps[-1], reward=score, reward_parts={"feedback": score})
-    return replace(trajectory, steps=tuple(steps), reward=score, success=score >= GOOD)
+    paid = with_score(trajectory, Score({"feedback": paid_at_end(score, len(trajectory.steps))}))
+    return replace(paid, success=score >= GOOD)
 
 
 def _as_task(trajectory: Trajectory, name: str) -> Trajectory:

@@ -118,13 +118,13 @@ class FeedbackFile:
             path.unlink(missing_ok=True)
             append_line(path, first)
             return
-        end, found = 0, None
+        end, previous = 0, None
         for after, record in _records(path, warn=False):
             if isinstance(record, Header):
-                found, end = record, after
+                previous, end = record, after
             elif isinstance(record, JudgedBlock):
                 self.judged, end = self.judged + record.episodes, after
-        _require_same(path, found, header)
+        _require_same(path, previous, header)
         with path.open("r+b") as file:
             file.truncate(end)
 
@@ -140,18 +140,18 @@ def _is_beginning(path: Path, line: bytes) -> bool:
     return path.stat().st_size < len(line) and line.startswith(path.read_bytes())
 
 
-def _require_same(path: Path, found: Header | None, header: Header) -> None:
-    if found is None:
+def _require_same(path: Path, previous: Header | None, header: Header) -> None:
+    if previous is None:
         raise RunError(f"{path} has no header, so nothing can be added to it; choose another file")
-    if found.source != header.source:
-        raise RunError(f"{path} was begun with the source {found.source}, not {header.source}; choose another file")
-    if found.data != header.data or found.episodes != header.episodes:
+    if previous.source != header.source:
+        raise RunError(f"{path} was begun with the source {previous.source}, not {header.source}; choose another file")
+    if previous.data != header.data or previous.episodes != header.episodes:
         raise RunError(f"{path} was begun with other data; choose another file, or the data that it was begun with")
-    for name in dict.fromkeys([*found.settings, *header.settings]):
-        before, now = found.settings.get(name), header.settings.get(name)
+    for name in dict.fromkeys([*previous.settings, *header.settings]):
+        before, now = previous.settings.get(name), header.settings.get(name)
         if name not in _FREE and before != now:
             raise RunError(f"{path} was begun with {name} {before!r}, not {now!r}; choose another file")
-    for name, digest in found.inputs.items():
+    for name, digest in previous.inputs.items():
         if header.inputs.get(name) != digest:
             raise RunError(f"{path} was begun with another content of {name}; choose another file")
 

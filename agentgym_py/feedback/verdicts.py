@@ -19,6 +19,7 @@ from agentgym_py.errors import DataError, RunError
 from agentgym_py.files import append_line, inside
 from agentgym_py.trajectory import Trajectory, store
 from agentgym_py.trajectory.preferences import opening_key
+from agentgym_py.trajectory.scores import Score, paid_at_end, with_score
 from agentgym_py.trajectory.types import Preference
 
 FILE = "feedback.jsonl"
@@ -158,10 +159,8 @@ def episodes_of(folder: Path, refs: set[Ref]) -> dict[Ref, Trajectory]:
 
 
 def _with_reward(trajectory: Trajectory, score: float) -> Trajectory:
-    steps = [replace(step, reward=0.0, reward_parts={}) for step in trajectory.steps]
-    if steps:
-        steps[-1] = replace(steps[-1], reward=float(score), reward_parts={"human": float(score)})
-    return replace(trajectory, steps=tuple(steps), reward=float(score), success=score > 0)
+    paid = with_score(trajectory, Score({"human": paid_at_end(score, len(trajectory.steps))}))
+    return replace(paid, success=score > 0)
 
 
 def _append(folder: Path, row: Mapping[str, Any]) -> None:

@@ -35,8 +35,8 @@ def labels_or_reason(
     if not trajectory.is_evidence:
         return "ended by an infrastructure error"
     try:
-        found = or_none(labels)
-        return FAILED if found is None else found
+        answers = or_none(labels)
+        return FAILED if answers is None else answers
     except SnapshotError:
         return CHANGED
 

@@ -81,7 +81,7 @@ Program = Callable[[Sequence[Trajectory]], Sequence[float]]
 
 def render_question(tries: Sequence[Trajectory], rubric: str = RUBRIC) -> str:
     """Fill `PROMPT` for the tries of a group; what they share at the beginning stands there once."""
-    episodes = [quote_episode(each) for each in tries]
+    episodes = [quote_episode(trajectory) for trajectory in tries]
     shared = shared_length(episodes)
     sections = [
         f"# Try {number}\n\n" + ("\n".join(lines[shared:]) or "(It ends there.)")
@@ -192,7 +192,7 @@ class RelativeJudge(JudgeSettings):
     def _by_model(self, groups: Sequence[Sequence[Trajectory]]) -> Iterator[Sequence[Verdict | str]]:
         """Ask about the different tries of each group; with only one of them there is nothing to compare."""
         client = JudgeClient(self, Path(self.answers) if self.answers else None)
-        different = [list({_content(each): each for each in group}.values()) for group in groups]
+        different = [list({_content(trajectory): trajectory for trajectory in group}.values()) for group in groups]
         questions = [self._question(tries) for tries in different if len(tries) > 1]
         answers = iter(client.ask_all(questions))
         for group, tries in zip(groups, different, strict=True):
@@ -202,10 +202,10 @@ class RelativeJudge(JudgeSettings):
                 yield [str(answer)] * len(group)
             else:
                 of_try = dict(zip(map(_content, tries), answer, strict=True))
-                yield [of_try[_content(each)] for each in group]
+                yield [of_try[_content(trajectory)] for trajectory in group]
 
     def _question(self, tries: Sequence[Trajectory]) -> Question[list[Verdict]]:
-        seed = seed_of("relative judge", *(each.id for each in tries))
+        seed = seed_of("relative judge", *(trajectory.id for trajectory in tries))
         return Question(
             lambda: render_question(tries, self.rubric), lambda text: parse_verdicts(text, len(tries)), seed
         )

@@ -9,7 +9,15 @@ import pytest
 from agentgym_py.env import EnvSpec
 from agentgym_py.errors import ConfigError
 from agentgym_py.evolution import EvolveConfig
-from agentgym_py.evolution.curricula import Difficulty, Learnable, count_outcomes, learnability, outcomes_in
+from agentgym_py.evolution.curricula import (
+    Difficulty,
+    Learnable,
+    Level,
+    count_outcomes,
+    learnability,
+    outcomes_in,
+    success_by_level,
+)
 from agentgym_py.evolution.task_sampling import round_jobs, sample_hard, task_order, tasks_per_env
 from agentgym_py.rng import Rng
 from agentgym_py.trajectory import Trajectory
@@ -143,6 +151,16 @@ def test_learnable_worlds_have_more_tasks() -> None:
     assert all(sum(shares) == 120 and shares[0] > 90 and min(shares) > 5 for shares in counts[2:])
     tasks = [(job.env.name, job.task) for jobs in rounds for job in jobs]
     assert len(set(tasks)) == len(tasks)
+
+
+def test_episodes_from_the_middle_of_a_task_say_nothing_of_its_level() -> None:
+    """Forks, and the near starts of a reverse curriculum: success from there would lift the level too early."""
+    (whole,) = played(0, False)
+    near = replace(whole, steps=(replace(whole.steps[0], trained=False), *whole.steps[1:]), success=True)
+    key = ("maze", whole.difficulty)
+    assert count_outcomes([whole, *[near] * 9]) == {key: (1, 0)} and count_outcomes([near]) == {}
+    rates = success_by_level([Level(*key, WORLDS[1])], [whole, *[near] * 9])
+    assert (rates["maze"][whole.difficulty]["value"], rates["maze"][whole.difficulty]["n"]) == (0.0, 1)
 
 
 def maze_round(number: int, **successes: list[bool]) -> list[Trajectory]:

@@ -83,7 +83,7 @@ def test_people_overrule_the_world(folder: Path) -> None:
     assert {name: (t.reward, t.success) for name, t in found.items()} == {
         "a": (2.0, True), "b": (1.0, True), "c": (-2.0, False),
     }  # fmt: skip
-    assert [(s.reward, s.reward_parts) for s in found["b"].steps] == [(0.0, {}), (1.0, {"human": 1.0})]
+    assert [(s.reward, s.reward_parts) for s in found["b"].steps] == [(0.0, {"human": 0.0}), (1.0, {"human": 1.0})]
     store.write(folder / "judged", found.values())
     assert list(store.read(folder / "judged")) == list(found.values())
 
