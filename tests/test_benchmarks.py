@@ -463,4 +463,4 @@ def test_planted_mistakes_are_located() -> None:
         assert counts.row(world).startswith(f"| {world} | 2 of 2 | ")
     assert benchmark.measure("wordle", 1, 2).costly == 0
     _, *rows = benchmark.forks(4)
-    assert len(rows) == 9 and rows[0].startswith("| 5 | 8 | 10 % | ")
+    assert len(rows) == 27 and rows[0].startswith("| 5 | 8 | 10 % | ")
