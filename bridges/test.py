@@ -1,8 +1,8 @@
 """Test bridges against the real packages: `python bridges/test.py all|NAME... [--time] [-- pytest options]`.
 
 Each bridge has an environment of its own, `build/bridges/NAME`, which the first test makes with the versions in
-`bridges/NAME/constraints.txt`, or in those of the repository. `sources.txt` there lists packages that no registry has.
-`--time` prints what a step costs instead.
+`bridges/NAME/constraints.txt`, or in those of the repository. `sources.txt` there lists packages to install without
+their dependencies. `--time` prints what a step costs instead.
 """
 
 from __future__ import annotations

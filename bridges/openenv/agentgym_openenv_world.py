@@ -70,7 +70,9 @@ class OpenEnvEnv(ForeignEnv):
             raise ConfigError(f"url must begin with http:// and timeout be above 0, got {url!r:.200} and {timeout}")
         trust.require_host(url)
         self.url, self.success_reward, self.timeout = url.rstrip("/"), success_reward, timeout
-        schema = self._get("schema")["action"]
+        schemas = self._get("schema")
+        if not isinstance(schemas, dict) or not isinstance(schema := schemas.get("action"), dict):
+            raise InfrastructureError(f"{url} is no server of OpenEnv: it has no schema of actions")
         properties = {key: value for key, value in schema.get("properties", {}).items() if key != "metadata"}
         required = [key for key in schema.get("required", ()) if key in properties]
         self.schema = {"type": "object", "properties": properties, "required": required}
@@ -79,7 +81,7 @@ class OpenEnvEnv(ForeignEnv):
         texts = [key for key in required or properties if properties[key].get("type") == "string"]
         self.text_field = texts[0] if len(texts) == 1 and len(required or properties) == 1 else None
         self.splits, self._counts = self._find_splits()
-        about = self._get("metadata").get("description") or ""
+        about = (self._get("metadata") or {}).get("description") or ""
         self.rules: Mapping[Prompt, str] = {"full": about, "brief": about, "none": ""}  # type: ignore[misc]  # by server
         super().__init__(max_steps=max_steps, split=split, render_mode=render_mode)
         self.observation_space = UnicodeText(MAX_TEXT)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import closing
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import pytest
 
@@ -87,7 +87,8 @@ def test_tasks_are_numbered_by_split() -> None:
     env = CounterEnv(Server())
     assert env.task(7).id == "counter/train/any/7" and env.task("counter/test/any/4").split == "test"
     assert all(env.task(env.sample_task("test").id).split == "test" for _ in range(20))
-    for name in [-1, "counter/test/any/5", "other/test/any/1", "counter/test/hard/1", "counter/test/any/01"]:
+    wrong = [-1, "counter/test/any/5", "other/test/any/1", "counter/test/hard/1", "counter/test/any/01"]
+    for name in cast("list[str | int]", wrong):
         with pytest.raises(UnknownNameError):
             env.task(name)
     with pytest.raises(UnknownNameError, match="5 tasks"):

@@ -24,7 +24,6 @@ from scripted import MAX_STEPS, SEED, SHOP, Played, Script, World
 from agentgym_py.env import StopReason
 from agentgym_py.serving.tool_episode import SessionLimits
 
-WHAT = "through a server and AgentGym's rollout loop on loopback, both of them in it"
 CLIENTS: Mapping[str, Any] = {
     "textcraft": envs.TextCraftEnvClient,
     "babyai": envs.BabyAIEnvClient,
@@ -128,6 +127,17 @@ def play_back(world: World, scripts: Sequence[Script], dialect: str = "tools") -
 def timed(scripts: Sequence[Script]) -> None:
     """Play the scripts."""
     play(SHOP, scripts)
+
+
+def timed_back(scripts: Sequence[Script]) -> None:
+    """Play the scripts in `AgentGymServer-v0`."""
+    play_back(SHOP, scripts)
+
+
+TIMED = {
+    "through a server and AgentGym's rollout loop on loopback, both of them in it": timed,
+    "through AgentGymServer-v0, its server included": timed_back,
+}
 
 
 # ---- AgentGym's own TextCraft ---------------------------------------------------------------------------------------

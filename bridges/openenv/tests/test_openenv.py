@@ -15,6 +15,7 @@ import requests
 from agentgym_openenv import AgentGymAction, AgentGymEnvironment, settings_of
 from agentgym_openenv_world import OpenEnvEnv
 from checks import FAILURE, fail, note_starts, plays_as_directly, serving
+from fastapi import FastAPI
 from openenv.core.env_server.http_server import create_app
 from openenv.core.env_server.interfaces import Environment
 from openenv.core.env_server.types import Action, Observation, State
@@ -241,6 +242,8 @@ def test_wrong_arguments_are_errors_at_once() -> None:
         settings_of("shop", split="trian")
     with pytest.raises(ConfigError, match="url"):
         OpenEnvEnv(url="localhost:8000")
+    with serving(FastAPI()) as url, pytest.raises(InfrastructureError, match="no server of OpenEnv"):
+        OpenEnvEnv(url=url)
     with server(TODO) as url, closing(OpenEnvEnv(url=url)) as env:
         with pytest.raises(UnknownNameError, match="60 tasks"):
             env.task(60)

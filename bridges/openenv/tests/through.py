@@ -15,8 +15,6 @@ from scripted import MAX_STEPS, SEED, SHOP, Played, Script, World
 from agentgym_py.env import StopReason
 from agentgym_py.serving.tool_episode import SessionLimits
 
-WHAT = "through OpenEnv's server and client on loopback, both of them in it"
-
 
 @contextmanager
 def server(world: World, sessions: int = 8, **settings: Any) -> Iterator[str]:
@@ -79,3 +77,14 @@ def play_back(world: World, scripts: Sequence[Script]) -> list[Played]:
 def timed(scripts: Sequence[Script]) -> None:
     """Play the scripts."""
     play(SHOP, scripts)
+
+
+def timed_back(scripts: Sequence[Script]) -> None:
+    """Play the scripts in `AgentOpenEnv-v0`."""
+    play_back(SHOP, scripts)
+
+
+TIMED = {
+    "through OpenEnv's server and client on loopback, both of them in it": timed,
+    "through AgentOpenEnv-v0, its server included": timed_back,
+}

@@ -23,7 +23,6 @@ from verifiers.v1.envs.single_agent import SingleAgentEnv, SingleAgentEnvConfig
 
 from agentgym_py.env import StopReason
 
-WHAT = "through verifiers with a local server, which is in it"
 Reply = Callable[[list[dict[str, Any]]], str | Call | None]
 """Replies to messages by a text or a tool call; None is a failure of the server."""
 
@@ -197,3 +196,6 @@ def play(world: World, scripts: Sequence[Script]) -> list[Played]:
 def timed(scripts: Sequence[Script]) -> None:
     """Play the scripts."""
     play(SHOP, scripts)
+
+
+TIMED = {"through verifiers with a local server, which is in it": timed}
