@@ -464,3 +464,28 @@ def test_planted_mistakes_are_located() -> None:
     assert benchmark.measure("wordle", 1, 2).costly == 0
     _, *rows = benchmark.forks(4)
     assert len(rows) == 27 and rows[0].startswith("| 5 | 8 | 10 % | ")
+
+
+# ---- comparisons that stop themselves -------------------------------------------------------------------------------
+
+
+def test_comparisons_that_stop_themselves_are_tabulated() -> None:
+    """Decisions as those of the class, task by task; the fixed size is that of the formula for the detectable gap."""
+    import numpy as np
+
+    from agentgym_py.evaluation.anytime import AnytimeTest
+
+    benchmark = script("anytime")
+    differences = benchmark.draw(np.random.default_rng(3), 3, 0.5, 0.4)[:, :200]
+    looks, _ = benchmark.first_looks(differences)
+    for row, look in zip(differences, looks, strict=True):
+        test = AnytimeTest()
+        for difference in row:
+            test.add(float(difference))
+        assert test.result.decided_at == (look if np.isfinite(look) else None)
+    assert np.isfinite(looks).all()
+    assert (
+        benchmark.fixed_size(0.3, 0.1, 0.8) == 234 and benchmark.draw(np.random.default_rng(0), 2, 0.3, 0.1).max() == 1
+    )
+    rows = list(benchmark.lines(2))
+    assert len(rows) == 4 + 1 + 7 + 1 and rows[1].startswith("| 10 % | ") and "held the true 10 points" in rows[-1]

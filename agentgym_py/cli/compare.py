@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from agentgym_py.cli.parser import JSON_HELP, Parser, UsageError, Values
@@ -20,6 +21,15 @@ def options(parser: Parser) -> None:
         "folder). To compare training algorithms, join the folders of one algorithm, one per training seed, with "
         "commas: ppo/1,ppo/2 dpo/1,dpo/2.",
     )  # fmt: skip
+    parser.add(
+        "anytime",
+        bool,
+        False,
+        "Look after every task: the result is valid even if you stop by what you see.",
+    )
+    parser.add(
+        "margin", float, None, "With --anytime: two agents whose difference is smaller, such as 0.1, count as equal."
+    )
     parser.add("score", str, None, "Score of other programs' logs, such as exact_match,strict-match.", metavar="NAME")
     parser.add("latex", bool, False, "Print LaTeX (booktabs) instead of Markdown.")
     parser.add("json", bool, False, JSON_HELP)
@@ -31,7 +41,11 @@ def run(args: Values) -> int:
 
     if args["latex"] and args["json"]:
         raise UsageError("--latex or --json, not both")
+    if args["margin"] is not None and not args["anytime"]:
+        raise UsageError("--margin needs --anytime")
     groups = [[path for path in paths.split(",") if path] for paths in args["folders"]]
+    if args["anytime"]:
+        return _run_anytime(groups, args)
     comparison: Comparison | AlgorithmComparison
     if any(len(group) > 1 for group in groups):
         names = [os.path.commonprefix(group).rstrip("/-_") for group in groups]  # noqa: RUF071  # ppo-1, ppo-2: ppo
@@ -45,4 +59,19 @@ def run(args: Values) -> int:
         print_json(comparison.as_dict())
     else:
         print(latex(comparison) if args["latex"] else markdown(comparison))
+    return 0
+
+
+def _run_anytime(groups: Sequence[Sequence[str]], args: Values) -> int:
+    from agentgym_py.evaluation.anytime import compare_in_order
+    from agentgym_py.evaluation.compare import Entrant
+
+    if args["latex"] or len(groups) != 2 or any(len(group) != 1 for group in groups):
+        raise UsageError("--anytime compares two evaluations, without --latex")
+    first, second = (Entrant.load(path, args["score"]) for (path,) in groups)
+    comparison = compare_in_order(first, second, margin=args["margin"])
+    if args["json"]:
+        print_json(comparison.as_dict())
+    else:
+        print(comparison)
     return 0

@@ -65,6 +65,8 @@ if TYPE_CHECKING:
     from agentgym_py.collection.collector import Progress
     from agentgym_py.env import EnvSpec
     from agentgym_py.evaluation import Evaluation
+    from agentgym_py.evaluation.anytime import SequentialComparison
+    from agentgym_py.evaluation.compare import Entrant
     from agentgym_py.evaluation.experts_comparison import ExpertsComparison
     from agentgym_py.evaluation.first_fault import FirstFaults
     from agentgym_py.evaluation.stats import Estimate
@@ -86,6 +88,11 @@ class EvalOptions:
     out: Basic[str | None] = None
     """Folder for manifest.json, trajectories.jsonl and result.json; it must be new or empty, or hold the same
     evaluation interrupted, which then resumes."""
+    until_decided: Basic[str | None] = None
+    """Folder of a finished evaluation of the same tasks: stop as soon as it is decided which of the two agents is
+    better. --tasks is then the largest number of tasks."""
+    margin: float | None = None
+    """With --until_decided: stop also if the difference is certainly smaller, such as 0.1."""
     manifest: Basic[str | None] = None
     """Repeat the evaluation of this manifest.json, or of this folder, with its settings. --model NAME evaluates another
     model on the same tasks; --out, --json and --threads are also allowed."""
@@ -95,6 +102,10 @@ class EvalOptions:
     def __post_init__(self) -> None:
         require_split(self.split)
         require_at_least(self, {"tasks": 1, "attempts": 1})
+        if self.margin is not None and self.until_decided is None:
+            raise UsageError("--margin needs --until_decided FOLDER")
+        if self.margin is not None and not 0 < self.margin < 1:
+            raise UsageError(f"--margin must be above 0 and below 1, got {self.margin}")
         SamplingParams(temperature=self.temperature)  # raises for a wrong one
 
 
@@ -205,6 +216,7 @@ def _run(args: Values, repeated: Repetition | None) -> int:
     manifest = make_manifest(agent, envs, chosen.split, tasks, chosen.attempts, play.prompt, play.seed)
     manifest |= {"options": json_safe(settings), **_provenance(agent_options.agent == "model")}
     manifest |= {"sources": sources} if sources else {}
+    against = _Opponent.load(chosen, manifest) if chosen.until_decided else None
     stored: list[Mapping[str, Any]] = [out.manifest()] if out and out.has_begun else []
     for earlier in stored:
         require_sources(earlier.get("sources", {}), str(chosen.out))
@@ -230,12 +242,15 @@ def _run(args: Values, repeated: Repetition | None) -> int:
             show_outcome(agent, trajectory)
 
         evaluation, trajectories = evaluate(
-            agent, envs, chosen.split, tasks, attempts=chosen.attempts, play=play, progress=progress, before=before
-        )
+            agent, envs, chosen.split, tasks, attempts=chosen.attempts, play=play, progress=progress, before=before,
+            is_decided=against.is_decided if against else None,
+        )  # fmt: skip
         phases.end()
         if warning := cut_warning(trajectories):
             warnings.warn(warning, stacklevel=2)
         summary, experts, faults = _result(trajectories, agent)
+        comparison = against.compare(trajectories) if against else None
+        summary |= {"comparison": comparison.as_dict()} if comparison else {}
         result = json_safe(summary | {"env_versions": versions, "options": settings})
         if out:
             result["rows"] = hashlib.sha256(out.trajectories.read_bytes()).hexdigest()
@@ -245,7 +260,45 @@ def _run(args: Values, repeated: Repetition | None) -> int:
     else:
         title = f"{title}, {chosen.split} split, {len(trajectories)} episodes"
         _show(evaluation, trajectories, experts, faults, title)
+        if comparison:
+            print(f"\n{comparison}")
     return int(evaluation.errors == len(trajectories))
+
+
+@dataclass(frozen=True, slots=True)
+class _Opponent:
+    """The evaluation with which this one is compared until it is decided which agent is better."""
+
+    evaluation: Entrant
+    manifest: Mapping[str, Any]
+    """Of this evaluation."""
+    name: str
+    margin: float | None
+
+    @classmethod
+    def load(cls, chosen: EvalOptions, manifest: Mapping[str, Any]) -> _Opponent:
+        """Load it; raises ConfigError if it has other settings, or fewer tasks."""
+        from agentgym_py.evaluation.compare import Entrant
+
+        assert chosen.until_decided is not None
+        opponent = cls(Entrant.load(chosen.until_decided), manifest, chosen.out or "this evaluation", chosen.margin)
+        opponent.compare([])
+        tasks = min(len(world["tasks"]) for world in opponent.evaluation.manifest["worlds"])
+        if tasks < chosen.tasks:
+            raise UsageError(f"{chosen.until_decided} has {tasks} tasks: add --tasks {tasks}, or fewer")
+        return opponent
+
+    def compare(self, trajectories: Sequence[Trajectory]) -> SequentialComparison:
+        """Compare after these episodes."""
+        from agentgym_py.evaluation.anytime import compare_in_order
+        from agentgym_py.evaluation.compare import Entrant
+
+        entrant = Entrant.from_trajectories(self.name, self.manifest, trajectories)
+        return compare_in_order(entrant, self.evaluation, margin=self.margin)
+
+    def is_decided(self, trajectories: Sequence[Trajectory]) -> bool:
+        """Return whether these episodes decide it."""
+        return self.compare(trajectories).result.verdict != "undecided"
 
 
 def _provenance(uses_model: bool) -> dict[str, Any]:

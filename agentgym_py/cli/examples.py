@@ -74,6 +74,10 @@ EXAMPLES: Mapping[str, Sequence[Example]] = {
             "agentgym eval --env tools --prompt full --agent openai --base_url http://localhost:8000/v1 --model NAME",
         ),
         Example("Play yourself", "agentgym eval --env maze --tasks 10 --agent person --out evals/me"),
+        Example(
+            "Stop when it is decided which of two is better",
+            "agentgym eval --env shop --model tiny --until_decided evals/a --out evals/b",
+        ),
         Example("Repeat an evaluation", "agentgym eval --manifest evals/a --out evals/again"),
         Example(
             "Sample four attempts per task, in two worlds",
@@ -87,6 +91,7 @@ EXAMPLES: Mapping[str, Sequence[Example]] = {
     "compare": [
         Example("Test which of two agents is better", "agentgym compare evals/a evals/b"),
         Example("Write the table of a paper", "agentgym compare evals/a evals/b evals/c --latex"),
+        Example("Look at any time while tasks are added", "agentgym compare evals/a evals/b --anytime"),
         Example("Compare logs of Inspect", "agentgym compare logs/a.eval logs/b.eval"),
         Example(
             "Compare two algorithms, by the runs of each",

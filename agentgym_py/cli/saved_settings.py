@@ -37,6 +37,8 @@ def saved_settings(args: Values, envs: Sequence[EnvSpec]) -> dict[str, Any]:
     settings["env_kwargs"] = absolute_paths(settings["env_kwargs"], paths)
     if settings.get("agent") in (None, "model"):
         settings["model"] = absolute_model_path(settings["model"])
+    if settings.get("until_decided"):
+        settings["until_decided"] = str(Path(settings["until_decided"]).absolute())
     if settings.get("reward_model"):
         settings["reward_model"] = str(Path(settings["reward_model"]).absolute())
     if settings.get("reward"):

@@ -159,6 +159,12 @@ def compare(entrants: Sequence[Entrant]) -> Comparison:
 
 def _require_same_question(entrants: Sequence[Entrant]) -> None:
     first = entrants[0]
+    for entrant in entrants:
+        if (entrant.manifest.get("options") or {}).get("until_decided"):
+            raise ConfigError(
+                f"{entrant.name} stopped by what it saw (until_decided), so these tables would not be valid; compare "
+                "two evaluations by agentgym compare A B --anytime"
+            )
     for other in entrants[1:]:
         if different := differences(first.manifest, other.manifest, (*SAME_QUESTION, "score")):
             reasons = f"{'; '.join(different)}{_tasks_advice(first.manifest, other.manifest)}"

@@ -21,6 +21,9 @@ from agentgym_py.files import canonical_json
 from agentgym_py.trajectory import Trajectory
 from agentgym_py.trajectory.types import Usage
 
+BLOCK = 16
+"""Tasks that are played between two looks at a comparison."""
+
 
 @dataclass(frozen=True, slots=True)
 class ApiUsage:
@@ -109,10 +112,12 @@ def evaluate(
     play: PlayConfig | None = None,
     progress: Progress | None = None,
     before: Sequence[Trajectory] = (),
+    is_decided: Callable[[Sequence[Trajectory]], bool] | None = None,
 ) -> tuple[Evaluation, list[Trajectory]]:
     """Let `agent` attempt these tasks of a split `attempts` times each; return the summary and the episodes.
 
     `progress` is called with each episode in order. `before` holds the first episodes of an interrupted evaluation.
+    With `is_decided` the tasks are played in blocks of `BLOCK`; the first block at whose end it is true is the last.
 
     Raises:
         ConfigError: there are no tasks, or the agent gave up every episode before its first reply.
@@ -121,10 +126,15 @@ def evaluate(
     if not jobs:
         raise ConfigError("nothing to evaluate: worlds, tasks and attempts must be at least 1")
     trajectories = list(before)
-    for trajectory in Collector(agent, play or PlayConfig()).iter_ordered(jobs[len(trajectories) :]):
-        trajectories.append(trajectory)
-        if progress:
-            progress(trajectory)
+    collector, size = Collector(agent, play or PlayConfig()), BLOCK * attempts if is_decided else len(jobs)
+    while len(trajectories) < len(jobs):
+        if is_decided and len(trajectories) % size == 0 and is_decided(trajectories):
+            break
+        end = (len(trajectories) // size + 1) * size
+        for trajectory in collector.iter_ordered(jobs[len(trajectories) : end]):
+            trajectories.append(trajectory)
+            if progress:
+                progress(trajectory)
     if trajectories and all(t.given_up and not t.steps for t in trajectories):
         raise ConfigError(
             f"{agent.name} gave up all {len(trajectories)} episodes before its first reply, so nothing was measured; a "

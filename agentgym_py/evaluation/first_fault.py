@@ -249,7 +249,7 @@ def fault_or_reason(trajectory: Trajectory, env: TextEnv, by: Expert, min_regret
         if not plan.success or regret >= min_regret:
             return Fault(
                 number, _kind(env, plan, regret), tool_name(step.action), _text(step.action, step.action_input),
-                better and _text(better.action, better.action_input), before=DISCOUNT ** len(before.actions),
+                _text(better.action, better.action_input) if better else None, before=DISCOUNT ** len(before.actions),
                 after=DISCOUNT ** len(plan.actions) if plan.success else 0.0,
                 regret=regret if plan.success else None,
             )  # fmt: skip

@@ -1,0 +1,206 @@
+"""Comparisons that may be looked at after every task, and stop when they are decided.
+
+Two agents attempt the same tasks, one task after another. d_i is the success rate of the first at task i minus that of
+the second, between -1 and 1. To test whether its mean is m, a gambler bets the share λ of its wealth that d_i is above
+m. Its wealth after t tasks is
+
+    K_t(m) = mean over λ of Π_{i <= t} (1 + λ (d_i - m)).
+
+If m is the mean, the wealth is a nonnegative martingale that begins at 1, so that it ever reaches 1 / α with
+probability α at most (Ville 1939). Hence, however often one looks and whenever one stops:
+
+- K(0) is an e-value against "no difference", and 1 / max K(0) a p;
+- the m whose wealth has never reached 1 / α are a confidence sequence for the difference.
+
+This is the method of Waudby-Smith and Ramdas (2024), Estimating means of bounded random variables by betting, Journal
+of the Royal Statistical Society B 86:1. As there, no bet risks more than half of the wealth. The shares are Chebyshev
+nodes of equal weight, a mixture that is chosen before the first task. With one attempt per task only tasks at which one
+agent alone succeeds change K(0): it is a sequential form of McNemar's test.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import fmean
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agentgym_py.errors import ConfigError
+from agentgym_py.evaluation.compare import Entrant, p_value
+from agentgym_py.evaluation.folder import SAME_QUESTION, differences
+from agentgym_py.evaluation.stats import Estimate
+
+Verdict: TypeAlias = Literal["first", "second", "equal", "undecided"]
+"""Which agent is better; `equal`: the difference is smaller than the margin; `undecided`: more tasks are needed."""
+LEVEL = 0.95
+_NODES = 16
+"""Number of shares that are bet."""
+_RISK = 0.5
+"""Largest share of the wealth that a task can lose."""
+_LARGEST = 700.0
+"""Largest logarithm whose exponential is a number."""
+_GRID = 400
+"""Number of differences between -1 and 1 that are tested, plus one; the interval is rounded outward to them."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnytimeComparison:
+    """The state of a comparison after some tasks."""
+
+    difference: Estimate
+    """Mean difference so far, with the confidence sequence; `n` counts tasks."""
+    e_value: float
+    """Wealth of the bets against "no difference"."""
+    p: float
+    """Anytime-valid p: one divided by the largest e-value so far."""
+    verdict: Verdict
+    decided_at: int | None = None
+    """Number of tasks at the first decision."""
+
+
+def shares_of_wealth(means_M: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the shares (M, L) that are bet at each mean between -1 and 1."""
+    nodes_L = np.cos((2 * np.arange(_NODES) + 1) * np.pi / (2 * _NODES))
+    # a task can lose 1 + m of a bet above m, and 1 - m of one below it
+    loss_ML = np.where(nodes_L > 0, 1 + means_M[:, None], 1 - means_M[:, None])
+    shares_ML: NDArray[np.float64] = _RISK * nodes_L / loss_ML
+    return shares_ML
+
+
+class AnytimeTest:
+    """Watches the differences of two agents, task by task."""
+
+    def __init__(self, *, level: float = LEVEL, margin: float | None = None) -> None:
+        """Begin a comparison at a level of confidence.
+
+        Args:
+            level: The chance that the interval holds the true difference after every task.
+            margin: Two agents whose difference is certainly smaller count as equal; None: they never do.
+
+        Raises:
+            ConfigError: the level or the margin is not between 0 and 1.
+        """
+        for name, value in (("level", level), ("margin", margin)):
+            if value is not None and not 0 < value < 1:
+                raise ConfigError(f"{name} must be above 0 and below 1, got {value}")
+        self._level, self._margin = level, margin
+        self._means_M = np.linspace(-1, 1, _GRID + 1)[1:-1]
+        self._shares_ML = shares_of_wealth(self._means_M)
+        self._log_wealth_ML = np.zeros_like(self._shares_ML)
+        self._largest_M = np.zeros(len(self._means_M))
+        self._interval = -1.0, 1.0
+        self._sum, self._n = 0.0, 0
+        self._decided: tuple[Verdict, int] | None = None
+
+    def add(self, difference: float) -> AnytimeComparison:
+        """Add a task's difference, and return the comparison so far.
+
+        Raises:
+            ConfigError: the difference is not between -1 and 1.
+        """
+        if not -1 <= difference <= 1:
+            raise ConfigError(f"a difference of success rates is between -1 and 1, got {difference}")
+        self._sum, self._n = self._sum + difference, self._n + 1
+        self._log_wealth_ML += np.log1p(self._shares_ML * (difference - self._means_M[:, None]))
+        self._largest_M = np.maximum(self._largest_M, self._wealth())
+        self._interval = self._ends()
+        if self._decided is None and (verdict := self._verdict()) != "undecided":
+            self._decided = verdict, self._n
+        return self.result
+
+    @property
+    def result(self) -> AnytimeComparison:
+        """The comparison so far; a decision stands, whatever the tasks after it show."""
+        mean = self._sum / self._n if self._n else float("nan")
+        zero = _GRID // 2 - 1
+        verdict, decided_at = self._decided or ("undecided", None)
+        return AnytimeComparison(
+            Estimate(mean, *self._interval, self._n, self._level), float(self._wealth()[zero]),
+            min(1.0, 1 / max(1.0, float(self._largest_M[zero]))), verdict, decided_at,
+        )  # fmt: skip
+
+    def _wealth(self) -> NDArray[np.float64]:
+        wealth_M: NDArray[np.float64] = np.exp(np.minimum(self._log_wealth_ML, _LARGEST)).mean(1)
+        return wealth_M
+
+    def _ends(self) -> tuple[float, float]:
+        """Return the interval of the means that were never rejected, rounded outward; the last one if all were."""
+        kept = np.flatnonzero(self._largest_M < 1 / (1 - self._level))
+        if not len(kept):
+            return self._interval
+        step = 2 / _GRID
+        return float(self._means_M[kept[0]]) - step, float(self._means_M[kept[-1]]) + step
+
+    def _verdict(self) -> Verdict:
+        low, high = self._interval
+        if self._largest_M[_GRID // 2 - 1] >= 1 / (1 - self._level):
+            return "first" if self._sum > 0 else "second"
+        if self._margin is not None and -self._margin < low and high < self._margin:
+            return "equal"
+        return "undecided"
+
+
+@dataclass(frozen=True, slots=True)
+class SequentialComparison:
+    """Two evaluations of the same tasks, compared in the order of the tasks."""
+
+    first: str
+    second: str
+    margin: float | None
+    result: AnytimeComparison
+
+    def __str__(self) -> str:
+        """Return the difference with its confidence sequence, and the decision."""
+        found, points = self.result, self.result.difference
+        if not points.n:
+            return f"{self.first} − {self.second}: no task that both have attempted"
+        return (
+            f"{self.first} − {self.second}, looked at after each of {points.n} tasks: {100 * points.value:+.1f} points "
+            f"[{100 * points.low:+.1f}, {100 * points.high:+.1f}], e-value {found.e_value:.3g}, p {p_value(found.p)}\n"
+            f"{self._decision()}"
+        )
+
+    def _decision(self) -> str:
+        found = self.result
+        after = f"decided after {found.decided_at} task{'s' * (found.decided_at != 1)}"
+        if found.verdict == "undecided":
+            return "undecided: more tasks may decide it"
+        if found.verdict == "equal":
+            return f"{after}: they differ by less than {100 * (self.margin or 0):g} points"
+        return f"{after}: {self.first if found.verdict == 'first' else self.second} is better"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the comparison as JSON values."""
+        return asdict(self)
+
+
+def compare_in_order(
+    first: Entrant, second: Entrant, *, level: float = LEVEL, margin: float | None = None
+) -> SequentialComparison:
+    """Compare two evaluations task by task, in the order of the first one; see `AnytimeTest`.
+
+    One may have more tasks than the other. Tasks in which infrastructure failures ended every attempt are left out.
+
+    Raises:
+        ConfigError: they have different settings, or tasks in another order, or are the same.
+    """
+    _require_same_order(first, second)
+    test, tasks = AnytimeTest(level=level, margin=margin), [task for task in first.outcomes if task in second.outcomes]
+    for task in tasks:
+        test.add(fmean(first.outcomes[task]) - fmean(second.outcomes[task]))
+    return SequentialComparison(first.name, second.name, margin, test.result)
+
+
+def _require_same_order(first: Entrant, second: Entrant) -> None:
+    if Path(first.name).absolute() == Path(second.name).absolute():
+        raise ConfigError(f"{first.name} is given twice")
+    one, other = (dict(entrant.manifest) for entrant in (first, second))
+    if len(one["worlds"]) == len(other["worlds"]):
+        pairs = list(zip(one["worlds"], other["worlds"], strict=True))
+        one["worlds"] = [{**world, "tasks": world["tasks"][: len(beside["tasks"])]} for world, beside in pairs]
+        other["worlds"] = [{**world, "tasks": world["tasks"][: len(beside["tasks"])]} for beside, world in pairs]
+    if different := differences(one, other, (*SAME_QUESTION, "score")):
+        raise ConfigError(f"{first.name} and {second.name} cannot be compared: {'; '.join(different)}")

@@ -1,0 +1,122 @@
+"""Does a comparison that is looked at after every task keep its level, and how early does it stop?
+
+    python benchmarks/anytime.py                      # 10,000 simulated comparisons per row
+    python benchmarks/anytime.py --simulations 500    # quicker
+
+Two agents attempt the same tasks once. In a share of the tasks, the discordant ones, one of them alone succeeds. The
+first table has no true difference: the share of comparisons that claim one at some look, beside that of a test that is
+not made for looking often. The second has a true difference: after how many tasks a comparison is decided, beside the
+number of tasks that a test at a fixed size needs (McNemar's, by Connor 1987). The last line is the share of comparisons
+whose interval held the true difference after every task.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Iterator, Sequence
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agentgym_py.evaluation.anytime import AnytimeTest, shares_of_wealth
+from agentgym_py.evaluation.stats import wilson
+from agentgym_py.evaluation.text import format_interval
+
+TASKS = 1000
+DISCORDANT = (0.1, 0.3, 0.5)
+GAPS = (0.05, 0.1, 0.2)
+POWERS = (0.8, 0.95, 0.99)
+_BATCH = 500
+
+
+def draw(rng: np.random.Generator, simulations: int, discordant: float, gap: float) -> NDArray[np.int8]:
+    """Draw differences (S, T): 1 if the first alone succeeds, -1 if the second does."""
+    uniform_ST = rng.random((simulations, TASKS))
+    first_ST, discordant_ST = uniform_ST < (discordant + gap) / 2, uniform_ST < discordant
+    return first_ST.astype(np.int8) - (discordant_ST & ~first_ST)
+
+
+def first_looks(differences_ST: NDArray[np.int8]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the task after which each comparison is decided, by bets and by a z of every look; inf without one."""
+    wins_ST, losses_ST = np.cumsum(differences_ST == 1, 1), np.cumsum(differences_ST == -1, 1)
+    shares_L = shares_of_wealth(np.zeros(1))[0]
+    wealth_ST = np.zeros(differences_ST.shape)
+    for share in shares_L:
+        wealth_ST += np.exp(wins_ST * math.log1p(share) + losses_ST * math.log1p(-share)) / len(shares_L)
+    z_ST = np.abs(wins_ST - losses_ST) / np.sqrt(np.maximum(wins_ST + losses_ST, 1))
+    peeking_ST = (z_ST > NormalDist().inv_cdf(0.975)) & (wins_ST + losses_ST >= 10)
+    return _first(wealth_ST >= 20), _first(peeking_ST)
+
+
+def _first(hits_ST: NDArray[np.bool_]) -> NDArray[np.float64]:
+    return np.where(hits_ST.any(1), hits_ST.argmax(1) + 1.0, math.inf)
+
+
+def simulate(simulations: int, discordant: float, gap: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return `first_looks` of many comparisons."""
+    rng = np.random.default_rng(0)
+    sizes = [min(_BATCH, simulations - begun) for begun in range(0, simulations, _BATCH)]
+    looks = [first_looks(draw(rng, size, discordant, gap)) for size in sizes]
+    return np.concatenate([bets for bets, _ in looks]), np.concatenate([peeking for _, peeking in looks])
+
+
+def fixed_size(discordant: float, gap: float, power: float) -> int:
+    """Return the tasks that McNemar's test needs to find a gap with this power, at 5 %, two-sided (Connor 1987)."""
+    upper, z = NormalDist().inv_cdf(0.975), NormalDist().inv_cdf(power)
+    return math.ceil(((upper * math.sqrt(discordant) + z * math.sqrt(discordant - gap * gap)) / gap) ** 2)
+
+
+def covered(simulations: int, discordant: float, gap: float, tasks: int = 200) -> int:
+    """Count the comparisons whose interval held the gap after every task."""
+    held, rng = 0, np.random.default_rng(1)
+    for differences_T in draw(rng, simulations, discordant, gap)[:, :tasks]:
+        test = AnytimeTest()
+        for difference in differences_T:
+            test.add(float(difference))
+        interval = test.result.difference  # it only shrinks, so that the last one tells of all
+        held += interval.low <= gap <= interval.high
+    return held
+
+
+def lines(simulations: int) -> Iterator[str]:
+    """Yield the tables."""
+    yield "| no difference, discordant tasks | bets, a look after each task | McNemar's z at each look |\n|--:|--:|--:|"
+    for discordant in DISCORDANT:
+        shares = [np.isfinite(looks).sum() for looks in simulate(simulations, discordant, 0.0)]
+        yield f"| {100 * discordant:.0f} % | {' | '.join(format_interval(wilson(n, simulations)) for n in shares)} |"
+    yield (
+        f"\n| gap, points | discordant tasks | decided within {TASKS} | median tasks | "
+        f"{' | '.join(f'fixed, {100 * power:.0f} % power' for power in POWERS)} |\n|{'--:|' * (4 + len(POWERS))}"
+    )
+    for gap in GAPS:
+        for discordant in DISCORDANT:
+            if discordant <= gap:
+                continue
+            looks, _ = simulate(simulations, discordant, gap)
+            median = float(np.median(looks))
+            cells = [_beside(median, fixed_size(discordant, gap, power)) for power in POWERS]
+            yield (
+                f"| {100 * gap:.0f} | {100 * discordant:.0f} % | {100 * np.isfinite(looks).mean():.1f} % | "
+                f"{f'{median:.0f}' if math.isfinite(median) else f'> {TASKS}'} | {' | '.join(cells)} |"
+            )
+    few = max(1, simulations // 20)
+    yield f"\nheld the true 10 points after each of 200 tasks: {format_interval(wilson(covered(few, 0.3, 0.1), few))}"
+
+
+def _beside(median: float, fixed: int) -> str:
+    """Return the fixed size, and how many more or fewer tasks the median comparison has."""
+    return f"{fixed} ({100 * (median / fixed - 1):+.0f} %)" if math.isfinite(median) else str(fixed)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--simulations", type=int, default=10_000)
+    for line in lines(parser.parse_args(argv).simulations):
+        print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()
