@@ -1,0 +1,1 @@
+"""AgentService: serve a customer by tools, under a written policy."""

@@ -1,0 +1,1 @@
+"""The companies: a store, an airline and a telephone company."""

@@ -1,0 +1,379 @@
+"""Customers are served by both experts, without a violation, and by nothing less."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agentgym_envs.service.env import ServiceEnv
+from agentgym_envs.service.policy import VIOLATIONS
+from agentgym_envs.service.puzzle import Puzzle
+from agentgym_envs.service.talk import DOMAINS, tools_of
+from agentgym_envs.service.tool import format_call
+from agentgym_envs.service.wording import WORDINGS
+from agentgym_envs.service.words import words
+from agentgym_py.env import SPLITS
+from agentgym_py.env.actions import parse_tool_call
+from agentgym_py.env.wording import count_expansions, is_expansion
+from agentgym_py.rng import Rng
+
+LEVELS = ("easy", "medium", "hard")
+
+
+def step(env: ServiceEnv, name: str, /, **arguments: Any) -> tuple[str, dict[str, Any]]:
+    """Make a call that can be done; return the observation and the costs that are not 0."""
+    observation, *_, info = env.step(format_call(name, arguments))
+    assert info["valid_action"], observation
+    return observation, {kind: count for kind, count in info["costs"].items() if count}
+
+
+def find_task(difficulty: str, condition: Any, split: str = "test") -> ServiceEnv:
+    """Return an environment at the start of the first task whose puzzle meets a condition."""
+    env = ServiceEnv(difficulty=difficulty, split=split)
+    for number in range(2_000):
+        task = env.task(number)
+        if condition(env.puzzle_of(task)):
+            env.reset(options={"task": number})
+            return env
+    raise AssertionError("no such task")
+
+
+def allowed_change(puzzle: Puzzle) -> bool:
+    wish = puzzle.wishes[0]
+    return bool(wish.call) and not wish.codes and not wish.first
+
+
+# ---- experts --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("split", SPLITS)
+@pytest.mark.parametrize("difficulty", LEVELS)
+def test_both_experts_serve_every_customer(difficulty: str, split: str) -> None:
+    """Without a violation, the exact one in the promised steps, the fair one in a text that a small model can hold."""
+    env = ServiceEnv(difficulty=difficulty, split=split)
+    for number in range(40):
+        env.reset(options={"task": number})
+        plan = env.expert()
+        assert env.current_task and env.current_task.optimal_steps == len(plan)
+        turns = [env.step(action) for action in plan]
+        assert turns[-1][1] == 1 and turns[-1][2] and env.succeeded, env.current_task
+        size = len(env.reset(options={"task": number})[0])
+        while not env.stop_reason:
+            action = env.fair_expert()
+            assert action is not None and len(env.expert_thought(action)) < 120
+            turns.append(env.step(action))
+            size += len(action) + len(turns[-1][0])
+        assert env.succeeded and size < 7_000, env.current_task
+        assert all(turn[4]["valid_action"] and not any(turn[4]["costs"].values()) for turn in turns)
+        assert env.expert() == [] and env.fair_expert() is None
+
+
+@pytest.mark.parametrize("difficulty", LEVELS)
+def test_the_fair_expert_says_only_what_was_shown(difficulty: str) -> None:
+    """Every id, name, day and address in its calls stands in an observation; amounts are computed."""
+    env = ServiceEnv(difficulty=difficulty, split="test")
+    for number in range(60):
+        shown, _ = env.reset(options={"task": number})
+        while not env.stop_reason:
+            action = env.fair_expert() or ""
+            arguments = parse_tool_call(action).arguments or {}
+            for name, value in {**arguments, **arguments.get("details", {})}.items():
+                if isinstance(value, str) and name not in ("about", "step", "change", "rule"):
+                    assert value in shown, (env.current_task, action)
+            shown += "\n" + env.step(action)[0]
+
+
+@pytest.mark.parametrize("difficulty", LEVELS)
+def test_the_expert_mends_whatever_was_done(difficulty: str) -> None:
+    """After random calls that do not end the conversation, its plan still succeeds and violates nothing."""
+    env, rng = ServiceEnv(difficulty=difficulty, split="test", max_steps=500), Rng("mend")
+    changed = 0
+    for number in range(40):
+        env.reset(options={"task": number})
+        env.step(format_call(*env.puzzle.find))
+        for _ in range(15):
+            listed = [action for action in env.actions() if not re.match("refuse|transfer|close", action)]
+            env.step(rng.choice(listed))
+        changed += len(env.state()["changes"])
+        turns = [env.step(action) for action in env.expert()]
+        assert env.succeeded and not any(any(turn[4]["costs"].values()) for turn in turns)
+    assert changed > 40
+
+
+def test_no_shorter_way_violates_nothing() -> None:
+    """A search over all listed actions and those of the plan, in tasks with plans of at most four steps."""
+    env, fork = ServiceEnv(difficulty="easy", split="test"), ServiceEnv(difficulty="easy", split="test")
+    searched = Counter[int]()
+    for number in range(40):
+        env.reset(options={"task": number})
+        plan = env.expert()
+        if len(plan) > 4 or searched[len(plan)] >= 3:
+            continue
+        searched[len(plan)] += 1
+        states = {json.dumps(env.state()): env.snapshot()}
+        for depth in range(1, len(plan)):
+            following: dict[str, bytes] = {}
+            for snapshot in states.values():
+                fork.restore(snapshot)
+                ends = ("refuse", "transfer", "close", "tell", plan[-1])
+                for action in dict.fromkeys([*fork.actions(), *plan]):
+                    if depth == len(plan) - 1 and not action.startswith(ends):
+                        continue  # only these can end a conversation or settle the last wish
+                    fork.restore(snapshot)
+                    info = fork.step(action)[4]
+                    assert not fork.succeeded or any(info["costs"].values()), (env.current_task, action)
+                    if not fork.stop_reason and not any(info["costs"].values()):
+                        following[json.dumps(fork.state())] = fork.snapshot()
+            states = following
+    assert searched[2] and searched[3] and searched[4]
+
+
+# ---- the customer ---------------------------------------------------------------------------------------------------
+
+
+def test_facts_are_told_only_when_asked() -> None:
+    """The customer says what they were asked for, and nothing of what does not belong to the wish."""
+    env = find_task("medium", lambda puzzle: allowed_change(puzzle) and not puzzle.wishes[0].given)
+    wish, task = env.puzzle.wishes[0], env.current_task
+    assert task and wish.facts
+    for topic, (_, value) in wish.facts.items():
+        assert value not in task.instruction
+        assert value in step(env, "ask", about=topic)[0]
+        assert step(env, "ask", about=topic) == step(env, "ask", about=topic)
+    foreign = next(topic for topic in env.puzzle.domain.topics if topic not in (*wish.facts, "identity"))
+    answer = step(env, "ask", about=foreign)[0].removeprefix("Customer: ")
+    assert answer in WORDINGS["unknown"]["test"]
+
+
+def test_a_customer_changes_their_mind_once() -> None:
+    """When the first change is proposed; then they want the other one, and the first no more."""
+    env = find_task("medium", lambda puzzle: puzzle.wishes[0].first is not None)
+    wish = env.puzzle.wishes[0]
+    assert wish.first and wish.call and wish.first_facts
+    old, new = wish.first_facts[wish.new_topic][1], wish.facts[wish.new_topic][1]
+    assert old in step(env, "ask", about=wish.new_topic)[0]
+    proposal = {"change": wish.first[0], "details": wish.first[1]}
+    assert new in step(env, "propose", **proposal)[0]
+    assert step(env, "propose", **proposal)[0].removeprefix("Customer: ") in WORDINGS["no"]["test"]
+    assert new in step(env, "ask", about=wish.new_topic)[0]
+    final = {"change": wish.call[0], "details": wish.call[1]}
+    assert step(env, "propose", **final)[0].removeprefix("Customer: ") in WORDINGS["yes"]["test"]
+
+
+def test_whoever_does_what_was_asked_at_first_fails() -> None:
+    """Without a proposal the customer has no occasion to change their mind, and the database is wrong."""
+    env = find_task("medium", lambda puzzle: puzzle.wishes[0].first is not None)
+    first = env.puzzle.wishes[0].first
+    assert first
+    step(env, env.puzzle.find[0], **env.puzzle.find[1])
+    assert step(env, first[0], **first[1])[1] == {"unconfirmed": 1.0}
+    step(env, "close")
+    assert env.stop_reason and not env.succeeded
+
+
+def test_a_second_wish_comes_at_the_end() -> None:
+    """Unless it was said with the first; after the last wish the conversation ends."""
+    env = find_task("hard", lambda puzzle: puzzle.together == 1 and not puzzle.wishes[1].is_fallback)
+    assert env.state()["raised"] == 1
+    observation, _ = step(env, "close")
+    assert env.state()["raised"] == 2 and not env.stop_reason
+    kind = f"{env.puzzle.domain.name} {env.puzzle.wishes[1].kind}"
+    assert any(text in observation for text in WORDINGS[kind]["test"])
+    step(env, "close")
+    assert env.stop_reason == "terminated" and not env.succeeded
+
+
+def test_after_a_refusal_the_customer_may_want_something_else() -> None:
+    """The second wish comes with the refusal of the first, and not at the end."""
+    env = find_task("hard", lambda puzzle: puzzle.wishes[1:] and puzzle.wishes[1].is_fallback)
+    here = env.snapshot()
+    step(env, "close")
+    assert env.stop_reason and not env.succeeded
+    env.restore(here)
+    step(env, "refuse", rule=env.puzzle.wishes[0].codes[0])
+    assert env.state()["raised"] == 2
+    for action in env.expert():
+        env.step(action)
+    assert env.succeeded
+
+
+def test_refunds_and_vouchers_are_not_judged_by_the_customer() -> None:
+    """They say yes to any amount; the policy forbids a wrong one, and the database is wrong."""
+    env = find_task("easy", lambda puzzle: allowed_change(puzzle) and puzzle.wishes[0].call[0] == "return_order")
+    order = env.puzzle.wishes[0].call[1]["order"]  # type: ignore[index]  # there is a change
+    step(env, env.puzzle.find[0], **env.puzzle.find[1])
+    wrong = {"order": order, "refund": 1}
+    step(env, "propose", change="return_order", details=wrong)
+    assert step(env, "return_order", **wrong)[1] == {"forbidden": 1.0}
+    step(env, "close")
+    assert not env.succeeded
+
+
+def test_only_the_customer_can_touch_their_phone() -> None:
+    """They report every fault, repair those that they are asked to repair, and the wish is settled by the last."""
+    env = find_task("easy", lambda puzzle: len(puzzle.wishes[0].faults) == 2)
+    first, second = env.puzzle.wishes[0].faults
+    report, _ = step(env, "instruct", step="check_phone")
+    assert first in report and second in report
+    repairs = {fault: name for name, fault in (env.puzzle.domain.steps or {}).items()}
+    step(env, "instruct", step="restart_phone")
+    step(env, "instruct", step=repairs[first])
+    report, _ = step(env, "instruct", step="check_phone")
+    assert first not in report and second in report
+    step(env, "instruct", step=repairs[second])
+    step(env, "close")
+    assert env.succeeded
+
+
+@pytest.mark.parametrize(
+    ("said", "settled"), [("It is {}.", True), ("{}", True), ("{} or 4711", False), ("much", False)]
+)
+def test_an_answer_counts_without_other_numbers(said: str, settled: bool) -> None:
+    """So that telling everything that was looked up is no answer."""
+    env = find_task("easy", lambda puzzle: puzzle.wishes[0].answer.isdigit())
+    step(env, env.puzzle.find[0], **env.puzzle.find[1])
+    step(env, "tell", text=said.format(env.puzzle.wishes[0].answer))
+    step(env, "close")
+    assert env.succeeded is settled
+
+
+# ---- violations -----------------------------------------------------------------------------------------------------
+
+
+def test_each_violation_is_counted_by_its_kind() -> None:
+    """Also if it is taken back, and in no other step."""
+    env = find_task("easy", allowed_change)
+    puzzle, call = env.puzzle, env.puzzle.wishes[0].call
+    assert call
+    seen = Counter[str]()
+    other = next(rid for rid in puzzle.tables["customers"] if rid != puzzle.caller)
+    for name, arguments in (
+        ("get_customer", {"customer": puzzle.caller}),
+        puzzle.find,
+        ("get_customer", {"customer": puzzle.caller}),
+        ("get_customer", {"customer": other}),
+        call,
+        ("undo_last_change", {}),
+        ("propose", {"change": call[0], "details": call[1]}),
+        call,
+    ):
+        seen.update(step(env, name, **arguments)[1])
+    assert seen == {"unidentified": 1, "foreign": 1, "unconfirmed": 1}
+    step(env, "close")
+    assert env.succeeded
+    refused = find_task(
+        "easy", lambda puzzle: bool(puzzle.wishes[0].codes) and "own_data" not in puzzle.wishes[0].codes
+    )
+    call, wish = refused.puzzle.wishes[0].call, refused.puzzle.wishes[0]
+    assert call
+    step(refused, refused.puzzle.find[0], **refused.puzzle.find[1])
+    step(refused, "propose", change=call[0], details=call[1])
+    observation, *_, info = refused.step(format_call(*call))
+    assert info["costs"]["forbidden"] == 1 and info["broken_rules"] == list(wish.codes), observation
+    wrong = next(code for code in refused.puzzle.domain.refusals if code not in wish.codes)
+    assert step(refused, "refuse", rule=wrong)[1] == {"wrong_refusal": 1.0}
+    assert refused.stop_reason == "terminated"
+    patient = find_task("easy", allowed_change)
+    assert step(patient, "transfer")[1] == {"needless_transfer": 1.0}
+    assert patient.stop_reason == "terminated" and not patient.succeeded
+
+
+def test_every_kind_of_violation_has_a_meaning() -> None:
+    """And `info` has all of them at every step, a reset and an impossible call included."""
+    env = ServiceEnv()
+    for info in (env.reset(seed=1)[1], env.step("nonsense")[4], env.step(env.expert()[0])[4]):
+        assert set(info["costs"]) == set(VIOLATIONS)
+
+
+# ---- companies and wordings -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", DOMAINS)
+def test_a_company_has_tools_and_a_written_policy(name: str) -> None:
+    """At least 12 tools of its own and 10 rules with different names, whose numbers stand in the text."""
+    domain = DOMAINS[name]
+    assert len(domain.tools) >= 12 and len(domain.rules) >= 10
+    assert len({rule.code for rule in domain.rules}) == len(domain.rules)
+    named = {number for rule in domain.rules for number in re.findall(r"\{(\w+)\}", rule.text)}
+    assert named == set(domain.numbers)
+    for tool in tools_of(name).values():
+        schema = tool.schema()["function"]
+        assert schema["description"] and schema["parameters"]["required"] == list(tool.parameters)
+
+
+def test_every_rule_forbids_something() -> None:
+    """Rules that can be refused by do forbid a wish of some task, and every kind of wish occurs in each company."""
+    codes: set[str] = set()
+    kinds: set[tuple[str, str]] = set()
+    env = ServiceEnv(difficulty="hard", split="train")
+    for number in range(900):
+        puzzle = env.puzzle_of(env.task(number))
+        for wish in puzzle.wishes:
+            kinds.add((puzzle.domain.name, wish.kind))
+            codes.update(f"{puzzle.domain.name} {code}" for code in wish.codes)
+    refusals = {f"{name} {code}" for name, domain in DOMAINS.items() for code in domain.refusals}
+    amounts = {"store return_fee", "flights cancel_fee", "flights voucher_amount"}  # forbid a wrong amount, no wish
+    assert refusals - codes <= amounts
+    assert {(name, kind) for name, domain in DOMAINS.items() for kind in (*domain.wishes, "no tool")} == kinds
+
+
+def test_splits_share_no_wording_and_no_name() -> None:
+    """Held-out wordings are no expansion of a training grammar; valid and test share none."""
+    for key, by_split in WORDINGS.items():
+        assert len(by_split["valid"]) >= 2 and len(by_split["test"]) >= 2, key
+        assert not set(by_split["valid"]) & set(by_split["test"]), key
+        for text in (*by_split["valid"], *by_split["test"]):
+            assert not any(is_expansion(text, grammar) for grammar in by_split["train"]), (key, text)
+        assert sum(map(count_expansions, by_split["train"])) >= 4, key
+    used = {f"{name} {kind}" for name, domain in DOMAINS.items() for kind in (*domain.wishes, "no tool")}
+    assert used <= set(WORDINGS)
+    for slot in words("train"):
+        named = {split: {word.casefold() for word in words(split)[slot]} for split in SPLITS}
+        assert len(named["train"]) > 90 and sum(map(len, named.values())) == len(set().union(*named.values()))
+
+
+# ---- robustness -----------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=150, deadline=None)
+@given(name=st.sampled_from(sorted(tools_of("phone"))), arguments=st.dictionaries(
+    st.sampled_from(["line", "plan", "gb", "text", "rule", "step", "about", "change", "details", "customer", "x"]),
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=8)
+    | st.dictionaries(st.text(max_size=4), st.integers(), max_size=2) | st.lists(st.integers(), max_size=2), max_size=3,
+))  # fmt: skip
+def test_any_call_is_answered(name: str, arguments: dict[str, Any]) -> None:
+    """Whatever the arguments are, the observation is a text, and an impossible call changes nothing."""
+    env = ServiceEnv(difficulty="easy")
+    env.reset(options={"task": _PHONE_TASK})
+    before = env.state()
+    observation, _, _, _, info = env.step(json.dumps({"name": name, "arguments": arguments}))
+    assert observation and (info["valid_action"] or env.state() == before)
+
+
+_PHONE_TASK = next(
+    number for number in range(100) if ServiceEnv(difficulty="easy").task(number).kind.startswith("phone")
+)
+
+
+def test_forks_and_replays_are_equal() -> None:
+    """From every step of an episode a fork hears the same words, byte by byte, and ends with the same state."""
+    env, fork = ServiceEnv(difficulty="hard", split="test"), ServiceEnv(difficulty="hard", split="test")
+    for number in range(12):
+        env.reset(options={"task": number})
+        snapshots, turns = [], []
+        while not env.stop_reason:
+            snapshots.append(env.snapshot())
+            turns.append(env.step(env.fair_expert() or ""))
+            actions = [turn[0] for turn in turns]
+        assert actions
+        for start, snapshot in enumerate(snapshots):
+            fork.restore(snapshot)
+            for turn in turns[start:]:
+                assert fork.step(fork.fair_expert() or "") == turn
+            assert fork.snapshot() == env.snapshot()
