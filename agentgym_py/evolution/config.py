@@ -265,7 +265,7 @@ def require_attempts_to_judge(config: EvolveConfig, trainer: Trainer | OnPolicyT
     needed = f"reward {config.reward!r} compares the attempts at a task"
     if not isinstance(trainer, OnPolicyTrainer):
         if config.attempts == 1 and not config.forks:
-            raise ConfigError(f"{needed}: set attempts to 2 or more")
+            raise ConfigError(f"{needed}: set {setting('attempts', 2)} or more")
     elif not info_of(trainer).compares_attempts:
         name = type(trainer).__name__
         raise ConfigError(f"{needed}, and {name} plays each task of an iteration once: use a trainer such as grpo")

@@ -10,34 +10,27 @@ public code does neither.
 from __future__ import annotations
 
 import logging
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
-from itertools import islice
-from operator import length_hint
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agentgym_py import distributed
-from agentgym_py.agents import Agent, ExpertAgent, ModelAgent
-from agentgym_py.collection import Collector, Executor, Job, PlayConfig
-from agentgym_py.collection.branching import branch_jobs
+from agentgym_py.collection import Executor
 from agentgym_py.collection.rollouts import Rollouts
 from agentgym_py.engine import SamplingParams
 from agentgym_py.env import EnvSpec
 from agentgym_py.env.registration import short_name
 from agentgym_py.errors import (
     ConfigError,
-    DataError,
     NothingToTrainOnError,
     PolicyError,
     RunError,
     TrainingError,
     setting,
 )
-from agentgym_py.evaluation import evaluate
 from agentgym_py.evaluation.evaluate import summary_dict
 from agentgym_py.evaluation.text import cut_warning
 from agentgym_py.evolution.config import (
@@ -51,22 +44,16 @@ from agentgym_py.evolution.config import (
 from agentgym_py.evolution.critic import critic_metrics
 from agentgym_py.evolution.curricula import success_by_level
 from agentgym_py.evolution.earlier_worlds import EarlierWorlds
+from agentgym_py.evolution.episodes import RoundEpisodes
 from agentgym_py.evolution.reflection import (
-    AgentWriter,
-    collect_reflections,
-    failures_of,
     forget_note,
     reflection_metrics,
-    retry_jobs,
-    with_bare_rules,
 )
 from agentgym_py.evolution.run_folder import RunFolder
+from agentgym_py.evolution.selection import RoundSelection
 from agentgym_py.evolution.sequence import Schedule, sequence_metrics, success_matrix
 from agentgym_py.evolution.stopwatch import Stopwatch
-from agentgym_py.evolution.task_sampling import demonstration_jobs, explored_levels, round_jobs, tasks_per_env
-from agentgym_py.feedback import Feedback
-from agentgym_py.feedback.judging import judge_into
-from agentgym_py.feedback.learning import Learnable, scored
+from agentgym_py.evolution.task_sampling import explored_levels, tasks_per_env
 from agentgym_py.policy.memory import release_memory
 from agentgym_py.rewards.functions import build_reward
 from agentgym_py.rewards.reward_model import require_reward_model
@@ -79,7 +66,7 @@ from agentgym_py.training.progress import Reporter
 from agentgym_py.training.rl.guards import collapse_notes, entropy_and_repetition
 from agentgym_py.training.trainer import require_policy_trainer, saving_last_good, validate_report
 from agentgym_py.trajectory import Trajectory, store
-from agentgym_py.trajectory.scores import Scorer, apply_scores, mean_parts
+from agentgym_py.trajectory.scores import Scorer, mean_parts
 from agentgym_py.trajectory.selectors import SelectConfig, Selection, build_selector
 
 if TYPE_CHECKING:
@@ -116,15 +103,19 @@ class Evolution:
     """Makes the engine that samples from a policy; by default a new `HFEngine`."""
     kv_cache_gib: float | None = None
     """Memory for the keys and values of live episodes, if the engine is the default one; see `HFEngine`."""
-    _reward: Scorer | None = field(default=None, init=False)
     _stopwatch: Stopwatch | None = field(default=None, init=False)
-    _feedback: dict[Path, list[Feedback]] = field(default_factory=dict, init=False)
-    """The critic's feedback by its file."""
+    _episodes: RoundEpisodes = field(init=False)
+    _selection: RoundSelection = field(init=False)
 
     def __post_init__(self) -> None:
         if self.engine and self.kv_cache_gib is not None:
             raise ConfigError("kv_cache_gib is for the default engine: give it to the engine that `engine` makes")
         require_policy_trainer(self.trainer)
+        self._episodes = RoundEpisodes(
+            self.folder, self.envs, self.config, isinstance(self.trainer, OnPolicyTrainer), self.reporter,
+            self.executor, self._load_agent, self._engine_for, self._save_time,
+        )  # fmt: skip
+        self._selection = RoundSelection(self._episodes, self.cloner is not None)
 
     def run(self) -> dict[str, Any]:
         """Run the remaining rounds, then the test; return the test's result."""
@@ -149,10 +140,6 @@ class Evolution:
     def schedule(self) -> Schedule:
         """Which stage and which of its rounds each round is."""
         return self.config.schedule(len(self.envs))
-
-    def _worlds(self, number: int) -> Sequence[EnvSpec]:
-        """Return the worlds of a round's training tasks."""
-        return [self.envs[self.schedule.stage(number)]] if self.config.sequence else self.envs
 
     # ---- one round ----------------------------------------------------------------------------------------------
 
@@ -180,18 +167,17 @@ class Evolution:
         explores = self.schedule.within(number) > 0
         if explores and isinstance(trainer := self.trainer, OnPolicyTrainer):
             policy, training = self._load_or_train(number, partial(self._improve, number, trainer))
-            explored = list(store.read(self._path(number, "trajectories")))
-            learnt = training and not distributed.on_rank_zero(self._path(number, "demonstrations").is_file)
+            explored = self._episodes.load_round(number)
+            learnt = training and not distributed.on_rank_zero(self._episodes.path(number, "demonstrations").is_file)
             nothing = {} if learnt else {"with nothing to learn from": len(explored)}
             selection = Selection(tuple(explored) if learnt else (), nothing)
         else:
-            explore = partial(self._explore if explores else self._collect_expert, number)
-            explored = self._load_or_play(number, "trajectories", explore, *self._expected(number))
-            learnable = self._learnable(number, explored)
-            selection = self._select(number, learnable)
+            explored = self._episodes.play_round(number)
+            learnable = self._selection.learnable(number, explored)
+            selection = self._selection.select(number, learnable)
             log.info("round %d: %s", number, selection.line)
             policy, training = self._load_or_train(number, partial(self._train, number, selection.kept))
-            if training and explores and self._reward_function():
+            if training and explores and self._selection.reward_function():
                 training["metrics"] = {**training["metrics"], **mean_parts(learnable.episodes)}
         variety = entropy_and_repetition(explored) if any(self.config.temperatures) else {}
         notes = list(training.get("notes", ())) if training else []
@@ -208,7 +194,7 @@ class Evolution:
                 "explored": summary_dict(explored) | variety,
                 "selection": {"kept": len(selection.kept), "dropped": dict(selection.dropped), "line": selection.line},
                 "training": training and training | {"notes": notes},
-                "valid": self._evaluate(number, policy, "valid", self.config.valid_tasks),
+                "valid": self._episodes.evaluate(number, policy, "valid", self.config.valid_tasks),
                 "policy_digest": distributed.require_same("weights", policy.digest()),
             }
             | (self._curriculum(number, explored) if explores else {})
@@ -221,7 +207,7 @@ class Evolution:
         horizon = self.config.horizon_of(self.schedule.within(number))
         found: dict[str, Any] = {"horizon": horizon} if self.config.horizon else {}
         if self.config.curriculum:
-            levels = [level for spec in self._worlds(number) for level in explored_levels(self.config, spec)]
+            levels = [level for spec in self._episodes.worlds(number) for level in explored_levels(self.config, spec)]
             found["levels"] = success_by_level(levels, explored)
         return {"curriculum": found} if found else {}
 
@@ -231,9 +217,9 @@ class Evolution:
         """Return what the world says of a round's critic and of its retries, as far as the run has these."""
         found: dict[str, Any] = {}
         if self.config.critic:
-            found["critic"] = critic_metrics(explored, self._judge(number, "critic", explored), kept)
+            found["critic"] = critic_metrics(explored, self._selection.judge(number, "critic", explored), kept)
         if self.config.reflection:
-            path = self._path(number, "retries")
+            path = self._episodes.path(number, "retries")
             found["reflection"] = reflection_metrics(list(store.read(path)) if path.is_file() else [])
         return found
 
@@ -245,33 +231,6 @@ class Evolution:
 
     def _names(self) -> list[str]:
         return [short_name(spec.local_spec.name) for spec in self.envs]
-
-    def _select(self, number: int, learnable: Learnable) -> Selection:
-        """Choose what a round learns from; demonstrations for a cloner or beside a critic are chosen by the default."""
-        demonstrates = self.schedule.within(number) == 0
-        by_default = demonstrates and (self.cloner is not None or self.config.critic is not None)
-        selection = build_selector(SelectConfig() if by_default else self.config.select)(learnable.episodes)
-        return Selection(selection.kept, dict(learnable.dropped + Counter(selection.dropped)))
-
-    def _load_or_play(
-        self, number: int, name: str, play: Callable[[], list[Trajectory]], episodes: int, forks: int = 0
-    ) -> list[Trajectory]:
-        """Load episodes of a round from its folder, or else collect and save them."""
-        path = self._path(number, name)
-        if distributed.on_rank_zero(path.is_file):
-            return _read_complete(path, episodes, forks, self.config.fork_attempts)
-        trajectories = play()
-        _store(path, trajectories)
-        self._save_time()
-        return trajectories
-
-    def _expected(self, number: int) -> tuple[int, int]:
-        """Return how many episodes a round of an offline trainer has, and the maximum of forked states in each."""
-        worlds = self._worlds(number)
-        if self.schedule.within(number):
-            tasks = sum(tasks_per_env(worlds, self.config.explore_weights, self.config.explore_tasks))
-            return tasks * self.config.attempts, self.config.forks
-        return len(worlds) * self.config.expert_tasks, 0
 
     def _load_or_train(self, number: int, train: Callable[[], _Trained]) -> tuple[Policy, dict[str, Any] | None]:
         """Return a round's agent and training report from its folder, or else train and save them."""
@@ -312,56 +271,15 @@ class Evolution:
             raise RunError(f"{path} is damaged: its weights are not those that were saved; {remedy}")
         return policy
 
-    def _collect_expert(self, number: int) -> list[Trajectory]:
-        return self._collect_demonstrations(number, self._train_jobs(number))
-
-    def _collect_demonstrations(self, number: int, jobs: Sequence[Job]) -> list[Trajectory]:
-        expert = partial(ExpertAgent, fair=self.config.expert == "fair", thoughts=self.config.expert_thoughts)
-        return self._collect(number, "expert", [expert], jobs, f"{self.config.expert} expert") if jobs else []
-
-    def _explore(self, number: int) -> list[Trajectory]:
-        release_memory()
-        policy = self._load_agent(number - 1)
-        jobs = self._train_jobs(number, self.config.attempts)
-        agents, config = self._explorers(number, policy), self.config
-        trajectories = self._collect(number, "explore", agents, jobs)
-        branches = branch_jobs(
-            jobs, trajectories, config.forks, config.fork_attempts, seed=seed_of(config.seed, "forks", number),
-            first_attempt=config.attempts,
-        )  # fmt: skip
-        fork_jobs = [job for branch in branches for job in branch]
-        return trajectories + (self._collect(number, "forks", agents, fork_jobs) if fork_jobs else [])
-
-    def _retries(self, number: int, explored: Sequence[Trajectory], failures: Sequence[Trajectory]) -> list[Trajectory]:
-        """Return another try at the task of each failed episode, with the reflection on it in the prompt."""
-        retry = partial(self._retry, number, explored, failures)
-        return self._load_or_play(number, "retries", retry, len(failures)) if failures else []
-
-    def _retry(self, number: int, explored: Sequence[Trajectory], failures: Sequence[Trajectory]) -> list[Trajectory]:
-        release_memory()
-        policy = self._load_agent(number - 1)
-        jobs = self._train_jobs(number, self.config.attempts)
-        job_of = {trajectory.id: job for trajectory, job in zip(explored, jobs, strict=False)}  # forks follow
-        texts = distributed.on_rank_zero(self._reflect, number, policy, failures)
-        retries = retry_jobs([job_of[trajectory.id] for trajectory in failures], texts, self.config.attempts)
-        return self._collect(number, "retries", self._explorers(number, policy), retries, seed_phase="explore")
-
-    def _reflect(self, number: int, policy: Policy, failures: Sequence[Trajectory]) -> list[str]:
-        """Return a text on each failure."""
-        assert self.config.reflection
-        seed = seed_of(self.config.seed, "reflections", number)
-        writer = AgentWriter(policy, self._engine_for, self.config.temperature, seed)
-        return collect_reflections(self._path(number, "reflections"), self.config.reflection, failures, writer)
-
     def _improve(self, number: int, trainer: OnPolicyTrainer) -> _Trained:
         """Run an on-policy trainer on the number of episodes that a round explores, and store them."""
         policy = self._load_agent(number - 1)
-        jobs = self._train_jobs(number)
+        jobs = self._episodes.jobs(number)
         episodes = len(jobs) * self.config.attempts
         rollouts = Rollouts(
             policy, self._engine_for(policy),
             SamplingParams(temperature=self.config.temperature, max_new_tokens=self.config.max_new_tokens),
-            jobs, episodes, name=f"Agent_v{number - 1}", play_config=self._play_config("explore", number),
+            jobs, episodes, name=f"Agent_v{number - 1}", play_config=self._episodes.play_config("explore", number),
             progress=self.reporter.phase(number, "improve", episodes), scorer=self._scorer(policy),
         )  # fmt: skip
         seed, report = seed_of(self.config.seed, "train", number) % (1 << 31), None
@@ -374,20 +292,14 @@ class Evolution:
         else:
             return _Trained(policy, report, LogprobCheck.of_rollouts(rollouts))
         finally:
-            _store(self._path(number, "trajectories"), rollouts.episodes)
+            self._episodes.save(number, "trajectories", rollouts.episodes)
         return self._train_on_demonstrations(number, nothing)
 
     def _scorer(self, policy: Policy) -> Scorer | None:
         """Return what replaces the env's rewards, if anything does."""
         if (folder := self.config.reward_model) is None:
-            return self._reward_function()
+            return self._selection.reward_function()
         return build_reward(self.config.reward, self.config.reward_kwargs, self._reward_model(folder, policy))
-
-    def _reward_function(self) -> Scorer | None:
-        """Return the scorer of `reward`; there is one for all rounds, because it warns once."""
-        if self._reward is None:
-            self._reward = build_reward(self.config.reward, self.config.reward_kwargs)
-        return self._reward
 
     def _reward_model(self, folder: str, policy: Policy) -> Scorer:
         from agentgym_py.policy.adapters import quantization_of
@@ -451,10 +363,8 @@ class Evolution:
             return _Trained(self._load_agent(number - 1))
         if not self.schedule.within(number) or not self.config.expert_tasks:
             raise self._no_data_error(number, reason)
-        jobs = demonstration_jobs(self.config, self._worlds(number), number)
-        collect = partial(self._collect_demonstrations, number, jobs)
-        demonstrations = self._load_or_play(number, "demonstrations", collect, len(jobs))
-        note = f"{reason}: trained on {len(jobs)} further demonstrations of the {self.config.expert} expert"
+        demonstrations = self._episodes.demonstrate_more(number)
+        note = f"{reason}: trained on {len(demonstrations)} further demonstrations of the {self.config.expert} expert"
         log.warning("round %d: %s", number, note)
         try:
             trainer = self._offline_trainer(self.schedule.first(self.schedule.stage(number)))
@@ -473,7 +383,7 @@ class Evolution:
                 f"a lower {threshold}, more {setting('attempts')}, another {setting('temperature')}, {experts} or "
                 f"{setting('allow_empty')}"
             )
-        episodes = self._path(number, "trajectories")
+        episodes = self._episodes.path(number, "trajectories")
         return NothingToTrainOnError(f"round {number}: {reason} ({episodes} holds the episodes); try {advice}")
 
     @contextmanager
@@ -495,77 +405,7 @@ class Evolution:
     def _training_data(self, number: int, selected: Sequence[Trajectory]) -> list[Trajectory]:
         within, first = self.schedule.within(number), self.schedule.first(self.schedule.stage(number))
         earlier = {"all": range(within), "last": range(0), "initial+last": range(min(within, 1))}[self.config.merge]
-        return [*(t for r in earlier for t in self._selected(first + r)), *selected]
-
-    def _learnable(self, number: int, explored: Sequence[Trajectory]) -> Learnable:
-        """Return what an offline trainer's round may learn from: its episodes, and the retries of its failures.
-
-        They have the rewards that it learns from; demonstrations keep the env's.
-        """
-        if not self.schedule.within(number):
-            return Learnable(list(explored))
-        learnable = self._rewarded(number, "critic", explored)
-        if self.config.reflection is None:
-            return learnable
-        failures = failures_of(learnable.episodes)
-        retries = [with_bare_rules(trajectory) for trajectory in self._retries(number, explored, failures)]
-        tasks = {trajectory.provenance.task_key for trajectory in retries}
-        others = [trajectory for trajectory in explored if trajectory.provenance.task_key in tasks]
-        retried = self._rewarded(number, "critic-retries", retries, others)
-        return Learnable([*learnable.episodes, *retried.episodes], dropped=learnable.dropped + retried.dropped)
-
-    def _rewarded(
-        self, number: int, name: str, episodes: Sequence[Trajectory], others: Sequence[Trajectory] = ()
-    ) -> Learnable:
-        """Return episodes with the critic's scores, the reward function's or the env's rewards.
-
-        A critic sees the `others` at their tasks beside them.
-        """
-        if self.config.critic:
-            return scored(episodes, self._judge(number, name, [*others, *episodes]))
-        return Learnable(apply_scores(episodes, self._reward_function()))
-
-    def _judge(self, number: int, name: str, explored: Sequence[Trajectory]) -> list[Feedback]:
-        """Return the critic's feedback on episodes of a round; a killed run resumes its file."""
-        critic, path = self.config.critic, self._path(number, name)
-        assert critic
-        if path not in self._feedback:
-            is_new = not self.folder.done(number)
-            progress = _one_by_one(self.reporter.phase(number, name, len(explored)), explored) if is_new else None
-            source = type(critic).__name__
-            self._feedback[path] = distributed.on_rank_zero(judge_into, path, source, critic, explored, progress)
-        return self._feedback[path]
-
-    def _load_round(self, number: int) -> list[Trajectory]:
-        """Load the episodes of an earlier round."""
-        path = self._path(number, "trajectories")
-        if self.schedule.within(number) and isinstance(self.trainer, OnPolicyTrainer):
-            # it need not spend its whole budget
-            return list(store.read(path))
-        return _read_complete(path, *self._expected(number), self.config.fork_attempts)
-
-    def _path(self, number: int, name: str) -> Path:
-        return self.folder.round(number) / f"{name}.jsonl"
-
-    # ---- episodes -----------------------------------------------------------------------------------------------
-
-    def _train_jobs(self, number: int, attempts: int = 1) -> list[Job]:
-        first = self.schedule.first(self.schedule.stage(number))
-        return round_jobs(
-            self.config, self._worlds(number), number - first, lambda r: self._load_round(first + r), attempts
-        )
-
-    def _play_config(self, phase: str, number: int) -> PlayConfig:
-        """Return the settings of collecting a round's phase, which has its own seed."""
-        return self.config.play_config(seed_of(self.config.seed, phase, number), self.executor)
-
-    def _explorers(self, number: int, policy: Policy) -> list[Callable[[], Agent]]:
-        """Return what makes the agents that explore in a round, one for each temperature."""
-        return [partial(self._agent, number - 1, policy, temperature) for temperature in self.config.temperatures]
-
-    def _agent(self, version: int, policy: Policy, temperature: float) -> ModelAgent:
-        params = SamplingParams(temperature=temperature, max_new_tokens=self.config.max_new_tokens)
-        return ModelAgent(policy, self._engine_for(policy), params, name=f"Agent_v{version}")
+        return [*(t for r in earlier for t in self._selection.selected(first + r)), *selected]
 
     def _engine_for(self, policy: Policy) -> Engine:
         from agentgym_py.engine import HFEngine
@@ -573,50 +413,6 @@ class Evolution:
         if self.engine:
             return self.engine(policy)
         return HFEngine(policy, self.config.slots, kv_cache_gib=self.kv_cache_gib)
-
-    def _collect(
-        self, number: int, phase: str, make_agents: Sequence[Callable[[], Agent]], jobs: Sequence[Job],
-        label: str = "", seed_phase: str = "",
-    ) -> list[Trajectory]:  # fmt: skip
-        """Collect the episodes of a phase, whose attempts the agents play in turn.
-
-        The name of the phase is part of their seed, or `seed_phase` is if they start as those of another one; `label`
-        is its name for the reporter. Many episodes are collected in parts, and each part is saved. Each has a new
-        agent, because an engine's cache changes the last digit of log-probabilities.
-        """
-        progress, size = self.reporter.phase(number, label or phase, len(jobs)), self.config.save_episodes
-        play_config, agents = self._play_config(seed_phase or phase, number), len(make_agents)
-
-        def play(part: Sequence[Job]) -> list[Trajectory]:
-            played = dict[int, Trajectory]()
-            for turn, make_agent in enumerate(make_agents):
-                places = [place for place, job in enumerate(part) if job.attempt % agents == turn]
-                if places:
-                    collector = Collector(make_agent(), play_config)
-                    played |= zip(places, collector.collect_batch([part[p] for p in places], progress), strict=True)
-            return [played[place] for place in range(len(part))]
-
-        if len(jobs) <= size:
-            return play(jobs)
-        trajectories = []
-        for start in range(0, len(jobs), size):
-            name, part = f"parts/{phase}-{start:06d}", jobs[start : start + size]
-            saved = distributed.on_rank_zero(self._path(number, name).is_file)
-            episodes = self._load_or_play(number, name, partial(play, part), len(part))
-            for trajectory in episodes if saved else ():
-                progress(trajectory)
-            trajectories += episodes
-        return trajectories
-
-    def _evaluate(self, number: int, policy: Policy, split: str, tasks: int) -> dict[str, Any]:
-        def play() -> list[Trajectory]:
-            release_memory()
-            return evaluate(
-                self._agent(number, policy, 0.0), self.envs, split, range(tasks), play=self._play_config(split, number),
-                progress=self.reporter.phase(number, split, len(self.envs) * tasks),
-            )[1]  # fmt: skip
-
-        return summary_dict(self._load_or_play(number, split, play, len(self.envs) * tasks))
 
     # ---- the end ------------------------------------------------------------------------------------------------
 
@@ -634,11 +430,13 @@ class Evolution:
         best = self.folder.best_round(last)
         result: dict[str, Any] = {"last": last, "best": best, "tasks": self.config.test_tasks, "rounds": {}}
         if self.config.test_tasks:
-            before = {n for n in range(last) if self._path(n, "test").is_file()}  # when the run had fewer rounds
+            before = {
+                n for n in range(last) if self._episodes.path(n, "test").is_file()
+            }  # when the run had fewer rounds
             compared = set(self._stage_ends()) if self.config.sequence else {0, best, last}
             for number in sorted(compared | before):
                 policy = self._load_agent(number)
-                result["rounds"][str(number)] = self._evaluate(number, policy, "test", self.config.test_tasks)
+                result["rounds"][str(number)] = self._episodes.evaluate(number, policy, "test", self.config.test_tasks)
         if self.config.sequence:
             if self._earlier_worlds.ewc_lambda:
                 self._earlier_worlds.anchor(self.schedule.stages - 1)  # for trainings after the run
@@ -662,42 +460,4 @@ class Evolution:
     def _earlier_worlds(self) -> EarlierWorlds:
         strength = getattr(self.trainer, "ewc_lambda", 0.0) if self.config.sequence else 0.0
         folder = self.folder.path / "anchors"
-        return EarlierWorlds(self.config, self.schedule, folder, strength, self._load_agent, self._selected)
-
-    def _selected(self, number: int) -> Sequence[Trajectory]:
-        """Return the episodes of an earlier round that were selected."""
-        return self._select(number, self._learnable(number, self._load_round(number))).kept
-
-
-def _one_by_one(watch: Callable[[Trajectory], None], episodes: Sequence[Trajectory]) -> Callable[[int, int], None]:
-    """Return a function of how many episodes are done, which calls `watch` with each of them once."""
-    rest = iter(episodes)
-
-    def progress(done: int, total: int) -> None:
-        for trajectory in islice(rest, done - (len(episodes) - length_hint(rest))):
-            watch(trajectory)
-
-    return progress
-
-
-def _read_complete(path: Path, episodes: int, forks: int = 0, fork_attempts: int = 0) -> list[Trajectory]:
-    """Read a file that was complete when it got its name; raises RunError if episodes are missing now.
-
-    The first `episodes` are followed by `fork_attempts` from each of up to `forks` states within each of them.
-    """
-    try:
-        trajectories = list(store.read(path, warn=False))
-        states = [len(t.steps) - 1 for t in trajectories[:episodes] if t.steps and t.is_evidence]
-        episodes += sum(min(forks, number) for number in states) * fork_attempts
-        reason = f"holds {len(trajectories)} of {episodes} episodes"
-    except DataError as error:
-        trajectories, reason = [], str(error)
-    if len(trajectories) != episodes:
-        raise RunError(f"{path} is damaged ({reason}); delete it to have its episodes played again")
-    return trajectories
-
-
-def _store(path: str | Path, trajectories: Sequence[Trajectory]) -> None:
-    """Write a store on rank 0; all ranks hold the same trajectories."""
-    if distributed.is_rank_zero():
-        store.write(path, trajectories)
+        return EarlierWorlds(self.config, self.schedule, folder, strength, self._load_agent, self._selection.selected)

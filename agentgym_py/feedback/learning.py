@@ -32,7 +32,7 @@ USES = ("scores", "comparisons", "corrections")
 
 
 @dataclass(frozen=True, slots=True)
-class Learnable:
+class LearningData:
     """What a trainer learns from some episodes and the feedback on them."""
 
     episodes: list[Trajectory]
@@ -45,7 +45,7 @@ class Learnable:
     """What was found, in one line."""
 
 
-def learn_from(trajectories: Sequence[Trajectory], feedback: Sequence[Feedback], uses: Sequence[str]) -> Learnable:
+def learn_from(trajectories: Sequence[Trajectory], feedback: Sequence[Feedback], uses: Sequence[str]) -> LearningData:
     """Turn feedback into trajectories for a trainer that learns from `uses`.
 
     Of scores and comparisons the trainer gets the first of `uses` that there is. A trainer of corrections keeps the
@@ -59,65 +59,65 @@ def learn_from(trajectories: Sequence[Trajectory], feedback: Sequence[Feedback],
         raise ConfigError(f"a trainer learns from {', '.join(USES)}, not {', '.join(sorted(unknown))}")
     reasons = Counter[str]()
     for name in uses:
-        learnable = _MAKERS[name](trajectories, feedback)
-        if learnable.corrections if name == "corrections" else learnable.episodes:
-            return learnable
-        reasons += learnable.dropped
+        data = _MAKERS[name](trajectories, feedback)
+        if data.corrections if name == "corrections" else data.episodes:
+            return data
+        reasons += data.dropped
     about = ", ".join(f"{number} {reason}" for reason, number in reasons.items())
     wanted = " or ".join(uses)
     raise NothingToTrainOnError(f"the feedback has no {wanted} on these episodes" + (f": {about}" if about else ""))
 
 
-def scored(trajectories: Sequence[Trajectory], feedback: Sequence[Feedback]) -> Learnable:
+def by_scores(trajectories: Sequence[Trajectory], feedback: Sequence[Feedback]) -> LearningData:
     """Return the episodes that have a score, with it as their reward."""
-    scores, learnable = scores_of(feedback), Learnable([])
+    scores, data = scores_of(feedback), LearningData([])
     for trajectory in trajectories:
         item = scores.get(EpisodeRef.of(trajectory).digest)
         if item is None:
-            learnable.dropped["without a score"] += 1
+            data.dropped["without a score"] += 1
         elif not trajectory.is_evidence:
-            learnable.dropped[BROKEN] += 1
+            data.dropped[BROKEN] += 1
         else:
-            learnable.episodes.append(_with_reward(trajectory, item.score))
-    return _with_line(learnable, f"{len(learnable.episodes)} of {len(trajectories)} episodes have a score")
+            data.episodes.append(_with_reward(trajectory, item.score))
+    return _with_line(data, f"{len(data.episodes)} of {len(trajectories)} episodes have a score")
 
 
-def paired(trajectories: Sequence[Trajectory], feedback: Sequence[Feedback]) -> Learnable:
+def by_comparisons(trajectories: Sequence[Trajectory], feedback: Sequence[Feedback]) -> LearningData:
     """Return two episodes for each comparison, the better one first, as a task of their own."""
-    episodes, learnable = _by_digest(trajectories), Learnable([])
+    episodes, data = _by_digest(trajectories), LearningData([])
     pairs = dict.fromkeys((c.better.digest, c.worse.digest) for c in feedback if isinstance(c, ComparisonFeedback))
     for number, digests in enumerate(pairs):
         sides = [episodes[digest] for digest in digests if digest in episodes]
         if len(sides) < 2:
-            learnable.dropped["comparisons of other episodes"] += 1
+            data.dropped["comparisons of other episodes"] += 1
         elif not all(side.steps for side in sides) or opening_key(sides[0]) != opening_key(sides[1]):
-            learnable.dropped["comparisons of episodes that do not start alike"] += 1
+            data.dropped["comparisons of episodes that do not start alike"] += 1
         elif digests[::-1] in pairs:
-            learnable.dropped["comparisons that contradict another one"] += 1
+            data.dropped["comparisons that contradict another one"] += 1
         else:
             chosen, rejected = (_as_task(side, f"pair {number}") for side in sides)
-            learnable.episodes.extend([_with_reward(chosen, 1.0), _with_reward(rejected, 0.0)])
-    return _with_line(learnable, f"{len(learnable.episodes) // 2} of {len(pairs)} comparisons are learnt")
+            data.episodes.extend([_with_reward(chosen, 1.0), _with_reward(rejected, 0.0)])
+    return _with_line(data, f"{len(data.episodes) // 2} of {len(pairs)} comparisons are learnt")
 
 
-def corrected(trajectories: Sequence[Trajectory], feedback: Sequence[Feedback]) -> Learnable:
+def by_corrections(trajectories: Sequence[Trajectory], feedback: Sequence[Feedback]) -> LearningData:
     """Return the episodes as they are, and a trajectory for each correction; of several at a step the last one."""
-    episodes, learnable = _by_digest(trajectories), Learnable(list(trajectories))
+    episodes, data = _by_digest(trajectories), LearningData(list(trajectories))
     corrections = {(c.episode.digest, c.step): c for c in feedback if isinstance(c, CorrectionFeedback)}
     for (digest, number), correction in corrections.items():
         trajectory = episodes.get(digest)
         if trajectory is None:
-            learnable.dropped["corrections of other episodes"] += 1
+            data.dropped["corrections of other episodes"] += 1
         elif number >= len(trajectory.steps):
-            learnable.dropped["corrections after the end of their episode"] += 1
+            data.dropped["corrections after the end of their episode"] += 1
         elif not _continues_tokens(trajectory, number):
-            learnable.dropped["corrections where the context was cut"] += 1
+            data.dropped["corrections where the context was cut"] += 1
         else:
-            learnable.corrections.append(correct(trajectory, number, correction.reply))
-    return _with_line(learnable, f"{len(learnable.corrections)} of {len(corrections)} corrections are learnt")
+            data.corrections.append(with_correction(trajectory, number, correction.reply))
+    return _with_line(data, f"{len(data.corrections)} of {len(corrections)} corrections are learnt")
 
 
-def correct(trajectory: Trajectory, number: int, reply: str) -> Trajectory:
+def with_correction(trajectory: Trajectory, number: int, reply: str) -> Trajectory:
     """Return an episode up to step `number` with another reply there, the only one that is trained on.
 
     It counts as a success of reward 1, so that no threshold leaves it out; its world never played that reply.
@@ -136,12 +136,12 @@ def correct(trajectory: Trajectory, number: int, reply: str) -> Trajectory:
     )  # fmt: skip
 
 
-_MAKERS = {"scores": scored, "comparisons": paired, "corrections": corrected}
+_MAKERS = {"scores": by_scores, "comparisons": by_comparisons, "corrections": by_corrections}
 
 
-def _with_line(learnable: Learnable, line: str) -> Learnable:
-    reasons = ", ".join(f"{number} {reason}" for reason, number in learnable.dropped.items())
-    return replace(learnable, line=f"{line}; left out: {reasons}" if reasons else line)
+def _with_line(data: LearningData, line: str) -> LearningData:
+    reasons = ", ".join(f"{number} {reason}" for reason, number in data.dropped.items())
+    return replace(data, line=f"{line}; left out: {reasons}" if reasons else line)
 
 
 def _by_digest(trajectories: Sequence[Trajectory]) -> Mapping[str, Trajectory]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agentgym_py.feedback.types import EpisodeRef, Feedback, NoFeedback, ScoreFeedback
-from agentgym_py.rewards.relative_judge import RelativeJudge, Verdict
+from agentgym_py.rewards.relative_judge import Judgement, RelativeJudge
 from agentgym_py.trajectory import Trajectory
 
 _NAME = "relative"
@@ -20,14 +20,14 @@ class RelativeScores(RelativeJudge):
         """Score the episodes among the others of their group.
 
         Raises:
-            ConfigError, EndpointError: as `RelativeJudge.verdicts`.
+            ConfigError, EndpointError: as `RelativeJudge.judgements`.
         """
         judged = [trajectory for trajectory in trajectories if trajectory.steps and trajectory.is_evidence]
-        verdicts = dict(zip(map(id, judged), self.verdicts(judged), strict=True))
-        return [self._feedback(trajectory, verdicts.get(id(trajectory))) for trajectory in trajectories]
+        judgements = dict(zip(map(id, judged), self.judgements(judged), strict=True))
+        return [self._feedback(trajectory, judgements.get(id(trajectory))) for trajectory in trajectories]
 
-    def _feedback(self, trajectory: Trajectory, verdict: Verdict | str | None) -> Feedback:
+    def _feedback(self, trajectory: Trajectory, judgement: Judgement | str | None) -> Feedback:
         ref = EpisodeRef.of(trajectory)
-        if isinstance(verdict, Verdict):
-            return ScoreFeedback(ref, verdict.score, {}, verdict.reason, _NAME)
-        return NoFeedback(ref, verdict or "without a step, or ended by an infrastructure error", _NAME)
+        if isinstance(judgement, Judgement):
+            return ScoreFeedback(ref, judgement.score, {}, judgement.reason, _NAME)
+        return NoFeedback(ref, judgement or "without a step, or ended by an infrastructure error", _NAME)

@@ -67,7 +67,7 @@ one that does not. Of two that reach it, the one with fewer steps is better."""
 ALONE = "it is the only try at its task, and a relative judge compares several"
 
 
-class Verdict(NamedTuple):
+class Judgement(NamedTuple):
     """What the judge says of a try."""
 
     score: float
@@ -98,8 +98,8 @@ def shared_length(rows: Sequence[Sequence[str]]) -> int:
     return sum(1 for _ in takewhile(lambda column: len(set(column)) == 1, zip(*rows, strict=False)))
 
 
-def parse_verdicts(text: str, tries: int) -> list[Verdict]:
-    """Read an answer: a verdict for each of the tries, in their order.
+def parse_judgements(text: str, tries: int) -> list[Judgement]:
+    """Read an answer: a judgement for each of the tries, in their order.
 
     Raises:
         UnreadableError: it is anything else than the object that `PROMPT` asks for.
@@ -107,18 +107,18 @@ def parse_verdicts(text: str, tries: int) -> list[Verdict]:
     rows = require_keys(read_object(text), ["scores"], "the answer")["scores"]
     if not isinstance(rows, list):
         raise UnreadableError("scores is no list")
-    verdicts = dict[int, Verdict]()
+    judgements = dict[int, Judgement]()
     for row in rows:
         values = require_keys(row, ["try", "reason", "score"], "a score")
         number, reason = values["try"], values["reason"]
-        if type(number) is not int or not 1 <= number <= tries or number in verdicts:
+        if type(number) is not int or not 1 <= number <= tries or number in judgements:
             raise UnreadableError(f"try is {number!r:.40}, not each number from 1 to {tries} once")
         if not isinstance(reason, str):
             raise UnreadableError(f"the reason of try {number} is {reason!r:.40}, not a text")
-        verdicts[number] = Verdict(require_number(values["score"], 0, 1, f"the score of try {number}"), reason)
-    if len(verdicts) < tries:
-        raise UnreadableError(f"it has {len(verdicts)} scores for {tries} tries")
-    return [verdicts[number] for number in sorted(verdicts)]
+        judgements[number] = Judgement(require_number(values["score"], 0, 1, f"the score of try {number}"), reason)
+    if len(judgements) < tries:
+        raise UnreadableError(f"it has {len(judgements)} scores for {tries} tries")
+    return [judgements[number] for number in sorted(judgements)]
 
 
 def group_by_start(trajectories: Sequence[Trajectory]) -> list[list[int]]:
@@ -157,46 +157,46 @@ class RelativeJudge(JudgeSettings):
     def __call__(self, trajectories: Sequence[Trajectory]) -> list[Score]:
         """Score episodes, each of which has a step, among the others of their group; as a reward function."""
         return [
-            Score({"": paid_at_end(verdict.score, len(trajectory.steps))})
-            if isinstance(verdict, Verdict) else Score(error=verdict)
-            for trajectory, verdict in zip(trajectories, self.verdicts(trajectories), strict=True)
+            Score({"": paid_at_end(judgement.score, len(trajectory.steps))})
+            if isinstance(judgement, Judgement) else Score(error=judgement)
+            for trajectory, judgement in zip(trajectories, self.judgements(trajectories), strict=True)
         ]  # fmt: skip
 
-    def verdicts(self, trajectories: Sequence[Trajectory]) -> list[Verdict | str]:
-        """Judge episodes, each of which has a step; in place of a verdict stands why there is none.
+    def judgements(self, trajectories: Sequence[Trajectory]) -> list[Judgement | str]:
+        """Judge episodes, each of which has a step; in place of a judgement stands why there is none.
 
         Raises:
             ConfigError: httpx2 is missing.
             EndpointError: the endpoint refuses, is broken, or gave no answer at all.
         """
-        verdicts: list[Verdict | str] = [ALONE] * len(trajectories)
+        judgements: list[Judgement | str] = [ALONE] * len(trajectories)
         groups = [group for group in group_by_start(trajectories) if len(group) > 1]
         members = [[trajectories[position] for position in group] for group in groups]
         judged = self._by_program(members) if self.program else self._by_model(members)
         for group, of_group in zip(groups, judged, strict=True):
-            for position, verdict in zip(group, of_group, strict=True):
-                verdicts[position] = verdict
-        return verdicts
+            for position, judgement in zip(group, of_group, strict=True):
+                judgements[position] = judgement
+        return judgements
 
-    def _by_program(self, groups: Sequence[Sequence[Trajectory]]) -> Iterator[Sequence[Verdict | str]]:
+    def _by_program(self, groups: Sequence[Sequence[Trajectory]]) -> Iterator[Sequence[Judgement | str]]:
         program = load_program(self.program or "")
         for group in groups:
             try:
                 scores = [float(score) for score in program(group)]
                 if len(scores) != len(group) or not all(math.isfinite(s) and 0 <= s <= 1 for s in scores):
                     raise ValueError(f"{self.program} gave {scores!r:.100} for {len(group)} tries")
-                yield [Verdict(score) for score in scores]
+                yield [Judgement(score) for score in scores]
             except Exception as error:  # a user's function may raise anything
                 yield [registry.describe_error(error)] * len(group)
 
-    def _by_model(self, groups: Sequence[Sequence[Trajectory]]) -> Iterator[Sequence[Verdict | str]]:
+    def _by_model(self, groups: Sequence[Sequence[Trajectory]]) -> Iterator[Sequence[Judgement | str]]:
         """Ask about the different tries of each group; with only one of them there is nothing to compare."""
         client = JudgeClient(self, Path(self.answers) if self.answers else None)
         different = [list({_content(trajectory): trajectory for trajectory in group}.values()) for group in groups]
         questions = [self._question(tries) for tries in different if len(tries) > 1]
         answers = iter(client.ask_all(questions))
         for group, tries in zip(groups, different, strict=True):
-            alike: list[Verdict] | UnansweredError = [Verdict(0.5, "all tries are alike")]
+            alike: list[Judgement] | UnansweredError = [Judgement(0.5, "all tries are alike")]
             answer = next(answers) if len(tries) > 1 else alike
             if isinstance(answer, UnansweredError):
                 yield [str(answer)] * len(group)
@@ -204,10 +204,10 @@ class RelativeJudge(JudgeSettings):
                 of_try = dict(zip(map(_content, tries), answer, strict=True))
                 yield [of_try[_content(trajectory)] for trajectory in group]
 
-    def _question(self, tries: Sequence[Trajectory]) -> Question[list[Verdict]]:
+    def _question(self, tries: Sequence[Trajectory]) -> Question[list[Judgement]]:
         seed = seed_of("relative judge", *(trajectory.id for trajectory in tries))
         return Question(
-            lambda: render_question(tries, self.rubric), lambda text: parse_verdicts(text, len(tries)), seed
+            lambda: render_question(tries, self.rubric), lambda text: parse_judgements(text, len(tries)), seed
         )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from agentgym_py.errors import ConfigError, NothingToTrainOnError, setting
 from agentgym_py.feedback import Feedback
-from agentgym_py.feedback.learning import Learnable, learn_from
+from agentgym_py.feedback.learning import LearningData, learn_from
 from agentgym_py.training.settings import OfflineSettings
 from agentgym_py.training.trainer import Trainer, info_of, require_several_processes, require_single_trajectories
 from agentgym_py.trajectory import Trajectory
@@ -48,7 +48,7 @@ def require_offline(trainer: Trainer, *, has_coreset: bool) -> None:
 def require_one_reward(reward: object, feedback: object) -> None:
     """Raise ConfigError if both of them replace the world's reward."""
     if reward is not None and feedback is not None:
-        raise ConfigError("feedback and reward cannot be combined; give one of them")
+        raise ConfigError(f"{setting('feedback')} and {setting('reward')} cannot be combined; give one of them")
 
 
 def select_training_data(
@@ -60,16 +60,16 @@ def select_training_data(
     Raises:
         NothingToTrainOnError: no trajectory is selected or corrected, or the feedback has nothing for this trainer.
     """
-    learnable = Learnable(apply_scores(trajectories, scorer))
-    parts = mean_parts(learnable.episodes) if scorer else {}
+    data = LearningData(apply_scores(trajectories, scorer))
+    parts = mean_parts(data.episodes) if scorer else {}
     if feedback is not None:
-        learnable = learn_from(trajectories, feedback, info_of(trainer).feedback)
-    selection = build_selector(select)(learnable.episodes)
-    if not selection.kept and not learnable.corrections:
-        best = max((t.reward for t in learnable.episodes if t.is_evidence), default=math.nan)
+        data = learn_from(trajectories, feedback, info_of(trainer).feedback)
+    selection = build_selector(select)(data.episodes)
+    if not selection.kept and not data.corrections:
+        best = max((t.reward for t in data.episodes if t.is_evidence), default=math.nan)
         failures = f"{setting('select.success_only', False)} {setting('select.threshold', '-inf')}"
         raise NothingToTrainOnError(
             f"{setting('select')} {selection.line}; the best return is {best:g}. To train on failed episodes, too: "
             f"{failures}"
         )
-    return TrainingData(selection, learnable.corrections, learnable.line, parts)
+    return TrainingData(selection, data.corrections, data.line, parts)

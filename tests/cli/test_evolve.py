@@ -332,18 +332,18 @@ def test_ctrl_c_says_how_to_go_on_and_it_goes_on(
     agentgym: Run, small_model: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A run that was interrupted in round 1 ends as if nothing had happened."""
-    from agentgym_py.evolution import Evolution
+    from agentgym_py.evolution.episodes import RoundEpisodes
 
-    explore = Evolution._explore
+    explore = RoundEpisodes.explore
 
-    def interrupted(self: Evolution, number: int) -> Any:
+    def interrupted(self: RoundEpisodes, number: int) -> Any:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Evolution, "_explore", interrupted)
+    monkeypatch.setattr(RoundEpisodes, "explore", interrupted)
     status, _, err = agentgym("evolve", *SMALL, "--model", small_model)
     folder = Path("runs/GuessForTests-v0-filtered_bc-s0")
     assert status == 130 and f"agentgym evolve --resume {folder}" in err and (folder / "report.html").is_file()
-    monkeypatch.setattr(Evolution, "_explore", explore)
+    monkeypatch.setattr(RoundEpisodes, "explore", explore)
     status, out, _ = agentgym("evolve", "--resume", str(folder))
     assert (
         status == 0
@@ -388,13 +388,13 @@ def test_a_run_goes_on_with_its_threads(agentgym: Run, small_model: str, monkeyp
 
 def test_kill_is_said_like_ctrl_c(agentgym: Run, small_model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """SIGTERM in the middle of a round: the same line, status 143, and the run continues from its last round."""
-    from agentgym_py.evolution import Evolution
+    from agentgym_py.evolution.episodes import RoundEpisodes
 
-    def killed(self: Evolution, number: int) -> Any:
+    def killed(self: RoundEpisodes, number: int) -> Any:
         os.kill(os.getpid(), signal.SIGTERM)
         raise AssertionError("not reached")
 
-    monkeypatch.setattr(Evolution, "_explore", killed)
+    monkeypatch.setattr(RoundEpisodes, "explore", killed)
     status, _, err = agentgym("evolve", *SMALL, "--model", small_model, "--out", "run")
     assert status == 143 and "agentgym evolve --resume run" in err
     assert Path("run/rounds/00/metrics.json").is_file() and not Path("run/rounds/01/metrics.json").exists()

@@ -13,7 +13,7 @@ import pytest
 from agentgym_py.env import StopReason
 from agentgym_py.errors import ConfigError, NothingToTrainOnError
 from agentgym_py.feedback import ComparisonFeedback, CorrectionFeedback, EpisodeRef, Feedback, ScoreFeedback
-from agentgym_py.feedback.learning import correct, learn_from
+from agentgym_py.feedback.learning import learn_from, with_correction
 from agentgym_py.trajectory import Tokens, Trajectory, preferences, store
 
 Make = Callable[..., Trajectory]
@@ -112,7 +112,7 @@ def test_a_correction_follows_the_tokens_before_it(episode: Make) -> None:
 
 def test_corrected_episodes_can_be_stored(episode: Make, tmp_path: Path) -> None:
     """As any other trajectory."""
-    corrected = correct(episode("a", "b"), 1, "Action: z")
+    corrected = with_correction(episode("a", "b"), 1, "Action: z")
     store.write(tmp_path / "c.jsonl", [corrected])
     assert list(store.read(tmp_path / "c.jsonl")) == [corrected]
 
@@ -125,7 +125,7 @@ def logprob(policy: Any, trajectory: Trajectory, step: int, reply: str) -> float
     from agentgym_py.policy.logprobs import sample_logprobs
     from agentgym_py.policy.tokens import encode
 
-    return float(sample_logprobs(policy.model, [encode(correct(trajectory, step, reply), policy.chat)], 1)[0])
+    return float(sample_logprobs(policy.model, [encode(with_correction(trajectory, step, reply), policy.chat)], 1)[0])
 
 
 def test_filtered_bc_imitates_a_correction(tiny_policy: Any, episode: Make, tmp_path: Path) -> None:

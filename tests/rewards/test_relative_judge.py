@@ -24,10 +24,10 @@ from agentgym_py.rewards.functions import build_reward
 from agentgym_py.rewards.judge_client import UnreadableError
 from agentgym_py.rewards.relative_judge import (
     ALONE,
+    Judgement,
     RelativeJudge,
-    Verdict,
     group_by_start,
-    parse_verdicts,
+    parse_judgements,
     render_question,
     shared_length,
 )
@@ -137,10 +137,10 @@ def test_groups_are_tries_from_one_start(episode: Make) -> None:
 def test_every_try_has_one_score(text: str, problem: str | None) -> None:
     """In any order, and nothing else."""
     if problem is None:
-        assert parse_verdicts(text, 2) == [Verdict(0.0, "because 1"), Verdict(1.0, "because 2")]
+        assert parse_judgements(text, 2) == [Judgement(0.0, "because 1"), Judgement(1.0, "because 2")]
     else:
         with pytest.raises(UnreadableError, match=problem):
-            parse_verdicts(text, 2)
+            parse_judgements(text, 2)
 
 
 # ---- a model ---------------------------------------------------------------------------------------------------------
@@ -165,10 +165,10 @@ def server(tiny_policy: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 def test_a_group_is_one_request(server: Any, tries: list[Trajectory], episode: Make) -> None:
     """Equal tries are shown once; one alone has no score; tries that are all alike need no request."""
     alone, alike = episode("q", task="t3"), [episode("r", task="t4"), episode("r", task="t4")]
-    found = RelativeJudge("m", server.url).verdicts([*tries, tries[1], alone, *alike])
-    scores = [verdict if isinstance(verdict, str) else verdict.score for verdict in found]
+    found = RelativeJudge("m", server.url).judgements([*tries, tries[1], alone, *alike])
+    scores = [judgement if isinstance(judgement, str) else judgement.score for judgement in found]
     assert scores == [0.0, 1 / 3, 2 / 3, 0.0, 0.5, 1 / 3, ALONE, 0.5, 0.5]
-    assert isinstance(found[2], Verdict) and found[2].reason == "because 3" and len(server.bodies) == 2
+    assert isinstance(found[2], Judgement) and found[2].reason == "because 3" and len(server.bodies) == 2
 
 
 def test_an_answer_that_cannot_be_read_drops_its_group(server: Any, tries: list[Trajectory]) -> None:
@@ -191,7 +191,7 @@ def test_a_judge_that_is_late_or_gone(server: Any, tries: list[Trajectory]) -> N
     """A late answer is asked for again; a server that breaks ends the run instead of dropping every group."""
     server.script = [8.0]
     judge = RelativeJudge("m", server.url, timeout=3.0, retries=1, concurrency=1)
-    assert all(isinstance(verdict, Verdict) for verdict in judge.verdicts(tries)) and len(server.bodies) == 3
+    assert all(isinstance(judgement, Judgement) for judgement in judge.judgements(tries)) and len(server.bodies) == 3
     server.breaks_after = 0
     scorer = build_reward("judge", {"model": "m", "base_url": server.url, "retries": 0, "concurrency": 1})
     with pytest.raises(EndpointError, match="gave no answer: 500"):
@@ -202,14 +202,14 @@ def test_answers_are_kept(server: Any, tries: list[Trajectory], tmp_path: Path) 
     """In a file: nothing is asked twice, past a torn line too; another model is asked again; a stranger names none."""
     path = tmp_path / "new" / "answers.jsonl"
     judge = RelativeJudge("m", server.url, answers=str(path))
-    found = judge.verdicts(tries)
+    found = judge.judgements(tries)
     with path.open("a") as file:
         file.write('{"key": "ha')
-    assert judge.verdicts(tries) == found and len(server.bodies) == 2 and len(path.read_text().splitlines()) == 2
-    assert RelativeJudge("n", server.url, answers=str(path)).verdicts(tries) == found and len(server.bodies) == 4
+    assert judge.judgements(tries) == found and len(server.bodies) == 2 and len(path.read_text().splitlines()) == 2
+    assert RelativeJudge("n", server.url, answers=str(path)).judgements(tries) == found and len(server.bodies) == 4
     rows = [json.loads(line) | {"answer": wrong} for line, wrong in zip(path.open(), ("old", 1, "", None), strict=True)]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    assert judge.verdicts(tries) == found and len(server.bodies) == 6, "what cannot be read is asked again"
+    assert judge.judgements(tries) == found and len(server.bodies) == 6, "what cannot be read is asked again"
     with trust.naming([server.url]), pytest.raises(ConfigError, match="a path that comes from a file"):
         RelativeJudge("m", server.url, answers=str(path))
 
@@ -232,8 +232,8 @@ def test_a_program_judges_groups(
     assert [t.reward for t in scored[:2]] == [pytest.approx(1.15), pytest.approx(1.05)]
     assert [t.is_evidence for t in scored] == [True, True, False, False, False]
     assert "ZeroDivisionError" in str(scored[2].error)
-    odd = RelativeJudge(program="relative_program.py:odd").verdicts(tries)
-    assert all(isinstance(verdict, str) and "gave [2.0" in verdict for verdict in odd)
+    odd = RelativeJudge(program="relative_program.py:odd").judgements(tries)
+    assert all(isinstance(judgement, str) and "gave [2.0" in judgement for judgement in odd)
     for name in ("model", "answers"):
         settings: dict[str, Any] = {"program": "relative_program.py:odd", name: "x"}
         with pytest.raises(ConfigError, match=f"{name} and program cannot be combined"):
@@ -260,7 +260,7 @@ def test_a_run_that_has_nothing_to_compare_is_refused(tmp_path: Path, monkeypatc
         "reward_kwargs": {"program": "single_program.py:by_length"},
     }
     wrong: list[tuple[dict[str, Any], Any, str]] = [
-        ({}, FilteredBC(), "compares the attempts at a task: set attempts to 2 or more"),
+        ({}, FilteredBC(), "compares the attempts at a task: set attempts=2 or more"),
         ({"attempts": 4}, PPO(), "PPO plays each task of an iteration once"),
     ]
     for settings, trainer, message in wrong:
