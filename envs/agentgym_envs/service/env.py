@@ -98,8 +98,8 @@ class ServiceEnv(GeneratedEnv[Puzzle]):
     evolve_defaults: ClassVar[Mapping[str, Any]] = {
         "model": "tiny-worlds",
         "env_kwargs": {"difficulty": "easy"},
-        "expert_tasks": 100,
-        "max_new_tokens": 96,
+        "expert_tasks": 25,
+        "max_new_tokens": 128,
     }
     limits: ClassVar[Mapping[str, int]] = {"easy": 16, "medium": 24, "hard": 40}
     rules: ClassVar[Mapping[str, str]] = {
