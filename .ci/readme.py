@@ -47,6 +47,7 @@ SMALL = {
     "trainers list": "",
     "agents list": "",
     "plan --model Qwen2.5-7B --gpus 8 --trainer grpo --trainer.lora_rank 16 --dtype bfloat16": "",
+    "tools index --out runs/index": "--tasks 20 --epochs 1 --measure_tasks 5 --threads 1",
     "check examples/my_world.py": "",
     "play shop": "",
     "replay demos.jsonl": "",

@@ -44,6 +44,7 @@ COMMANDS = {
     "trainers": "List the installed trainers, or show one with its settings.",
     "agents": "List the installed agents.",
     "plan": "Compute the memory that a model's playing and training take of a GPU, without its weights.",
+    "tools": "Train an index that finds a world's tools by meaning, or search it.",
     "check": "Check that a world keeps the contract, and show what breaks it.",
     "play": "Play a world yourself, in the terminal.",
     "replay": "Replay stored trajectories and report differences.",
@@ -57,7 +58,7 @@ COMMANDS = {
 GROUPS = {
     "Train": ("evolve", "collect", "train", "pipeline", "export", "trainers", "plan"),
     "Measure": ("eval", "compare", "faults", "agents"),
-    "Worlds": ("envs", "check", "play"),
+    "Worlds": ("envs", "check", "play", "tools"),
     "Stored episodes": ("view", "judge", "report", "replay", "data"),
     "Serve": ("serve", "mcp"),
 }

@@ -147,6 +147,12 @@ EXAMPLES: Mapping[str, Sequence[Example]] = {
         ),
         Example("Show a table of common models", "agentgym plan --table"),
     ],
+    "tools index": [
+        Example("Train an index of the thousand tools", "agentgym tools index --out runs/index"),
+    ],
+    "tools search": [
+        Example("Search an index", "agentgym tools search 'how warm it was in a city' --index runs/index"),
+    ],
     "check": [
         Example("Test a world of your own", "agentgym check examples/my_world.py"),
         Example("Test an installed world", "agentgym check shop"),

@@ -6,7 +6,7 @@ import math
 import re
 import sqlite3
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache, lru_cache
 from typing import Any
 
@@ -17,6 +17,8 @@ from agentgym_envs.tools.tool import Answer, Parameter, Run, Tool, ToolError
 
 MAX_FOUND = 5
 """The maximum tools of a search."""
+Find = Callable[[str], tuple[str, ...]]
+"""Returns the names of the tools that match a query, at most `MAX_FOUND`."""
 _WORD = re.compile(r"[a-z]+")
 _STOP_WORDS = frozenset(
     ("a", "an", "and", "by", "for", "from", "get", "in", "is", "of", "on", "the", "to", "whose", "with")
@@ -48,6 +50,12 @@ def all_tools() -> Mapping[str, Tool]:
     """Return the thousand tools by name."""
     themed = [tool for theme in THEMES for attribute in theme.attributes for tool in _themed_tools(theme, attribute)]
     return {**CORE, **{tool.name: tool for tool in (*themed, UNDO, SEARCH, FINISH)}}
+
+
+@cache
+def searchable() -> Mapping[str, str]:
+    """Return the purpose of every tool that a search can find, by name."""
+    return {name: tool.purpose for name, tool in all_tools().items() if tool not in (UNDO, SEARCH, FINISH)}
 
 
 def themed_name(verb: str, noun: str, attribute: str) -> str:
@@ -89,9 +97,10 @@ def _themed_tools(theme: Theme, attribute: str) -> tuple[Tool, ...]:
 class Finder:
     """Search by words in names and purposes: BM25 without lengths; equal scores keep the order of tools."""
 
-    def __init__(self, tools: Mapping[str, Tool]) -> None:
-        self._names = [name for name, tool in tools.items() if tool not in (UNDO, SEARCH, FINISH)]
-        documents = [Counter(_words(f"{name} {tools[name].purpose}")) for name in self._names]
+    def __init__(self, tools: Mapping[str, str]) -> None:
+        """Read the purposes of tools by name."""
+        self._names = list(tools)
+        documents = [Counter(_words(f"{name} {purpose}")) for name, purpose in tools.items()]
         frequencies = Counter(word for words in documents for word in words)
         self._postings: dict[str, list[tuple[int, float]]] = {word: [] for word in frequencies}
         for place, words in enumerate(documents):
@@ -99,13 +108,13 @@ class Finder:
                 weight = math.log(1 + len(documents) / frequencies[word]) * times / (times + 0.8)
                 self._postings[word].append((place, weight))
 
-    def find(self, query: str) -> tuple[str, ...]:
+    def find(self, query: str, number: int = MAX_FOUND) -> tuple[str, ...]:
         """Return the names of the best tools; none if no word occurs in any tool."""
         scores: dict[int, float] = {}
         for word in dict.fromkeys(_words(query)):
             for place, weight in self._postings.get(word, ()):
                 scores[place] = scores.get(place, 0.0) + weight
-        best = sorted(scores, key=lambda place: (-round(scores[place], 9), place))[:MAX_FOUND]
+        best = sorted(scores, key=lambda place: (-round(scores[place], 9), place))[:number]
         return tuple(self._names[place] for place in best)
 
 
@@ -116,10 +125,10 @@ def _words(text: str) -> list[str]:
 
 @cache
 def _finder() -> Finder:
-    return Finder(all_tools())
+    return Finder(searchable())
 
 
 @lru_cache(maxsize=4096)
-def find_tools(query: str) -> tuple[str, ...]:
-    """Return the names of the tools that match a query."""
-    return _finder().find(query)
+def find_tools(query: str, number: int = MAX_FOUND) -> tuple[str, ...]:
+    """Return the names of the best tools that match a query by its words."""
+    return _finder().find(query, number)

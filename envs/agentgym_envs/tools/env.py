@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any, ClassVar
 
-from agentgym_envs.tools.catalogue import FINISH, SEARCH, UNDO, all_tools
+from agentgym_envs.tools.catalogue import FINISH, MAX_FOUND, SEARCH, UNDO, Find, all_tools, find_tools, searchable
 from agentgym_envs.tools.database import CONNECTIONS
 from agentgym_envs.tools.session import Session
 from agentgym_envs.tools.task_templates import Puzzle, draft
@@ -13,7 +14,8 @@ from agentgym_envs.tools.tool import Tool, ToolError, unknown_tool
 from agentgym_py.env import GeneratedEnv, Outcome, Reply, StopReason, Task
 from agentgym_py.env.actions import parse_tool_call
 from agentgym_py.env.generated import Draft
-from agentgym_py.errors import SnapshotError
+from agentgym_py.errors import ConfigError, SnapshotError
+from agentgym_py.retrieval import ToolIndex, ToolQuery
 from agentgym_py.rng import Rng
 
 
@@ -66,6 +68,10 @@ class ToolsEnv(GeneratedEnv[Puzzle]):
         max_steps: the step at which an episode is truncated; by default 8, 12, 20 or 24.
         split: the split of tasks if `reset` names none.
         render_mode: `ansi` or None.
+        index: the folder of an index of tools, by which `search_tools` finds tools by meaning instead of by words; only
+            for `retrieval`.
+        retrieved: how many tools the first observation of `retrieval` offers beside the search: the best for the
+            request.
 
     Registered ids: AgentTools-v0.
     """
@@ -103,6 +109,24 @@ class ToolsEnv(GeneratedEnv[Puzzle]):
 
     _session: Session | None = None
 
+    def __init__(
+        self,
+        *,
+        difficulty: str = "medium",
+        max_steps: int | None = None,
+        split: str = "train",
+        render_mode: str | None = None,
+        index: str | Path | None = None,
+        retrieved: int = 0,
+    ) -> None:
+        super().__init__(difficulty=difficulty, max_steps=max_steps, split=split, render_mode=render_mode)
+        if (index is not None or retrieved) and self.difficulty != "retrieval":
+            raise ConfigError(f"index and retrieved need difficulty retrieval, because {self.difficulty} has no search")
+        if not 0 <= retrieved <= len(searchable()):
+            raise ConfigError(f"retrieved must be from 0 to {len(searchable())}, got {retrieved}")
+        self.index = None if index is None else _read_index(index)
+        self.retrieved = retrieved
+
     def draft(self, rng: Rng, split: str) -> Draft[Puzzle]:
         """Draw a request to one of the split's databases."""
         return draft(CONNECTIONS, rng, split, self.difficulty)
@@ -118,10 +142,24 @@ class ToolsEnv(GeneratedEnv[Puzzle]):
 
     def begin(self, task: Task) -> str:
         """Observe today's date, the request and the tools."""
-        self._open(Session(self.puzzle_of(task), CONNECTIONS, task.instruction))
+        self._open(self._new_session(task))
         today = self.session.puzzle.database.today
         tools = "\n".join(tool.line for tool in self.session.tools.values())
         return f"Today is {today.isoformat()}, a {_WEEKDAYS[today.weekday()]}.\n{task.instruction}\nTools:\n{tools}"
+
+    def _new_session(self, task: Task) -> Session:
+        retrieved = self._best(task.instruction, self.retrieved) if self.retrieved else ()
+        return Session(self.puzzle_of(task), CONNECTIONS, task.instruction, self._find, retrieved)
+
+    @property
+    def _find(self) -> Find:
+        return find_tools if self.index is None else lambda query: self._best(query, MAX_FOUND)
+
+    def _best(self, query: str, number: int) -> tuple[str, ...]:
+        """Return the names of the best tools for a query."""
+        if self.index is None:
+            return find_tools(query, number)
+        return tuple(self.index.search([query], number)[0])
 
     def _open(self, session: Session) -> None:
         if self._session is not None:
@@ -189,6 +227,22 @@ class ToolsEnv(GeneratedEnv[Puzzle]):
         """Return the JSON schemas of the available tools."""
         return [tool.schema() for tool in self.session.tools.values()]
 
+    # ---- the index of tools -----------------------------------------------------------------------------------------
+
+    def tool_texts(self) -> Mapping[str, str]:
+        """Return the purpose of each tool that a search can find, by name."""
+        return searchable()
+
+    def tool_queries(self, split: str, tasks: Iterable[int]) -> Iterator[ToolQuery]:
+        """Yield the request of each task, and the part of it that each needed call is for."""
+        for number in tasks:
+            task = self.task(number, split)
+            puzzle = self.puzzle_of(task)
+            if puzzle.calls:
+                yield ToolQuery(task.instruction, tuple(dict.fromkeys(call.tool for call in puzzle.calls)))
+            for call, note in zip(puzzle.calls, puzzle.notes, strict=True):
+                yield ToolQuery(note.partition(":")[0].rstrip("."), (call.tool,), is_part=True)
+
     # ---- forks and the expert ---------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
@@ -200,7 +254,7 @@ class ToolsEnv(GeneratedEnv[Puzzle]):
         answer = state["answer"]
         if answer is not None and not isinstance(answer, str):
             raise SnapshotError(f"answer must be a string, is {answer!r}")
-        session = Session(self.puzzle_of(task), CONNECTIONS, task.instruction)
+        session = self._new_session(task)
         try:
             _replay(session, state["calls"])
         except Exception:
@@ -245,6 +299,19 @@ class ToolsEnv(GeneratedEnv[Puzzle]):
         if tool is SEARCH:
             return "I need another tool."
         return f"I must {tool.purpose[0].lower()}{tool.purpose[1:]}."
+
+
+def _read_index(folder: str | Path) -> ToolIndex:
+    """Load an index of the world's tools.
+
+    Raises:
+        ConfigError: it is an index of other tools.
+        DataError: there is none.
+    """
+    index = ToolIndex.load(Path(folder).expanduser())
+    if index.texts != searchable():
+        raise ConfigError(f"{folder} is an index of other tools; make it again with agentgym tools index")
+    return index
 
 
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")

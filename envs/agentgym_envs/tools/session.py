@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import islice, product, starmap
 from json.encoder import encode_basestring
 from typing import Any
 
-from agentgym_envs.tools.catalogue import CORE, FINISH, SEARCH, UNDO, all_tools, find_tools
+from agentgym_envs.tools.catalogue import CORE, FINISH, SEARCH, UNDO, Find, all_tools, find_tools
 from agentgym_envs.tools.database import ConnectionPool, Rows, dump
 from agentgym_envs.tools.plans import Call, Key
 from agentgym_envs.tools.task_templates import Puzzle
@@ -39,8 +39,20 @@ _THOUSANDS = re.compile(r"(?<=[0-9]),(?=[0-9]{3}(?![0-9]))")
 class Session:
     """The state of an episode, which follows from the calls in `log`; `do` makes a call."""
 
-    def __init__(self, puzzle: Puzzle, connections: ConnectionPool, instruction: str) -> None:
-        self.puzzle = puzzle
+    def __init__(
+        self, puzzle: Puzzle, connections: ConnectionPool, instruction: str, find: Find = find_tools,
+        retrieved: Sequence[str] = (),
+    ) -> None:  # fmt: skip
+        """Begin an episode.
+
+        Args:
+            puzzle: The task.
+            connections: The databases.
+            instruction: The request.
+            find: The search for tools.
+            retrieved: Names of the tools on offer beside the search for tools.
+        """
+        self.puzzle, self._find = puzzle, find
         self.instruction = instruction
         self.log: list[Call] = []
         """The successful calls, in order."""
@@ -49,7 +61,7 @@ class Session:
         self.active_changes: list[Key] = []
         """The changes that are not undone."""
         self.answer: str | None = None
-        self.tools = _offered_tools(puzzle)
+        self.tools = _offered_tools(puzzle, retrieved)
         self._observations: list[str] = []
         self._connections = connections
         self._connection = connections.acquire(puzzle.database)
@@ -113,7 +125,7 @@ class Session:
 
     def _search(self, query: str) -> str:
         self._last = []
-        found = {name: all_tools()[name] for name in find_tools(query)}
+        found = {name: all_tools()[name] for name in self._find(query)}
         self.tools.update(found)
         self._call_list = None
         return "\n".join(tool.line for tool in found.values()) or "No tool suits these words."
@@ -177,7 +189,7 @@ class Session:
             if call.tool not in tools:
                 query = all_tools()[call.tool].purpose
                 plan.append(Call(SEARCH.name, {"query": query}).text)
-                tools.update(find_tools(query))
+                tools.update(self._find(query))
             plan.append(call.text)
         return [*plan, Call(FINISH.name, {"answer": self.puzzle.answer}).text]
 
@@ -234,9 +246,10 @@ class Session:
         return [f'finish {{"answer": {encode_basestring(value)}}}' for value in values]
 
 
-def _offered_tools(puzzle: Puzzle) -> dict[str, Tool]:
+def _offered_tools(puzzle: Puzzle, retrieved: Sequence[str]) -> dict[str, Tool]:
     if puzzle.tools is None:
-        return {tool.name: tool for tool in (SEARCH, UNDO, FINISH)}
+        found = {name: all_tools()[name] for name in retrieved}
+        return {**found, **{tool.name: tool for tool in (SEARCH, UNDO, FINISH)}}
     tools = {name: CORE[name] for name in puzzle.tools}
     if any(tool.changes for tool in tools.values()):
         tools[UNDO.name] = UNDO

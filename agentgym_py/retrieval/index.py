@@ -1,0 +1,122 @@
+"""The index of tools: a table of feature vectors, and the vectors of the tools; searched with NumPy alone.
+
+    v(text) = sum over features f of  w_f E_f,  divided by its length
+    score(query, tool) = v(query) . v(tool)
+
+Its folder holds `index.json` (the tools and their texts), `features.npy` (R x D) and `tools.npy` (N x D).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agentgym_py.errors import ConfigError, DataError
+from agentgym_py.files import missing_file_hint, write_atomic
+from agentgym_py.retrieval.features import features_of, words_of
+from agentgym_py.retrieval.types import document_of
+
+Floats = NDArray[np.float32]
+_FILE, _FEATURES, _TOOLS = "index.json", "features.npy", "tools.npy"
+_VERSION = 1
+_DIGITS = 5
+"""Decimals of a score that count, because the last bits of a sum differ between machines."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ToolIndex:
+    """Finds tools by the meaning of a text."""
+
+    texts: Mapping[str, str]
+    """The text of each of the N tools, by name."""
+    features: Floats  # (R, D)
+    tools: Floats  # (N, D), each of length 1
+
+    @classmethod
+    def of(cls, texts: Mapping[str, str], features: Floats) -> ToolIndex:
+        """Make the index of tools from the vectors of features.
+
+        Raises:
+            ConfigError: there is no tool.
+        """
+        if not texts:
+            raise ConfigError("an index needs at least one tool")
+        return cls(dict(texts), features, embed([document_of(*tool) for tool in texts.items()], features))
+
+    def search(self, texts: Sequence[str], k: int) -> list[list[str]]:
+        """Return the names of the k best tools for each text, the best first.
+
+        A text that is a tool's name, or its text, finds that tool first. Of equal scores the earlier tool comes first.
+        """
+        names = list(self.texts)
+        scores_QN = np.round(embed(texts, self.features) @ self.tools.T, _DIGITS)
+        orders = np.argsort(-scores_QN, axis=1, kind="stable")[:, :k]
+        exact = {_plain(text): name for name, described in self.texts.items() for text in (name, described)}
+        found = list[list[str]]()
+        for text, order in zip(texts, orders, strict=True):
+            best = [names[place] for place in order]
+            if (own := exact.get(_plain(text))) is not None:
+                best = [own, *(name for name in best if name != own)][:k]
+            found.append(best)
+        return found
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Write the index, `index.json` last."""
+        path = Path(folder)
+        path.mkdir(parents=True, exist_ok=True)
+        for name, vectors in ((_FEATURES, self.features), (_TOOLS, self.tools)):
+            with (path / name).open("wb") as file:
+                np.save(file, vectors, allow_pickle=False)
+        about = {"version": _VERSION, "texts": dict(self.texts)}
+        write_atomic(path / _FILE, json.dumps(about, indent=1, ensure_ascii=False) + "\n")
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str]) -> ToolIndex:
+        """Read an index; one that has not changed is read once.
+
+        Raises:
+            DataError: the folder holds no index, or a damaged one.
+        """
+        path = Path(folder).absolute()
+        if not (path / _FILE).is_file():
+            raise DataError(f"{folder} holds no index of tools: {missing_file_hint(path, _FILE)}")
+        return _load(path, (path / _FILE).stat().st_mtime_ns)
+
+
+@lru_cache(maxsize=4)
+def _load(path: Path, changed: int) -> ToolIndex:
+    """Read the index of a folder that was last changed at a time."""
+    del changed
+    try:
+        about: Any = json.loads((path / _FILE).read_text(encoding="utf-8"))
+        if about["version"] != _VERSION:
+            raise ValueError(f"its version is {about['version']!r}")
+        texts = {str(name): str(text) for name, text in about["texts"].items()}
+        features, tools = (np.load(path / name, allow_pickle=False) for name in (_FEATURES, _TOOLS))
+        if features.ndim != 2 or tools.shape != (len(texts), features.shape[1]) or not len(texts):
+            raise ValueError(f"its shapes are {features.shape} and {tools.shape} for {len(texts)} tools")
+        if not (np.isfinite(features).all() and np.isfinite(tools).all()):
+            raise ValueError("it has numbers that are not finite")
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        raise DataError(f"{path} holds no index of tools that opens: {error}; make it again") from error
+    return ToolIndex(texts, features.astype(np.float32), tools.astype(np.float32))
+
+
+def embed(texts: Iterable[str], features: Floats) -> Floats:
+    """Return the vectors of N texts, (N, D), each of length 1; of a text without features it is 0."""
+    rows = [features_of(text, len(features)) for text in texts]
+    sums_ND = np.stack([weights @ features[places] for places, weights in rows]) if rows else features[:0]
+    lengths_N1 = np.linalg.norm(sums_ND, axis=1, keepdims=True)
+    return np.asarray(sums_ND / np.maximum(lengths_N1, 1e-12), dtype=np.float32)
+
+
+def _plain(text: str) -> str:
+    return " ".join(words_of(text))
