@@ -133,9 +133,9 @@ def play(server: Server, *, tasks: int = 1, env: EnvSpec = MAZE, steps: int = 2,
     return Collector(agent).collect_batch(jobs_for(short, "train", range(tasks)))
 
 
-def experts(name: str) -> Trajectory:
+def experts(name: str, difficulty: str = "medium") -> Trajectory:
     """What the expert does in a world."""
-    return Collector(ExpertAgent()).collect(Job(EnvSpec(name), 3))
+    return Collector(ExpertAgent()).collect(Job(EnvSpec(name, {"difficulty": difficulty}), 3))
 
 
 # ---- conversations --------------------------------------------------------------------------------------------------
@@ -180,7 +180,7 @@ def test_system_prompt_and_examples_come_first(server: Server) -> None:
 
 def test_examples_call_tools_as_the_episode_does(server: Server) -> None:
     """Each call has an answer and an id of its own, which some providers demand."""
-    example = experts("tools")
+    example = experts("tools", "hard")
     play(server, env=EnvSpec("tools"), steps=2, tools=True, few_shot=[example, example])
     turns = server.bodies[-1]["messages"]
     calls = [turn["tool_calls"][0]["id"] for turn in turns if turn.get("tool_calls")]

@@ -38,7 +38,7 @@ def policy(zoo: Any) -> Policy:
 
 def play(policy: Policy, engine: Any, params: SamplingParams = PARAMS) -> list[Tokens]:
     """The turns of a few episodes in a maze."""
-    jobs = jobs_for(EnvSpec("maze", {"difficulty": "easy", "max_steps": 4}), "train", range(8))
+    jobs = jobs_for(EnvSpec("maze", {"difficulty": "easy", "max_steps": 4}), "train", range(16))
     episodes = Collector(ModelAgent(policy, engine, params), PlayConfig(seed=3)).collect_batch(jobs)
     assert all(
         encode(t, policy.chat).mask.count(1) == sum(len(s.tokens.ids) for s in t.steps if s.tokens) for t in episodes

@@ -290,7 +290,7 @@ def test_worlds_are_explored_by_weight(tiny_policy: Any, tmp_path: Path) -> None
     """And a weight of a world that is not played is refused before anything is."""
     config = replace(SMALL, rounds=1, explore_weights={"shop": 3.0}, test_tasks=0, merge="all")
     run = evolution(tmp_path / "run", tiny_policy, config)
-    run.envs = [*run.envs, EnvSpec("maze", {"max_steps": 2})]
+    run = replace(run, envs=[*run.envs, EnvSpec("maze", {"max_steps": 2})])
     run.run()
     played = [t.provenance.env_id for t in store.read(run.folder.round(1) / "trajectories.jsonl")]
     assert sorted(played) == ["AgentMaze-v0"] * 2 + ["AgentShop-v0"] * 6

@@ -166,7 +166,7 @@ def test_every_trainer_takes_them(
         played = rollouts.episodes
         assert any(len(encode(t, policy.chat).starts) > 1 for t in played)
     else:
-        other = Collector(ExpertAgent()).collect_batch(jobs_for([MAZE], "train", range(4)))
+        other = Collector(ExpertAgent(thoughts=False)).collect_batch(jobs_for([MAZE], "train", range(4)))
         good = [with_score(t, 1.0) for t in [*long_episodes[:2], *other[2:]]]  # of each task a better and a worse one
         played = [replace(t, success=True) for t in good] + [*long_episodes[2:], *other[:2]]
         report = trainer.train(policy, played, seed=0, output_dir=tmp_path)

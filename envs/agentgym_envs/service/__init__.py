@@ -1,1 +1,1 @@
-"""AgentService: serve a customer by tools, under a written policy."""
+"""AgentService: serve a customer by tools under a written policy."""
