@@ -14,12 +14,11 @@ and ends with an exam on unseen questions; the card beside the weights has the r
 from __future__ import annotations
 
 import argparse
-import math
 import os
 import re
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,6 +28,7 @@ import torch.distributed as dist
 from tiny_documents import Documents
 from tiny_household import room_questions
 from tiny_shop import Turns, exercise
+from tiny_training import PROCESSES, Batch, Training
 from tiny_worlds import DIFFICULTIES, WORLDS, Unlearned, reset, wander
 
 from agentgym_py.engine import HFEngine, SamplingParams
@@ -38,9 +38,7 @@ from agentgym_py.policy.tiny import build_model, build_tokenizer, tiny_config
 from agentgym_py.policy.tokens import IGNORED
 from agentgym_py.rng import Rng, seed_of
 
-Batch = tuple[torch.Tensor, torch.Tensor]
-"""Ids and labels, each (B, S)."""
-_RANK, _PROCESSES = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
+_RANK = int(os.environ.get("RANK", "0"))
 _VOCAB = 1536
 _SHORT, _LONG = (6400, 640), (5376, 1344)
 """Tokens of a batch, and maximum tokens of a row."""
@@ -139,7 +137,7 @@ def drill(policy: Policy, seed: int) -> float:
     trainer, vocab = Training(policy, _MAX_DRILLS, 3e-3, 3e-3), len(policy.tokenizer)
     for _ in range(_MAX_DRILLS):
         ids, labels = repeats(generator, vocab, 32, 64, 8, 32)
-        if trainer.step([(ids[_RANK::_PROCESSES], labels[_RANK::_PROCESSES])]) < _COPY_LOSS:
+        if trainer.step([(ids[_RANK::PROCESSES], labels[_RANK::PROCESSES])]) < _COPY_LOSS:
             break
     return trainer.smoothed
 
@@ -149,7 +147,7 @@ def stage_batch(stage: Stage, step: int, policy: Policy, seed: int) -> list[Batc
 
     The share depends on the batch's number and the number of processes alone. Its last document is cut to fit.
     """
-    share = stage.tokens // _PROCESSES
+    share = stage.tokens // PROCESSES
     kind = Rng(seed, stage.name, step).uniform()
     vocab, rows = len(policy.tokenizer), share // stage.width
     if kind < _LOOKUPS:
@@ -164,106 +162,6 @@ def stage_batch(stage: Stage, step: int, policy: Policy, seed: int) -> list[Batc
         documents.append((ids, labels))
         share -= len(ids)
     return [(torch.tensor([ids]), torch.tensor([labels])) for ids, labels in documents]
-
-
-def _cosine(done: float) -> float:
-    return 0.5 * (1 + math.cos(math.pi * min(1.0, done)))
-
-
-class Muon(torch.optim.Optimizer):
-    """Muon (Jordan et al. 2024) with the learning rates of AdamW (arXiv:2502.16982), as `torch.optim.Muon`.
-
-    It orthogonalizes in float32. PyTorch's own does so in bfloat16, which takes 16 times as long without AVX-512.
-    """
-
-    def __init__(self, parameters: Sequence[torch.nn.Parameter], lr: float, weight_decay: float) -> None:
-        super().__init__(parameters, {"lr": lr, "weight_decay": weight_decay})
-
-    @torch.no_grad()
-    def step(self, closure: None = None) -> None:  # type: ignore[override]
-        """Take a step: Nesterov momentum of 0.95, made orthogonal, with a root mean square of 0.2."""
-        for group in self.param_groups:
-            for parameter in group["params"]:
-                momentum = self.state[parameter].setdefault("momentum", torch.zeros_like(parameter))
-                momentum.lerp_(parameter.grad, 0.05)
-                update = orthogonalize(parameter.grad.lerp(momentum, 0.95))
-                parameter.mul_(1 - group["lr"] * group["weight_decay"])
-                parameter.add_(update, alpha=-0.2 * math.sqrt(max(parameter.shape)) * group["lr"])
-
-
-def orthogonalize(matrix: torch.Tensor) -> torch.Tensor:
-    """Bring the singular values of a matrix near 1, by five Newton-Schulz iterations."""
-    wide = matrix if matrix.shape[0] <= matrix.shape[1] else matrix.T
-    wide = wide / wide.norm().clamp(min=1e-7)
-    for _ in range(5):
-        gram = wide @ wide.T
-        gram = torch.addmm(gram, gram, gram, beta=-4.7750, alpha=2.0315)
-        wide = torch.addmm(wide, gram, wide, beta=3.4445)
-    return wide if matrix.shape[0] <= matrix.shape[1] else wide.T
-
-
-class Training:
-    """Muon for the layers' matrices and AdamW for the rest, both with a cosine schedule from `peak` to `last`."""
-
-    def __init__(self, policy: Policy, steps: int, peak: float, last: float) -> None:
-        self.model: Any = policy.model.train()
-        matrices = [parameter for parameter in self.model.model.layers.parameters() if parameter.ndim == 2]
-        others = [parameter for parameter in self.model.parameters() if all(parameter is not m for m in matrices)]
-        self.optimizers = [
-            Muon(matrices, lr=peak, weight_decay=0.01),
-            torch.optim.AdamW(others, lr=peak, betas=(0.9, 0.95), weight_decay=0.01, fused=True),
-        ]
-
-        def rate(step: int) -> float:
-            return min(1.0, (step + 1) / 100) * (last + (peak - last) * _cosine(step / steps)) / peak
-
-        self.schedules = [torch.optim.lr_scheduler.LambdaLR(optimizer, rate) for optimizer in self.optimizers]
-        self.smoothed, self.done = 10.0, 0
-
-    def step(self, batch: Sequence[Batch]) -> float:
-        """Take a step on the batch of all processes; return the smoothed loss."""
-        total, labelled = torch.zeros(()), torch.zeros(())
-        for ids, labels in batch:
-            loss = _loss(self.model, ids, labels)
-            loss.backward()
-            total += loss.detach()
-            labelled += (labels[:, 1:] != IGNORED).sum()
-        gradients = [parameter.grad for parameter in self.model.parameters()]
-        _all_reduce([total, labelled, *gradients])
-        for gradient in gradients:
-            gradient /= labelled
-        torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
-        for optimizer, schedule in zip(self.optimizers, self.schedules, strict=True):
-            optimizer.step()
-            schedule.step()
-            optimizer.zero_grad()
-        self.smoothed = 0.95 * self.smoothed + 0.05 * (total / labelled).item()
-        self.done += 1
-        return self.smoothed
-
-    def save(self, path: Path, stage: str) -> None:
-        """Write all that a resumed training needs."""
-        state: dict[str, Any] = {
-            "processes": _PROCESSES,
-            "stage": stage,
-            "done": self.done,
-            "smoothed": self.smoothed,
-            "model": self.model.state_dict(),
-            "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
-            "schedules": [schedule.state_dict() for schedule in self.schedules],
-        }
-        temporary = path.with_suffix(".part")
-        torch.save(state, temporary)
-        temporary.replace(path)
-
-    def load(self, state: dict[str, Any]) -> None:
-        """Continue from a saved state."""
-        self.model.load_state_dict(state["model"])
-        for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=True):
-            optimizer.load_state_dict(saved)
-        for schedule, saved in zip(self.schedules, state["schedules"], strict=True):
-            schedule.load_state_dict(saved)
-        self.smoothed, self.done = state["smoothed"], state["done"]
 
 
 def train(policy: Policy, stage: Stage, seed: int, path: Path, state: dict[str, Any]) -> None:
@@ -282,19 +180,6 @@ def train(policy: Policy, stage: Stage, seed: int, path: Path, state: dict[str, 
                 flush=True,
             )
     policy.model.eval()
-
-
-def _loss(model: Any, ids: torch.Tensor, labels: torch.Tensor) -> Any:
-    """Sum the cross-entropies of the labelled tokens; only their logits are computed, which saves a quarter."""
-    labelled = labels[:, 1:] != IGNORED
-    hidden = model.model(input_ids=ids, use_cache=False).last_hidden_state[:, :-1][labelled]
-    return torch.nn.functional.cross_entropy(model.lm_head(hidden), labels[:, 1:][labelled], reduction="sum")
-
-
-def _all_reduce(tensors: Sequence[torch.Tensor]) -> None:
-    """Sum each tensor over the processes, in place."""
-    for tensor in tensors if _PROCESSES > 1 else ():
-        dist.all_reduce(tensor)
 
 
 def exam(policy: Policy, exercises: int = 400) -> dict[str, tuple[int, int]]:
@@ -407,9 +292,10 @@ def main() -> None:
     parser.add_argument("--rate", type=float, default=2e-3, help="learning rate at the start of the first two stages")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--base", type=Path, help="a base to train further; by default a new one")
+    parser.add_argument("--grow", action="store_true", help="double the layers of --base before it is trained further")
     args = parser.parse_args()
     torch.set_num_threads(1)  # as fast as two threads, and reproducible
-    if _PROCESSES > 1:
+    if PROCESSES > 1:
         dist.init_process_group("gloo")
     documents = Documents()
     stages = [
@@ -419,10 +305,10 @@ def main() -> None:
     ]
     args.state.mkdir(parents=True, exist_ok=True)
     path = args.state / "state.pt"
-    policy = begin(args.state / "start", documents, args.base, args.seed)
+    policy = begin(args.state / "start", documents, args.base, args.seed, grow=args.grow)
     state = torch.load(path, weights_only=True) if path.is_file() else {}
-    if state and state["processes"] != _PROCESSES:
-        raise SystemExit(f"{path} was written by {state['processes']} processes, not {_PROCESSES}")
+    if state and state["processes"] != PROCESSES:
+        raise SystemExit(f"{path} was written by {state['processes']} processes, not {PROCESSES}")
     names = [stage.name for stage in stages]
     for stage in stages[names.index(state["stage"]) if state else 0 :]:
         if stage.steps:
@@ -431,26 +317,58 @@ def main() -> None:
         return
     policy.save(args.out)
     command = (
-        f"      {'python' if _PROCESSES == 1 else f'torchrun --nproc_per_node {_PROCESSES}'} datasets/make_tiny_base.py"
+        f"      {'python' if PROCESSES == 1 else f'torchrun --nproc_per_node {PROCESSES}'} datasets/make_tiny_base.py"
     )
     command += f" --state … --short {args.short} --tokens {args.tokens} --aimless {args.aimless} --seed {args.seed}"
-    command += f" --rate {args.rate}" + " --base …" * bool(args.base)
+    command += f" --rate {args.rate}" + " --base …" * bool(args.base) + " --grow" * args.grow
     earlier = _commands(args.base / "CARD.md") if args.base else []
     write_card(policy, args.out, [*earlier, command])
 
 
-def begin(folder: Path, documents: Documents, base: Path | None, seed: int) -> Policy:
+def begin(folder: Path, documents: Documents, base: Path | None, seed: int, *, grow: bool = False) -> Policy:
     """Return the policy that training starts from; a new one copies from its context and is kept in `folder`."""
     if base:
-        return Policy.load(base)
+        policy = Policy.load(base)
+        return deepen(policy) if grow else policy
     if not (folder / "done").is_file():
         policy = new_policy(documents, seed)
         if _RANK == 0:
             policy.save(folder)
             write_atomic(folder / "done", "")
-        if _PROCESSES > 1:
+        if PROCESSES > 1:
             dist.barrier()
     return Policy.load(folder)
+
+
+def deepen(policy: Policy) -> Policy:
+    """Follow each layer by a copy that adds nothing to the residual stream at first, so that no answer changes.
+
+    This is the block expansion of LLaMA Pro (Wu et al. 2024, arXiv:2401.02415).
+    """
+    config = policy.model.config
+    model = build_model(
+        tiny_config(
+            config.vocab_size,
+            config.hidden_size,
+            2 * config.num_hidden_layers,
+            config.num_attention_heads,
+            config.num_key_value_heads,
+            config.intermediate_size,
+            config.max_position_embeddings,
+        ),
+        seed=0,
+    )
+    weights = {}
+    for name, weight in policy.model.state_dict().items():
+        layer = re.fullmatch(r"(model\.layers\.)(\d+)(\..*)", name)
+        if layer is None:
+            weights[name] = weight
+            continue
+        adds = name.endswith(("o_proj.weight", "down_proj.weight"))
+        weights[f"{layer[1]}{2 * int(layer[2])}{layer[3]}"] = weight
+        weights[f"{layer[1]}{2 * int(layer[2]) + 1}{layer[3]}"] = torch.zeros_like(weight) if adds else weight
+    model.load_state_dict(weights)
+    return Policy(model, policy.tokenizer, "tiny")
 
 
 def new_policy(documents: Documents, seed: int) -> Policy:

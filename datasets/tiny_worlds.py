@@ -53,11 +53,11 @@ class World:
 WORLDS: Mapping[str, World] = {
     "calculator": World(CalculatorEnv, 5),
     "maze": World(MazeEnv, 2),
-    "sql": World(SQLEnv, 4),
+    "sql": World(SQLEnv, 6),
     "textcraft": World(TextCraftEnv, 4),
-    "todo": World(TodoEnv, 5),
-    "tools": World(ToolsEnv, 4),
-    "wordle": World(WordleEnv, 6),
+    "todo": World(TodoEnv, 4),
+    "tools": World(ToolsEnv, 5),
+    "wordle": World(WordleEnv, 9),
 }
 
 
@@ -150,17 +150,24 @@ def reset(rng: Rng, env: Any) -> str:
     return observation
 
 
-def _detour(rng: Rng, env: Any, actions: list[str]) -> str | None:
-    """Draw a random action, one with a wrong number, or the last one again."""
+def _detour(rng: Rng, env: Any, actions: list[str]) -> str:
+    """Draw a random action, one with a wrong number or a slip of the pen, or the last one again."""
     possible = [action for action in env.actions() or () if not action.startswith("help")]
-    kind = rng.below(4)
+    kind = rng.below(5)
     if kind == 0:
         return actions[-1]
-    if not possible:
-        return None
-    action = rng.choice(possible)
+    action = rng.choice(possible or actions[-1:])
+    if kind == 1 or not possible:
+        return _slip(rng, action)
     numbered = re.fullmatch(r"(.*?)(\d+)", action)
-    return f"{numbered[1]}{int(numbered[2]) + 1 + rng.below(5)}" if kind == 1 and numbered else action
+    return f"{numbered[1]}{int(numbered[2]) + 1 + rng.below(5)}" if kind == 2 and numbered else action
+
+
+def _slip(rng: Rng, action: str) -> str:
+    """Leave out or change a character of an action, so that the world answers what is wrong with it."""
+    place = rng.below(len(action))
+    other = rng.choice(("", rng.choice([*action]), rng.choice([*"aeiorstln"])))
+    return f"{action[:place]}{other}{action[place + 1 :]}"
 
 
 def _with_another_goal(rng: Rng, env: TextEnv, first: str) -> str:

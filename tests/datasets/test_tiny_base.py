@@ -47,6 +47,7 @@ def worlds() -> ModuleType:
 def maker() -> ModuleType:
     household()
     script("tiny_documents")
+    script("tiny_training")
     return script("make_tiny_base")
 
 
@@ -430,7 +431,7 @@ def test_muon_takes_the_steps_of_pytorch() -> None:
     start = [torch.randn(shape, generator=generator) for shape in ((16, 16), (8, 24), (24, 8))]
     ours, theirs = ([torch.nn.Parameter(matrix.clone()) for matrix in start] for _ in range(2))
     reference = torch.optim.Muon(theirs, lr=0.1, weight_decay=0.01, momentum=0.95, adjust_lr_fn="match_rms_adamw")
-    optimizer = maker().Muon(ours, lr=0.1, weight_decay=0.01)
+    optimizer = script("tiny_training").Muon(ours, lr=0.1, weight_decay=0.01)
     for _ in range(3):
         for one, other in zip(ours, theirs, strict=True):
             one.grad = torch.randn(one.shape, generator=generator)
@@ -440,6 +441,26 @@ def test_muon_takes_the_steps_of_pytorch() -> None:
     for one, other, before in zip(ours, theirs, start, strict=True):
         assert (one - before).norm() > 0.1
         assert (one - other).norm() < 0.02 * (one - before).norm()
+
+
+def test_a_deeper_base_answers_as_before_and_then_learns_in_every_layer() -> None:
+    """A grown model has twice the layers and the same logits; a few steps change its new layers."""
+    torch = pytest.importorskip("torch")
+    from agentgym_py.policy import Policy
+
+    module, policy = maker(), Policy.load("tiny")
+    grown = module.deepen(policy)
+    ids, labels = module.repeats(torch.Generator().manual_seed(0), len(policy.tokenizer), 4, 48, 8, 32)
+    assert grown.model.config.num_hidden_layers == 2 * policy.model.config.num_hidden_layers
+    assert grown.model.config.tie_word_embeddings == policy.model.config.tie_word_embeddings
+    with torch.no_grad():
+        assert torch.equal(grown.model(ids).logits, policy.model(ids).logits)
+    before = {name: weight.clone() for name, weight in grown.model.state_dict().items() if ".layers." in name}
+    training = module.Training(grown, 10, 1e-2, 1e-3)
+    for _ in range(3):
+        training.step([(ids, labels)])
+    after = grown.model.state_dict()
+    assert not [name for name, weight in before.items() if torch.equal(weight, after[name])]
 
 
 _STEPS = """
