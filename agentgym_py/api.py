@@ -254,13 +254,15 @@ def compare(**results: Result | str | os.PathLike[str]) -> Comparison:
     """Compare evaluations of the same tasks, paired: `compare(before=first, after=second)`.
 
     Args:
-        results: For each name a `Result`, or a folder of `agentgym eval --out`.
+        results: For each name a `Result`, a folder of `agentgym eval --out`, or that of a run, whose last agent is
+            compared by its test.
 
     Raises:
         ConfigError: There are fewer than two, or they evaluate different tasks.
     """
     from agentgym_py.evaluation.compare import Entrant, Resources
     from agentgym_py.evaluation.compare import compare as compare_entrants
+    from agentgym_py.evolution.entrants import load_entrant
 
     def entrant(name: str, result: Result | str | os.PathLike[str]) -> Entrant:
         if isinstance(result, Result):
@@ -268,7 +270,7 @@ def compare(**results: Result | str | os.PathLike[str]) -> Comparison:
             return Entrant.from_trajectories(name, result.manifest, result.trajectories, resources)
         if not isinstance(result, str | os.PathLike):
             raise ConfigError(f"{name} must be a Result or a folder of agentgym eval --out, not {result!r:.60}")
-        return Entrant.load(Path(result))
+        return load_entrant(os.fspath(result))
 
     return compare_entrants([entrant(name, result) for name, result in results.items()])
 
@@ -358,6 +360,39 @@ def evolve(env: Envs = "shop", *, out: str | os.PathLike[str], **options: Any) -
         settings = {name: settings[name] for name in RESUMABLE if name in settings}
     run_command(["evolve", *where, *_options(settings)])
     return folder.read_json("test.json")
+
+
+def fork(
+    run: str | os.PathLike[str], after: int, *, out: str | os.PathLike[str] | None = None, **changes: Any
+) -> dict[str, Any]:
+    """Fork a run after one of its rounds: the rounds up to it are shared, those after it have other settings.
+
+    The same as the command `agentgym fork`. `evolve(out=...)` resumes an interrupted fork; `compare` of the fork and
+    the run shows the effect of the changes.
+
+    Args:
+        run: Folder of the run.
+        after: Last round that both share.
+        out: Folder of the fork; by default that of the run with `-fork`.
+        changes: Settings of `evolve`, such as `trainer={"kl_coef": 0.1}`, and `threads`, `ray`, `base_url`.
+
+    Returns:
+        The content of the fork's `test.json`.
+
+    Raises:
+        ConfigError: A setting is wrong, or would have changed a shared round.
+        RunError: The round is not over, or `out` is not empty.
+    """
+    from agentgym_py.cli import run_command
+    from agentgym_py.cli.fork import free_folder
+    from agentgym_py.cli.values import expand_plugins, flatten_options
+    from agentgym_py.files import JsonFolder
+
+    folder = free_folder(run) if out is None else os.fspath(out)
+    places: dict[str, Any] = {key: changes.pop(key) for key in ("threads", "ray", "base_url") if key in changes}
+    words = [f"--set={name}={_text(value)}" for name, value in flatten_options(expand_plugins(changes)).items()]
+    run_command(["fork", f"{os.fspath(run)}@{after}", "--out", folder, *words, *_options(places)])
+    return JsonFolder(Path(folder)).read_json("test.json")
 
 
 def _env_settings(specs: Sequence[EnvSpec]) -> dict[str, Any]:
@@ -518,5 +553,12 @@ def _options(options: Mapping[str, Any], prefix: str = "--") -> list[str]:
         elif isinstance(value, list | tuple):
             words += [word for item in value for word in (f"{prefix}{key}", str(item))]
         elif value is not None:
-            words += [f"{prefix}{key}", str(value).lower() if isinstance(value, bool) else str(value)]
+            words += [f"{prefix}{key}", _text(value)]
     return words
+
+
+def _text(value: Any) -> str:
+    """Return a value as on the command line."""
+    if isinstance(value, list | tuple):
+        return ",".join(map(_text, value))
+    return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)

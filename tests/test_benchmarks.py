@@ -489,3 +489,40 @@ def test_comparisons_that_stop_themselves_are_tabulated() -> None:
     )
     rows = list(benchmark.lines(2))
     assert len(rows) == 4 + 1 + 7 + 1 and rows[1].startswith("| 10 % | ") and "held the true 10 points" in rows[-1]
+
+
+# ---- forked runs ----------------------------------------------------------------------------------------------------
+
+
+def test_the_noise_that_forks_save_is_a_ratio_of_variances(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of differences within seeds and between them, by hand; a fork that moves all seeds alike has none."""
+    import numpy as np
+
+    benchmark = script("fork")
+    monkeypatch.setattr(benchmark, "SAMPLES", 50)
+    runs, forks = np.array([0.2, 0.4, 0.6]), np.array([0.3, 0.6, 0.6])
+    own, other = benchmark.variances(runs, forks)
+    assert own == pytest.approx(0.01) and other == pytest.approx(0.04 + 0.03)
+    assert benchmark.variances(runs, runs + 0.1)[0] == pytest.approx(0)
+    low, high = benchmark.ratio_interval(runs, forks)
+    assert 0 <= low <= high
+    *rows, last = benchmark.table([0.2, 0.4, 0.6], [0.3, 0.6, 0.6])
+    assert rows[1] == "| fork − its own run | +10.0 | 10.0 |" and last.startswith("\nvariance of the first / ")
+    assert "0.14 [" in last
+
+
+def test_forks_are_compared_by_all_that_they_leave(tmp_path: Path) -> None:
+    """Weights and episodes of every round."""
+    from agentgym_py.evolution.run_folder import RunFolder
+
+    benchmark = script("fork")
+    runs = [RunFolder.create(tmp_path / name, {"rounds": 0}) for name in "ab"]
+    for run in runs:
+        run.begin_round(0)
+        run.finish_round(0, {"policy_digest": "d"})
+        (run.round(0) / "valid.jsonl").write_text("one")
+    assert benchmark.is_same(*runs)
+    (runs[1].round(0) / "valid.jsonl").write_text("two")
+    assert not benchmark.is_same(*runs)
+    (runs[1].round(0) / "valid.jsonl").unlink()
+    assert not benchmark.is_same(*runs)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 COMMANDS = {
     "evolve": "Train an agent by AgentEvol: rounds of exploration, selection, training and evaluation.",
+    "fork": "Fork a run after one of its rounds: other settings, the same tasks and random numbers.",
     "collect": "Collect trajectories of an agent.",
     "judge": "Judge stored trajectories: by the world, its expert, a language model or people's verdicts.",
     "train": "Train a model on stored trajectories.",
@@ -56,7 +57,7 @@ COMMANDS = {
 }
 """Every command and its line of help."""
 GROUPS = {
-    "Train": ("evolve", "collect", "train", "pipeline", "export", "trainers", "plan"),
+    "Train": ("evolve", "fork", "collect", "train", "pipeline", "export", "trainers", "plan"),
     "Measure": ("eval", "compare", "faults", "agents"),
     "Worlds": ("envs", "check", "play", "tools"),
     "Stored episodes": ("view", "judge", "report", "replay", "data"),
@@ -64,7 +65,7 @@ GROUPS = {
 }
 """The commands as the help shows them."""
 
-_DISTRIBUTED = ("evolve", "train")
+_DISTRIBUTED = ("evolve", "fork", "train")
 """Commands that several processes can run together."""
 BAD_USAGE, BROKEN_PIPE = 2, 141
 
@@ -208,7 +209,7 @@ def _main(argv: Sequence[str]) -> int:
         print(help_text(_root_parser(), False), end="", file=sys.stderr)
         return BAD_USAGE
     if distributed.world_size() > 1 and name in COMMANDS and name not in _DISTRIBUTED:
-        count, several = distributed.world_size(), " and ".join(_DISTRIBUTED)
+        count, several = distributed.world_size(), ", ".join(_DISTRIBUTED)
         raise UsageError(f"{name} runs in one process, but {count} were started; only {several} run in several")
     try:
         args = build_parser(name, words[1:]).parse(words[1:]) if name in COMMANDS else _root_parser().parse(words)

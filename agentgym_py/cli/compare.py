@@ -17,9 +17,10 @@ def options(parser: Parser) -> None:
     """Add the options of `compare`."""
     parser.add_positional(
         "folders", metavar="FOLDER", item=str,
-        help="Folders of `agentgym eval --out`, logs of Inspect (.eval), or samples of lm-eval (a .jsonl file or its "
-        "folder). To compare training algorithms, join the folders of one algorithm, one per training seed, with "
-        "commas: ppo/1,ppo/2 dpo/1,dpo/2.",
+        help="Folders of `agentgym eval --out`, runs of `agentgym evolve` (RUN is the test of the last agent, RUN@2 "
+        "that of round 2), logs of Inspect (.eval), or samples of lm-eval (a .jsonl file or its folder). To compare "
+        "training algorithms, join the folders of one algorithm, one per training seed, with commas: ppo/1,ppo/2 "
+        "dpo/1,dpo/2.",
     )  # fmt: skip
     parser.add(
         "anytime",
@@ -37,7 +38,8 @@ def options(parser: Parser) -> None:
 
 def run(args: Values) -> int:
     """Compare and print."""
-    from agentgym_py.evaluation.compare import Algorithm, Entrant, compare, compare_algorithms, latex, markdown
+    from agentgym_py.evaluation.compare import Algorithm, compare, compare_algorithms, latex, markdown
+    from agentgym_py.evolution.entrants import load_entrant
 
     if args["latex"] and args["json"]:
         raise UsageError("--latex or --json, not both")
@@ -51,10 +53,10 @@ def run(args: Values) -> int:
         names = [os.path.commonprefix(group).rstrip("/-_") for group in groups]  # noqa: RUF071  # ppo-1, ppo-2: ppo
         if "" in names or len(set(names)) < len(names):
             names = args["folders"]
-        runs = [[Entrant.load(path, args["score"]) for path in group] for group in groups]
+        runs = [[load_entrant(path, args["score"]) for path in group] for group in groups]
         comparison = compare_algorithms([Algorithm(name, run) for name, run in zip(names, runs, strict=True)])
     else:
-        comparison = compare([Entrant.load(path, args["score"]) for group in groups for path in group])
+        comparison = compare([load_entrant(path, args["score"]) for group in groups for path in group])
     if args["json"]:
         print_json(comparison.as_dict())
     else:
@@ -64,11 +66,11 @@ def run(args: Values) -> int:
 
 def _run_anytime(groups: Sequence[Sequence[str]], args: Values) -> int:
     from agentgym_py.evaluation.anytime import compare_in_order
-    from agentgym_py.evaluation.compare import Entrant
+    from agentgym_py.evolution.entrants import load_entrant
 
     if args["latex"] or len(groups) != 2 or any(len(group) != 1 for group in groups):
         raise UsageError("--anytime compares two evaluations, without --latex")
-    first, second = (Entrant.load(path, args["score"]) for (path,) in groups)
+    first, second = (load_entrant(path, args["score"]) for (path,) in groups)
     comparison = compare_in_order(first, second, margin=args["margin"])
     if args["json"]:
         print_json(comparison.as_dict())

@@ -68,6 +68,7 @@ from agentgym_py.evolution.config import (
     require_reachable,
     require_sequence,
 )
+from agentgym_py.evolution.fork import Fork, fork_lines, origin_of
 from agentgym_py.evolution.run_folder import RunFolder
 from agentgym_py.files import new_folder
 from agentgym_py.registry import is_source
@@ -177,12 +178,12 @@ def add_settings(parser: Parser, trainer: str, plugins: Mapping[str, str]) -> No
     parser.add_dataclass(TrackOptions, basic=False)
 
 
-def run(args: Values) -> int:
-    """Start or resume a run; return 130 after Ctrl-C."""
+def run(args: Values, fork: Fork | None = None) -> int:
+    """Start, fork or resume a run; return 130 after Ctrl-C."""
     opened = [RunFolder.open(Path(args["resume"]))] if args.get("resume") else []
     try:
         with write_errors_with(lambda: _resume_advice(opened)), no_interrupt_lost(), ExitStack() as stack:
-            result = _run(args, opened, stack)
+            result = _run(args, opened, stack, fork)
     except KeyboardInterrupt as stop:
         print_interrupted(_resume_advice(opened))
         return interrupt_status(stop)
@@ -210,13 +211,13 @@ def _trusted(folder: RunFolder) -> str:
     return "".join(f" --trust {place}" for place in places)
 
 
-def _run(args: Values, opened: list[RunFolder], stack: ExitStack) -> dict[str, Any]:
+def _run(args: Values, opened: list[RunFolder], stack: ExitStack, fork: Fork | None) -> dict[str, Any]:
     """Resume the run in `opened`, or start one and append it there; `stack` holds its lock."""
     folder = opened[0] if opened else None
     settings, extends = args, False
     if folder is not None:
         require_sources(folder.read_json("provenance.json").get("sources", {}), str(folder.path))
-        settings = _read_settings(folder)
+        settings = read_settings(folder)
         extends = args["rounds"] not in (None, settings["rounds"])
         if extends:
             folder.require_extensible(args["rounds"])
@@ -243,7 +244,7 @@ def _run(args: Values, opened: list[RunFolder], stack: ExitStack) -> dict[str, A
     executor: Executor = Workers(1)
     engines = None
     if not finished:
-        base, executor, engines = _load(args, plan, opened, extends, stack)
+        base, executor, engines = _load(args, plan, opened, extends, stack, fork)
     folder = opened[0]
     stack.enter_context(executor)
     evolution = partial(
@@ -251,6 +252,7 @@ def _run(args: Values, opened: list[RunFolder], stack: ExitStack) -> dict[str, A
         executor=executor, engine=engines,
     )  # fmt: skip
     plan_lines = [
+        *fork_lines(folder),
         *curriculum_lines(config, envs, settings["curriculum.name"]),
         *improvement_lines(config, settings["critic.name"], settings["reflection.name"]),
     ]
@@ -260,20 +262,24 @@ def _run(args: Values, opened: list[RunFolder], stack: ExitStack) -> dict[str, A
         if plan.cloner and config.expert_tasks:
             trainers = {"cloner": (info_of(plan.trainer).warm_start or "", plan.cloner), **trainers}
         lines += learning_rates(base[0].num_parameters, trainers)
+    if fork:
+        base.clear()  # it is not what the next round starts from
     return _run_with_progress(evolution, folder, lines, out)
 
 
 def _load(
-    args: Values, plan: RunPlan, opened: list[RunFolder], extends: bool, stack: ExitStack
+    args: Values, plan: RunPlan, opened: list[RunFolder], extends: bool, stack: ExitStack, fork: Fork | None
 ) -> tuple[list[Policy], Executor, Callable[[Policy], Engine]]:
     """Load torch and the base policy, and check, extend or start the folder; the list holds the base of a new run."""
     config, engine, folder = plan.config, plan.engine, opened[0] if opened else None
-    load_torch(_threads(folder, plan.model.threads))
+    load_torch(_threads(fork.run if fork else folder, plan.model.threads))
     base = plan.model.load(config.seed)  # an error ends the command before there is a folder
     if folder is None:
         require_room(base, config.max_new_tokens)
+        if fork:
+            distributed.on_rank_zero(_require_same_inputs, fork.run, plan.envs, base, "forked")
     else:
-        distributed.on_rank_zero(_require_same_inputs, folder, plan.envs, base)
+        distributed.on_rank_zero(_record_resumption, folder, plan.envs, base)
     if folder is None or extends:
         require_compatible_policy(config, plan.trainer, base)
     if folder is not None and extends:
@@ -281,7 +287,7 @@ def _load(
     executor, engines = engine.executor_for(base, plan.model.ray), engine.engine_factory(base, config.slots)
     if folder is not None:
         return [], executor, engines
-    opened.append(distributed.on_rank_zero(lambda: stack.enter_context(_start_folder(args, plan.envs, base))))
+    opened.append(distributed.on_rank_zero(lambda: stack.enter_context(_start_folder(args, plan.envs, base, fork))))
     return [base], executor, engines
 
 
@@ -345,11 +351,15 @@ def evolve_config(args: Values) -> EvolveConfig:
 # ---------------------------------------------------------------------------------------------------------- the folder
 
 
-def _start_folder(args: Values, envs: Sequence[EnvSpec], base: Policy) -> AbstractContextManager[RunFolder]:
+def _start_folder(
+    args: Values, envs: Sequence[EnvSpec], base: Policy, fork: Fork | None
+) -> AbstractContextManager[RunFolder]:
     settings = saved_settings(args, envs)
     sources = source_digests(settings)
     run_provenance = provenance() | {"preset": args["preset"]} | _inputs(envs, base)
     run_provenance |= {"sources": sources} if sources else {}
+    if fork:
+        return fork.start(Path(args["out"]), settings, run_provenance)
     return RunFolder.start(Path(args["out"]) if args["out"] else _make_folder(settings), settings, run_provenance)
 
 
@@ -358,12 +368,18 @@ def _inputs(envs: Sequence[EnvSpec], base: Policy) -> dict[str, Any]:
     return {"base_policy": base.digest(), "env_versions": env_versions(envs, "train")}
 
 
-def _require_same_inputs(folder: RunFolder, envs: Sequence[EnvSpec], base: Policy) -> None:
-    """Raise RunError if the weights or the worlds have changed; record the provenance of this resumption."""
+def _require_same_inputs(folder: RunFolder, envs: Sequence[EnvSpec], base: Policy, what: str) -> None:
+    """Raise RunError if the weights or the worlds have changed, so that a run cannot be `what`, such as resumed."""
     stored = folder.read_json("provenance.json")
     for name, value in _inputs(envs, base).items():
         if stored.get(name) != value:
-            raise RunError(f"{folder.path} cannot be resumed: its {name} was {stored.get(name)}, and is {value} now")
+            raise RunError(f"{folder.path} cannot be {what}: its {name} was {stored.get(name)}, and is {value} now")
+
+
+def _record_resumption(folder: RunFolder, envs: Sequence[EnvSpec], base: Policy) -> None:
+    """Add this resumption to a run's provenance; raises RunError as `_require_same_inputs`."""
+    _require_same_inputs(folder, envs, base, "resumed")
+    stored = folder.read_json("provenance.json")
     resumed = [*stored.get("resumed", []), provenance()]
     folder.write_json("provenance.json", stored | {"resumed": resumed})
 
@@ -424,23 +440,23 @@ def _threads(folder: RunFolder | None, threads: int | None) -> int | None:
     return threads or before
 
 
-def _parser_of(settings: Mapping[str, Any]) -> Parser:
+def parser_of(settings: Mapping[str, Any]) -> Parser:
     """Return a parser of a run's settings."""
     parser, names = Parser("agentgym evolve"), plugin_names(settings)
     add_settings(parser, names.get("trainer", str(settings.get("trainer"))), names)
     return parser
 
 
-def _read_settings(folder: RunFolder) -> Values:
+def read_settings(folder: RunFolder) -> Values:
     """Read `run.yaml`, with the same checks as for a command line."""
     settings = folder.config()
-    return _parser_of(settings).read_mapping(settings, str(folder.path / "run.yaml"))
+    return parser_of(settings).read_mapping(settings, str(folder.path / "run.yaml"))
 
 
 def require_same_settings(folder: RunFolder, settings: Mapping[str, Any]) -> None:
     """Raise ConfigError if a run has other settings than these; those that `RESUMABLE` names may differ."""
     stored = folder.config()
-    parser, names = _parser_of(stored), plugin_names(stored)
+    parser, names = parser_of(stored), plugin_names(stored)
     ignored = {"preset", *RESUMABLE}
     given = {name: value for name, value in settings.items() if value is not None and name not in ignored}
     for group, name in plugin_names(given).items():
@@ -508,4 +524,9 @@ def _next_steps(folder: RunFolder, best: int) -> str:
     worlds = {f"env_kwargs.{name}": value for name, value in flatten_options(config.get("env_kwargs") or {}).items()}
     words = [f"--env {quote(','.join(map(relative_source, config['env'])))}"]
     words += [f"--{name} {quote(str(value))}" for name, value in worlds.items()]
-    return f"best agent: {checkpoint}\nto evaluate it: agentgym eval --model {quote(str(checkpoint))} {' '.join(words)}"
+    evaluation = f"agentgym eval --model {quote(str(checkpoint))} {' '.join(words)}"
+    advice = f"best agent: {checkpoint}\nto evaluate it: {evaluation}"
+    if origin := origin_of(folder):
+        runs = f"{quote(str(folder.path))} {quote(relative_source(origin['run']))}"
+        advice += f"\nto see the effect of what the fork changed: agentgym compare {runs}"
+    return advice

@@ -35,6 +35,17 @@ EXAMPLES: Mapping[str, Sequence[Example]] = {
             "agentgym evolve --env shop --rounds 5 --seed 1 --trainer.learning_rate 5e-4 --out runs/five",
         ),
     ],
+    "fork": [
+        Example(
+            "Train the same Agent_v0 with another learning rate",
+            "agentgym fork runs/mine@0 --set trainer.learning_rate=1e-4 --out runs/slower",
+        ),
+        Example("Share the rounds 0 to 2", "agentgym fork runs/mine@2 --set select.threshold=0.5 --out runs/lower"),
+        Example("Repeat round 3 to see that it is the same", "agentgym fork runs/mine@2 --out runs/same"),
+        Example(
+            "Train the same Agent_v0 with another algorithm", "agentgym fork runs/mine@0 --set trainer=dpo,attempts=4"
+        ),
+    ],
     "collect": [
         Example("Collect demonstrations of the expert", "agentgym collect --env shop --tasks 500 --out demos.jsonl"),
         Example(

@@ -6,11 +6,11 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import Any, NamedTuple
 
 from agentgym_py.agents.base import agent_title
 from agentgym_py.errors import ConfigError, setting
@@ -52,9 +52,25 @@ class Resources:
         return cls(summary.get("tokens"), *(spent.get(name) for name in ("prompt_tokens", "cost", "latency")))
 
 
+def outcomes_by_task(trajectories: Iterable[Trajectory]) -> dict[TaskKey, list[bool]]:
+    """Return the success of each attempt at each task, without those that an infrastructure failure ended."""
+    outcomes: dict[TaskKey, list[bool]] = {}
+    for trajectory in trajectories:
+        if trajectory.is_evidence:
+            outcomes.setdefault(trajectory.provenance.task_key, []).append(trajectory.success)
+    return outcomes
+
+
+class RoundOutcomes(NamedTuple):
+    """How the agent of a run's round did."""
+
+    policy_digest: str
+    outcomes: Mapping[TaskKey, Sequence[bool]]
+
+
 @dataclass(frozen=True, slots=True)
 class Entrant:
-    """A finished evaluation in a comparison."""
+    """A finished evaluation in a comparison, or the test of a run."""
 
     name: str
     """Its folder, as the user wrote it."""
@@ -62,6 +78,8 @@ class Entrant:
     outcomes: Mapping[TaskKey, Sequence[bool]]
     """Success of each attempt at each task, without attempts that an infrastructure failure ended."""
     resources: Resources = Resources()
+    rounds: Mapping[int, RoundOutcomes] = field(default_factory=dict)
+    """Of a run, the outcomes of its valid tasks by round."""
 
     @classmethod
     def load(cls, path: str | Path, score: str | None = None) -> Entrant:
@@ -86,11 +104,7 @@ class Entrant:
         resources: Resources = Resources(),
     ) -> Entrant:
         """Make an entrant of the episodes of an evaluation."""
-        outcomes: defaultdict[TaskKey, list[bool]] = defaultdict(list)
-        for trajectory in trajectories:
-            if trajectory.is_evidence:
-                outcomes[trajectory.provenance.task_key].append(trajectory.success)
-        return cls(name, manifest, outcomes, resources)
+        return cls(name, manifest, outcomes_by_task(trajectories), resources)
 
     @property
     def agent(self) -> str:
@@ -134,9 +148,28 @@ class Comparison:
     def as_dict(self) -> dict[str, Any]:
         """Return the comparison as JSON values."""
         agents = [{"name": e.name, "agent": e.manifest["agent"], "attempts": e.manifest["attempts"],
-                   "success": asdict(e.success), "resources": asdict(e.resources)} for e in self.entrants]  # fmt: skip
+                   "success": asdict(e.success), "resources": asdict(e.resources),
+                   **({"fork": fork} if (fork := e.manifest.get("fork")) else {})} for e in self.entrants]  # fmt: skip
+        rounds = {number: asdict(paired) for number, paired in self.by_round.items()}
         return {"agents": agents, "pairs": [asdict(pair) for pair in self.pairs], "tasks": self.tasks,
-                "left_out": self.left_out, **_question(self.entrants[0])}  # fmt: skip
+                "left_out": self.left_out, **({"rounds": rounds} if rounds else {}),
+                **_question(self.entrants[0])}  # fmt: skip
+
+    @property
+    def by_round(self) -> dict[int, PairedComparison]:
+        """Compare two runs on their valid tasks after each round that both have; empty for other entrants.
+
+        Rounds of the same weights are left out, such as those that a fork shares.
+        """
+        if len(self.entrants) != 2:
+            return {}
+        first, second = (entrant.rounds for entrant in self.entrants)
+        return {
+            number: _paired(first[number].outcomes, second[number].outcomes)
+            for number in sorted(first.keys() & second.keys())
+            if first[number].policy_digest != second[number].policy_digest
+            and first[number].outcomes.keys() & second[number].outcomes.keys()
+        }
 
 
 def compare(entrants: Sequence[Entrant]) -> Comparison:
@@ -157,6 +190,12 @@ def compare(entrants: Sequence[Entrant]) -> Comparison:
     return Comparison(entrants, pairs, len(tasks), len(all_tasks) - len(tasks))
 
 
+def _paired(first: Mapping[TaskKey, Sequence[bool]], second: Mapping[TaskKey, Sequence[bool]]) -> PairedComparison:
+    """Compare the success rates at the tasks that both have."""
+    tasks = sorted(first.keys() & second.keys())
+    return compare_rates([fmean(first[task]) for task in tasks], [fmean(second[task]) for task in tasks])
+
+
 def _require_same_question(entrants: Sequence[Entrant]) -> None:
     first = entrants[0]
     for entrant in entrants:
@@ -166,6 +205,12 @@ def _require_same_question(entrants: Sequence[Entrant]) -> None:
                 "two evaluations by agentgym compare A B --anytime"
             )
     for other in entrants[1:]:
+        if ("run" in first.manifest) != ("run" in other.manifest):
+            run = first if "run" in first.manifest else other
+            raise ConfigError(
+                f"{first.name} and {other.name} cannot be compared: {run.name} is a run; evaluate its checkpoint by "
+                "agentgym eval, or compare two runs"
+            )
         if different := differences(first.manifest, other.manifest, (*SAME_QUESTION, "score")):
             reasons = f"{'; '.join(different)}{_tasks_advice(first.manifest, other.manifest)}"
             raise ConfigError(f"{first.name} and {other.name} cannot be compared: {reasons}")
@@ -295,7 +340,7 @@ def tables(comparison: Comparison | AlgorithmComparison) -> tuple[str, list[Tabl
     if isinstance(comparison, Comparison):
         return (
             _title(comparison.entrants[0]),
-            [_agents(comparison), _pairs(comparison), *_resources(comparison)],
+            [_agents(comparison), _pairs(comparison), *_rounds(comparison), *_resources(comparison)],
             _notes(comparison),
         )
     title = _title(comparison.algorithms[0].runs[0])
@@ -321,7 +366,8 @@ def _title(entrant: Entrant) -> str:
     worlds = ", ".join(f"{world['id']} ({len(world['tasks'])} tasks)" for world in manifest["worlds"])
     if score := manifest.get("score"):
         return f"{worlds}; scored by {score}"
-    return f"{worlds}; {manifest['split']} split, {manifest['prompt']} prompt, seed {manifest['seed']}"
+    seed = "" if manifest["seed"] is None else f", seed {manifest['seed']}"
+    return f"{worlds}; {manifest['split']} split, {manifest['prompt']} prompt{seed}"
 
 
 def _agents(comparison: Comparison) -> Table:
@@ -344,6 +390,25 @@ def _resources(comparison: Comparison) -> Iterator[Table]:
         yield ("evaluation", *columns), list(zip(names, *columns.values(), strict=True))
 
 
+def _rounds(comparison: Comparison) -> Iterator[Table]:
+    """Yield the table of two runs' valid success by round; none for other entrants."""
+    rows = []
+    for number, paired in comparison.by_round.items():
+        first, second = (fmean(map(fmean, entrant.rounds[number].outcomes.values())) for entrant in comparison.entrants)
+        rows.append([
+            str(number), f"{100 * first:.1f} %", f"{100 * second:.1f} %", _points(paired), p_value(paired.p),
+            f"{paired.only_first} : {paired.only_second}",
+        ])  # fmt: skip
+    if rows:
+        names = [entrant.name for entrant in comparison.entrants]
+        yield ("round, valid tasks", *names, "difference in points [95 %]", "p", "better in"), rows
+
+
+def _points(paired: PairedComparison) -> str:
+    points = paired.difference
+    return f"{100 * points.value:+.1f} [{100 * points.low:+.1f}, {100 * points.high:+.1f}]"
+
+
 def _number(value: float | None, form: str) -> str:
     return "–" if value is None else format(value, form)
 
@@ -352,11 +417,10 @@ def _pairs(comparison: Comparison) -> Table:
     header = ["first − second", "difference in points [95 %]", "p", "p (Holm)", "better in", "detectable"]
     rows = []
     for pair in comparison.pairs:
-        paired, points = pair.paired, pair.paired.difference
+        paired = pair.paired
         rows.append([
             f"{pair.first} − {pair.second}",
-            f"{100 * points.value:+.1f} [{100 * points.low:+.1f}, {100 * points.high:+.1f}]",
-            p_value(paired.p), p_value(pair.p_holm), f"{paired.only_first} : {paired.only_second}",
+            _points(paired), p_value(paired.p), p_value(pair.p_holm), f"{paired.only_first} : {paired.only_second}",
             "–" if math.isnan(paired.detectable) else f"{100 * paired.detectable:.1f}",
         ])  # fmt: skip
     if len(rows) == 1:  # nothing to adjust
@@ -367,7 +431,8 @@ def _pairs(comparison: Comparison) -> Table:
 
 def _notes(comparison: Comparison) -> list[str]:
     once = all(entrant.manifest["attempts"] == 1 for entrant in comparison.entrants)
-    notes = [
+    notes = [f"{e.name}: {fork[0].lower()}{fork[1:]}" for e in comparison.entrants if (fork := e.manifest.get("fork"))]
+    notes += [
         "p: McNemar's exact test; interval: Agresti and Min 2005." if once
         else "p: random signs of the tasks' differences (exact McNemar if no task has a rate between 0 and 1); "
         "interval: paired bootstrap over tasks, or Agresti and Min 2005 if there are few or all differ alike.",

@@ -62,7 +62,7 @@ class RunFolder(JsonFolder):
         with folder.locked():
             new_folder(path)  # again: another process may have started a run meanwhile
             folder.write_json(PROVENANCE, provenance)
-            write_atomic(path / "run.yaml", yaml.safe_dump(dict(config), sort_keys=False, allow_unicode=True))
+            folder.write_config(config)
             yield folder
 
     @classmethod
@@ -96,6 +96,10 @@ class RunFolder(JsonFolder):
         if not isinstance(config, dict):
             raise RunError(f"{self.path / 'run.yaml'} is not a mapping")
         return config
+
+    def write_config(self, config: Mapping[str, Any]) -> None:
+        """Write the settings, which makes the folder a run."""
+        write_atomic(self.path / "run.yaml", yaml.safe_dump(dict(config), sort_keys=False, allow_unicode=True))
 
     def require_extensible(self, rounds: int) -> None:
         """Refuse a number of rounds that the run can no longer have.
@@ -134,9 +138,8 @@ class RunFolder(JsonFolder):
 
     def set_rounds(self, rounds: int) -> None:
         """Change the number of rounds; the final test is repeated after the last of them."""
-        config = self.config() | {"rounds": rounds}
         (self.path / "test.json").unlink(missing_ok=True)  # first: a kill in between leaves a resumable run
-        write_atomic(self.path / "run.yaml", yaml.safe_dump(config, sort_keys=False, allow_unicode=True))
+        self.write_config(self.config() | {"rounds": rounds})
 
     def round(self, number: int) -> Path:
         """Return the folder of a round."""

@@ -75,6 +75,18 @@ def save_adapters(model: Any, tokenizer: Any, target: Path, base: AdapterBase, p
     replace_folder(target, write)
 
 
+def relocate_adapters(copy: Path, original: Path, within: Path) -> None:
+    """Let a copied folder of adapters find its base; a base in the folder `within` was copied with it."""
+    file = copy / BASE_FILE
+    if not file.is_file():
+        return
+    about = json.loads(file.read_text(encoding="utf-8"))
+    base = (original / about["name"]).resolve()
+    if base.is_dir() and not base.is_relative_to(within.resolve()):
+        about["name"] = os.path.relpath(base, copy.absolute())
+        file.write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+
+
 def replace_folder(target: Path, write: Callable[[Path], None]) -> None:
     """Let `write` fill a new folder, which then replaces the checkpoint at `target`.
 

@@ -31,6 +31,7 @@ from agentgym_py.evaluation.text import (
     given_up_note,
     small_sample_note,
 )
+from agentgym_py.evolution.fork import FORK, fork_lines
 from agentgym_py.evolution.run_folder import RunFolder, read_estimate
 from agentgym_py.files import write_atomic
 from agentgym_py.registry import install_advice, is_source
@@ -250,7 +251,10 @@ def page_of(folder: RunFolder) -> dict[str, Any]:
     return {
         "title": folder.path.resolve().name,
         "warning": SMOKE if is_smoke(folder) else "",
-        "summary": _summary(config, rounds, planned, test, unit.text(total) if rounds else ""),
+        "summary": [
+            *_summary(config, rounds, planned, test, unit.text(total) if rounds else ""),
+            *(("fork", line) for line in fork_lines(folder)),
+        ],
         "unit": unit,
         "provenance": _flat(_provenance(folder)),
         "settings": yaml.safe_dump(config, sort_keys=False, allow_unicode=True),
@@ -297,6 +301,8 @@ def _flat(provenance: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return keys and values as text: the command as typed, the packages in a line."""
     rows = []
     for key, value in provenance.items():
+        if key == FORK:  # the summary describes it
+            continue
         if isinstance(value, Mapping):
             value = ", ".join(f"{name} {version}" for name, version in value.items())
         if key == "resumed":

@@ -1049,7 +1049,7 @@ def test_a_run_yaml_of_an_earlier_version_is_read(tmp_path: Path) -> None:
     """Settings that are called otherwise today keep their values."""
     (tmp_path / "run.yaml").write_text(OLD_RUN.read_text())
     evolve = command_module("evolve")
-    config = evolve.evolve_config(evolve._read_settings(RunFolder.open(tmp_path)))
+    config = evolve.evolve_config(evolve.read_settings(RunFolder.open(tmp_path)))
     assert (config.attempts, config.forks, config.fork_attempts, config.temperature) == (2, 1, 3, 0.5)
 
 
@@ -1058,7 +1058,7 @@ def test_settings_of_a_trainer_of_an_earlier_version_are_read(tmp_path: Path, na
     """Each keeps its value by its current name, and none is lost."""
     written = OLD_RUN.with_name(f"run_{name}.yaml")
     (tmp_path / "run.yaml").write_text(written.read_text())
-    settings = command_module("evolve")._read_settings(RunFolder.open(tmp_path))
+    settings = command_module("evolve").read_settings(RunFolder.open(tmp_path))
     trainer = read_trainer(settings)
     common = {"tasks_per_iteration": 3, "minibatch_size": 5, "microbatch_tokens": 300, "kl_coef": 0.05}
     common |= {"max_ratio": 9.0, "max_kl": 40.0}

@@ -1,0 +1,66 @@
+"""Runs in comparisons: the test of a run's agent stands beside other evaluations of the same tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from agentgym_py.errors import RunError
+from agentgym_py.evaluation.compare import Entrant, Resources, RoundOutcomes, outcomes_by_task
+from agentgym_py.evolution.fork import fork_lines
+from agentgym_py.evolution.run_folder import RunFolder
+from agentgym_py.files import canonical_json
+from agentgym_py.trajectory import Trajectory, store
+
+
+def load_entrant(path: str | Path, score: str | None = None) -> Entrant:
+    """Load what `Entrant.load` does, or a run: `RUN` is its last agent, `RUN@2` that of round 2.
+
+    Raises:
+        RunError: the folder holds no finished evaluation and no run, or the round was not tested.
+        DataError: a file cannot be read.
+    """
+    folder, at, number = str(path).rpartition("@")
+    if at and number.isdecimal() and _is_run(folder):
+        return _of_run(str(path), RunFolder.open(Path(folder)), int(number))
+    return _of_run(str(path), RunFolder.open(Path(path)), None) if _is_run(path) else Entrant.load(path, score)
+
+
+def _is_run(path: str | Path) -> bool:
+    return Path(path, "run.yaml").is_file()
+
+
+def _of_run(name: str, folder: RunFolder, number: int | None) -> Entrant:
+    if not folder.finished:
+        raise RunError(f"{name} is not finished; to resume it: agentgym evolve --resume {folder.path}")
+    tested = folder.read_json("test.json")
+    number = tested["last"] if number is None else number
+    if str(number) not in tested["rounds"]:
+        others = f"tested were the rounds {', '.join(tested['rounds'])}" if tested["rounds"] else "none was"
+        raise RunError(f"{name}: round {number} of {folder.path} was not tested; {others}")
+    episodes = list(store.read(folder.round(number) / "test.jsonl"))
+    resources = Resources.of(tested["rounds"][str(number)])
+    rounds = {done: _round(folder, done) for done in folder.finished_rounds()}
+    return Entrant(name, _manifest(folder, episodes), outcomes_by_task(episodes), resources, rounds)
+
+
+def _round(folder: RunFolder, number: int) -> RoundOutcomes:
+    valid = store.read(folder.round(number) / "valid.jsonl")
+    return RoundOutcomes(folder.metrics(number)["policy_digest"], outcomes_by_task(valid))
+
+
+def _manifest(folder: RunFolder, episodes: Sequence[Trajectory]) -> dict[str, Any]:
+    """Describe the test of a run's agent; the run's seed is no part of the question, since the agent is greedy."""
+    first = episodes[0].provenance
+    worlds: dict[tuple[str, str], dict[str, Any]] = {}
+    for episode in episodes:
+        about = episode.provenance
+        world = {"id": about.env_id, "version": about.env_version, "kwargs": dict(about.env_kwargs), "tasks": []}
+        key = about.env_id, canonical_json(about.env_kwargs)
+        worlds.setdefault(key, world)["tasks"].append(episode.task_id)
+    agent = {"name": first.agent, "policy_digest": first.policy_digest, "sampling": dict(first.sampling)}
+    return {
+        "run": str(folder.path), "agent": agent, "split": "test", "attempts": 1, "prompt": first.prompt, "seed": None,
+        "worlds": list(worlds.values()), "fork": " ".join(fork_lines(folder)), "options": {},
+    }  # fmt: skip
