@@ -46,6 +46,8 @@ _LOOKUPS, _REPEATS = 0.02, 0.02
 """Shares of two kinds of drills among the batches after the first drill. Their gradients are many times as large."""
 _COPY_LOSS, _MAX_DRILLS = 0.4, 3000
 """The loss of drills at which a model copies, and the maximum number of batches until then."""
+_RATE_SCALE = 0.3
+"""Factor of the trainers' default learning rates in the config of a base; with larger steps it forgets how to read."""
 _SAVE_STEPS = 200
 _EXAM = 1 << 40
 """Seed of the exam, which no batch has."""
@@ -315,6 +317,7 @@ def main() -> None:
             train(policy, stage, args.seed, path, state)
     if _RANK > 0:
         return
+    policy.model.config.learning_rate_scale = _RATE_SCALE
     policy.save(args.out)
     command = (
         f"      {'python' if PROCESSES == 1 else f'torchrun --nproc_per_node {PROCESSES}'} datasets/make_tiny_base.py"

@@ -261,7 +261,7 @@ def _run(args: Values, opened: list[RunFolder], stack: ExitStack, fork: Fork | N
         trainers = {"trainer": (settings["trainer.name"], plan.trainer)}
         if plan.cloner and config.expert_tasks:
             trainers = {"cloner": (info_of(plan.trainer).warm_start or "", plan.cloner), **trainers}
-        lines += learning_rates(base[0].num_parameters, trainers)
+        lines += learning_rates(base[0].num_parameters, trainers, base[0].learning_rate_scale)
     if fork:
         base.clear()  # it is not what the next round starts from
     return _run_with_progress(evolution, folder, lines, out)

@@ -44,20 +44,24 @@ def header(folder: RunFolder, config: EvolveConfig, worlds: int, more: Sequence[
     return [*lines, *more, *chosen_by_worlds(folder.config()), *_progress(folder)]
 
 
-def learning_rates(weights: int, trainers: Mapping[str, tuple[str, Any]]) -> list[str]:
-    """Name the learning rate of each trainer that leaves it to the model's size.
+def learning_rates(weights: int, trainers: Mapping[str, tuple[str, Any]], scale: float = 1.0) -> list[str]:
+    """Name the learning rate of each trainer that leaves it to the model.
 
     Args:
         weights: Number of the model's weights.
         trainers: Group of options (`trainer`, `cloner`) to the name and the settings of its trainer.
+        scale: `Policy.learning_rate_scale`.
     """
     by_size = {
         group: (name, trainer)
         for group, (name, trainer) in trainers.items()
         if isinstance(trainer, ModelSettings) and trainer.learning_rate is None
     }
+    model = f"a model of {weights:,} weights"
+    if scale != 1:
+        model += f" whose config scales rates by {scale:g}"
     return [
-        f"Learning rate of {name}: {trainer.rate_for(weights):g}, the default for a model of {weights:,} weights; "
+        f"Learning rate of {name}: {trainer.rate_for(weights, scale):g}, the default for {model}; "
         f"{setting(f'{group}.learning_rate', 'RATE')} changes it."
         for group, (name, trainer) in by_size.items()
     ]

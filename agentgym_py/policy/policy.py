@@ -161,6 +161,22 @@ class Policy:
         return sum(parameter.numel() for parameter in self.model.parameters())
 
     @property
+    def learning_rate_scale(self) -> float:
+        """Factor of the default learning rates, above 0 and at most 1, which the model's config may name.
+
+        A base that has read much forgets by steps that suit one that has not.
+
+        Raises:
+            PolicyError: the config names no such number.
+        """
+        scale = getattr(self.model.config, "learning_rate_scale", 1.0)
+        if isinstance(scale, bool) or not isinstance(scale, int | float) or not 0 < scale <= 1:
+            raise PolicyError(
+                f"learning_rate_scale in the config of {self.name} must be above 0 and at most 1, got {scale!r:.80}"
+            )
+        return float(scale)
+
+    @property
     def max_length(self) -> int:
         """The longest context, in tokens: the model's, or `max_context`."""
         return self.max_context or _context_length(self.model.config)

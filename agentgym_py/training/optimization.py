@@ -113,7 +113,7 @@ class Optimization:
         self._change = Change(MasterWeights(policy.model, {}) if self.sharded else self._masters)
         backbone = [self._masters.of(p) for p in self.net.parameters() if p.requires_grad and id(p) not in head_ids]
         groups = [{"params": backbone}, *head_groups]
-        self.learning_rate = settings.rate_for(policy.num_parameters)
+        self.learning_rate = settings.rate_for(policy.num_parameters, policy.learning_rate_scale)
         optimizer = make_optimizer([group for group in groups if group["params"]], settings, self.learning_rate)
         if settings.gradient_checkpointing:
             wrapped = getattr(self.net, "model", self.net)

@@ -83,13 +83,18 @@ class ModelSettings:
         """Further arguments of `add_adapters`."""
         return {"alpha": self.lora_alpha, "dropout": self.lora_dropout, "target_modules": self.lora_modules}
 
-    def rate_for(self, weights: int) -> float:
-        """Return the learning rate for a model of this many weights: the setting, or the default for its size."""
+    def rate_for(self, weights: int, scale: float = 1.0) -> float:
+        """Return the learning rate: the setting, or the default for a model's size times its own scale.
+
+        Args:
+            weights: Number of the model's weights.
+            scale: `Policy.learning_rate_scale`.
+        """
         if self.learning_rate is not None:
             return self.learning_rate
         if weights <= SMALL_MODEL:
-            return self.rates.small
-        return self.rates.pretrained * (LORA_FACTOR if self.lora_rank else 1)
+            return self.rates.small * scale
+        return self.rates.pretrained * scale * (LORA_FACTOR if self.lora_rank else 1)
 
 
 @dataclass(frozen=True)  # without slots: a class has one base with slots

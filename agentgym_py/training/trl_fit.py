@@ -58,7 +58,7 @@ def trl_config(kind: Any, settings: TrlSettings, policy: Policy, seed: int, **mo
     """
     fixed = {
         "seed": seed, "output_dir": gettempdir(), "save_strategy": "no", "report_to": "none", "disable_tqdm": True,
-        "learning_rate": settings.rate_for(policy.num_parameters), "bf16": settings.bf16,
+        "learning_rate": settings.rate_for(policy.num_parameters, policy.learning_rate_scale), "bf16": settings.bf16,
         "gradient_checkpointing": settings.gradient_checkpointing, "use_cpu": policy.model.device.type == "cpu", **more,
     }  # fmt: skip
     usual = {"logging_steps": 1, "dataloader_pin_memory": policy.model.device.type == "cuda"}
@@ -93,7 +93,7 @@ class TrlFit(TrainerCallback):  # type: ignore[misc]  # untyped here
         self.history: list[dict[str, float]] = []
         self._scope = ExitStack()
         self._rank, self._seed, self._lora = settings.lora_rank, seed, settings.lora
-        self._rate = settings.rate_for(policy.num_parameters)
+        self._rate = settings.rate_for(policy.num_parameters, policy.learning_rate_scale)
         self.tokenizer = copy.deepcopy(policy.tokenizer)  # trl sets its pad token
         if self.tokenizer.pad_token is None and self.tokenizer.eos_token is None:
             self.tokenizer.pad_token = self.tokenizer.convert_ids_to_tokens(policy.chat.end_of_turn)

@@ -259,6 +259,11 @@ def test_the_header_names_learning_rates_that_depend_on_the_model() -> None:
         "Learning rate of filtered_bc: 0.0001", "Learning rate of filtered_bc: 0.0007",
     ]  # fmt: skip
     assert learning_rates(134_515_008, {"trainer": ("filtered_bc", trainer(learning_rate=2e-4))}) == []
+    (scaled,) = learning_rates(1_000_000, {"trainer": ("filtered_bc", trainer())}, 0.5)
+    assert scaled.startswith(
+        "Learning rate of filtered_bc: 0.00035, the default for a model of 1,000,000 weights whose config scales rates "
+        "by 0.5; "
+    )
 
 
 def test_what_is_no_run_is_said(agentgym: Run) -> None:

@@ -101,6 +101,19 @@ def test_saving_over_a_checkpoint_replaces_it(tmp_path: Path) -> None:
     assert [p.name for p in tmp_path.iterdir()] == ["checkpoint"]
 
 
+def test_a_config_may_scale_learning_rates(tmp_path: Path) -> None:
+    """The scale is saved with the model; a number that is none, or would raise rates, is refused in one line."""
+    policy = Policy.load("tiny-random")
+    assert policy.learning_rate_scale == 1
+    policy.model.config.learning_rate_scale = 0.25
+    policy.save(tmp_path / "scaled")
+    assert Policy.load(tmp_path / "scaled").learning_rate_scale == 0.25
+    for wrong in (0, -1, 1.5, float("nan"), float("inf"), True, "0.3", None, [0.3]):
+        policy.model.config.learning_rate_scale = wrong
+        with pytest.raises(PolicyError, match=r"learning_rate_scale in the config of .* must be above 0 and at most 1"):
+            _ = policy.learning_rate_scale
+
+
 def test_digest_sees_every_weight() -> None:
     """Equal weights have equal digests, one changed number or type gives another."""
     policy = tiny_policy()

@@ -57,6 +57,9 @@ def test_the_default_rate_is_the_tables(name: str) -> None:
     assert [trainer.rate_for(134_000_000), trainer.rate_for(7_000_000_000)] == [whole] * 2
     assert adapted.rate_for(134_000_000) == pytest.approx(lora)
     assert TRAINERS[name](learning_rate=0.5).rate_for(134_000_000) == 0.5
+    assert trainer.rate_for(1_000_000, 0.25) == 0.25 * small
+    assert adapted.rate_for(134_000_000, 0.25) == pytest.approx(0.25 * lora)
+    assert TRAINERS[name](learning_rate=0.5).rate_for(1_000_000, 0.25) == 0.5
 
 
 def test_a_training_uses_the_rate_of_its_models_size(toy_envs: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,6 +70,9 @@ def test_a_training_uses_the_rate_of_its_models_size(toy_envs: Any, monkeypatch:
     assert large.backend.param_groups[0]["lr"] == large.require_change()["learning_rate"] == 1e-6
     adapted = Optimization(toy_envs.word_policy(), OnPolicySettings(lora_rank=2), seed=0)
     assert adapted.learning_rate == pytest.approx(1e-5)
+    policy = toy_envs.word_policy()
+    policy.model.config.learning_rate_scale = 0.5
+    assert Optimization(policy, OnPolicySettings(), seed=0).learning_rate == pytest.approx(5e-7)
 
 
 def test_8_bit_states_need_a_gpu_and_bitsandbytes(monkeypatch: pytest.MonkeyPatch) -> None:
