@@ -1,6 +1,7 @@
 """Speed, floor and ceiling of every installed world and difficulty: the table "Every world" of docs/results/worlds.md.
 
     python benchmarks/worlds.py [--tasks 300] [--steps 20000] [--tables] [NAME ...]
+    python benchmarks/worlds.py --proof [--tasks 1000] [--splits train test] [NAME ...]
 
 Everything runs in one process on one core. A step is a random action of `actions()`, including its listing and the
 resets between episodes; a reset is to a new task; a snapshot is taken in the middle of the expert's plan. Success is on
@@ -8,6 +9,9 @@ test tasks 0 to N-1, for the expert, the fair expert (which knows only the obser
 medians of CPU time, on which other jobs have little effect; steps per second also have quartiles.
 
 A measured difficulty replaces its line in benchmarks/worlds.jsonl. `--tables` measures nothing and prints the table.
+`--proof` counts instead, for each split and difficulty, the tasks that the expert and the fair expert solve, and the
+episodes of the fair expert whose replay in another instance returns equal turns and equal snapshots, byte by byte. It
+writes no line, and its exit status is 1 if the expert fails at a task or a replay differs.
 `python docs/figures.py` and then `python docs/env_pages.py` write the figures into the docs.
 """
 
@@ -15,6 +19,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +28,7 @@ from statistics import fmean, median, quantiles
 from typing import Any
 
 from agentgym_py import registry
-from agentgym_py.env import EnvSpec, TextEnv, registration
+from agentgym_py.env import SPLITS, EnvSpec, TextEnv, registration
 from agentgym_py.evaluation.stats import wilson
 from agentgym_py.evaluation.text import format_interval
 from agentgym_py.files import write_atomic
@@ -111,6 +116,73 @@ def measure(spec: EnvSpec, tasks: int, steps: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
+# ---- proofs ---------------------------------------------------------------------------------------------------------
+
+PROOF_COLUMNS = ("world", "difficulty", "split", "tasks", "expert", "fair expert", "equal replays")
+
+
+@dataclass
+class Proof:
+    """Counts of one difficulty and split."""
+
+    tasks: int
+    expert: int = 0
+    """Tasks that the expert solves."""
+    fair: int = 0
+    """Tasks that the fair expert solves."""
+    replays: int = 0
+    """Episodes of the fair expert that a replay repeats."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether the expert solves every task and every replay is equal."""
+        return self.expert == self.replays == self.tasks
+
+
+def prove(spec: EnvSpec, tasks: int, split: str) -> Proof:
+    """Play tasks of a split with both experts, and replay the fair one's episodes in another instance."""
+    env, other, proof = spec.make(), spec.make(), Proof(tasks)
+    for number in range(tasks):
+        env.reset(options={"task": number, "split": split})
+        for action in env.expert():
+            env.step(action)
+        proof.expert += env.succeeded
+        actions, record = fair_episode(env, number, split)
+        proof.fair += env.succeeded
+        proof.replays += record == replay(other, number, split, actions)
+    return proof
+
+
+def fair_episode(env: TextEnv, number: int, split: str) -> tuple[list[str], list[object]]:
+    """Play a task with the fair expert; return its actions, and what the world returned with the last snapshot."""
+    record: list[object] = [env.reset(seed=0, options={"task": number, "split": split})]
+    actions = list[str]()
+    while not env.stop_reason and (action := env.fair_expert()) is not None:
+        actions.append(action)
+        record.append(env.step(action))
+    return actions, [*record, env.snapshot()]
+
+
+def replay(env: TextEnv, number: int, split: str, actions: Sequence[str]) -> list[object]:
+    """Do the same actions; return the same record if the world is deterministic."""
+    record: list[object] = [env.reset(seed=0, options={"task": number, "split": split})]
+    return [*record, *map(env.step, actions), env.snapshot()]
+
+
+def print_proofs(specs: Sequence[EnvSpec], tasks: int, splits: Sequence[str]) -> bool:
+    """Print a row for each difficulty and split; return whether all of them hold."""
+    print(f"| {' | '.join(PROOF_COLUMNS)} |\n|{'---|' * len(PROOF_COLUMNS)}", flush=True)
+    holds = True
+    for spec in specs:
+        for split in splits:
+            proof = prove(spec, tasks, split)
+            holds = holds and proof.holds
+            counts = (f"{count:,}" for count in (tasks, proof.expert, proof.fair, proof.replays))
+            row = (registration.short_name(spec.name), str(spec.kwargs["difficulty"]), split, *counts)
+            print(f"| {' | '.join(row)} |", flush=True)
+    return holds
+
+
 # ---- lines and tables -----------------------------------------------------------------------------------------------
 
 
@@ -146,21 +218,31 @@ def cells(line: Line) -> list[str]:
     ]  # fmt: skip
 
 
-def main(words: Sequence[str] | None = None) -> None:
-    """Measure the worlds, keep their lines, and print the table."""
+def main(words: Sequence[str] | None = None) -> int:
+    """Measure the worlds, keep their lines, and print the table; or print proofs."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME")
-    parser.add_argument("--tasks", type=int, default=300)
+    parser.add_argument("--tasks", type=int, help="test tasks of each row: by default 300, and 1,000 with --proof")
     parser.add_argument("--steps", type=int, default=20_000)
     parser.add_argument("--results", type=Path, default=RESULTS, help="the file with a line per difficulty")
     parser.add_argument("--tables", action="store_true", help="measure nothing, print the table")
+    parser.add_argument("--proof", action="store_true", help="count solved tasks and equal replays, keep no line")
+    parser.add_argument("--splits", nargs="+", default=("train", "test"), choices=SPLITS, help="splits of --proof")
     args = parser.parse_args(words)
     worlds = args.names or [registration.short_name(env_id) for env_id in registry.names("agentgym.envs")]
-    for name in [] if args.tables else worlds:
-        for difficulty in getattr(type(EnvSpec(name).make()), "limits", ("easy", "medium", "hard")):
-            keep(measure(EnvSpec(name, {"difficulty": difficulty}), args.tasks, args.steps), args.results)
+    specs = [EnvSpec(name, {"difficulty": level}) for name in worlds for level in difficulties(name)]
+    if args.proof:
+        return 0 if print_proofs(specs, args.tasks or 1_000, args.splits) else 1
+    for spec in [] if args.tables else specs:
+        keep(measure(spec, args.tasks or 300, args.steps), args.results)
     print(table(read(args.results)))
+    return 0
+
+
+def difficulties(name: str) -> Sequence[str]:
+    """Return the difficulties of a world."""
+    return tuple(getattr(type(EnvSpec(name).make()), "limits", ("easy", "medium", "hard")))
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

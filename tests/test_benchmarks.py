@@ -301,6 +301,18 @@ def test_a_measured_difficulty_replaces_its_line(tmp_path: Path, capsys: pytest.
     assert f"| {middle:,} [{low:,}, {high:,}] |" in row and low <= middle <= high
 
 
+def test_a_world_is_proved(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each row counts solved tasks and equal replays; a replay that differs makes the exit status 1."""
+    worlds = script("worlds")
+    assert worlds.main(["maze", "--proof", "--tasks", "2", "--splits", "test"]) == 0
+    rows = capsys.readouterr().out.splitlines()[2:]
+    assert rows == [f"| maze | {level} | test | 2 | 2 | 2 | 2 |" for level in ("easy", "medium", "hard")]
+    replay = worlds.replay
+    monkeypatch.setattr(worlds, "replay", lambda env, number, *rest: replay(env, number, *rest)[number:])
+    assert worlds.main(["maze", "--proof", "--tasks", "2", "--splits", "test"]) == 1
+    assert capsys.readouterr().out.splitlines()[2] == "| maze | easy | test | 2 | 2 | 2 | 1 |"
+
+
 def test_lines_of_worlds_have_the_keys_of_today() -> None:
     """Every installed world of ours has a line for each difficulty, of the same number of tasks."""
     lines = script("worlds").read()

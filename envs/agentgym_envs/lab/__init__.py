@@ -1,0 +1,1 @@
+"""AgentLab-v0: experiments in a text laboratory."""

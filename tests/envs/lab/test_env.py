@@ -1,0 +1,337 @@
+"""Experiments succeed by measuring, fail by guessing, and can be mended from any state."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agentgym_envs.lab import experts
+from agentgym_envs.lab.commands import parse
+from agentgym_envs.lab.env import KINDS, LabEnv
+from agentgym_envs.lab.families import FAMILIES
+from agentgym_envs.lab.lab import VERBS, Lab
+from agentgym_envs.lab.site import Puzzle
+from agentgym_envs.lab.wording import WORDINGS, request
+from agentgym_envs.lab.words import WORDS
+from agentgym_py.env import SPLITS
+from agentgym_py.env.wording import count_expansions, is_expansion
+from agentgym_py.rng import Rng
+
+LEVELS = ("easy", "medium", "hard")
+
+
+def do(env: LabEnv, *commands: str) -> str:
+    """Do commands that can be done; return the last observation."""
+    observation = ""
+    for command in commands:
+        observation, *_, info = env.step(command)
+        assert info["valid_action"], (command, observation)
+    return observation
+
+
+def find_task(kind: str, difficulty: str = "medium", fits: Callable[[Puzzle], bool] = lambda puzzle: True) -> LabEnv:
+    """Return an environment at the start of the first test task of a kind whose puzzle fits."""
+    env = LabEnv(difficulty=difficulty, split="test", max_steps=500)
+    for number in range(2_000):
+        task = env.task(number)
+        if task.kind == kind and fits(env.puzzle_of(task)):
+            env.reset(options={"task": number})
+            return env
+    raise AssertionError(f"no task of kind {kind}")
+
+
+def follow(env: LabEnv, until: Callable[[str], bool] = lambda command: False) -> str:
+    """Follow the expert; stop before a command that fits, and return it."""
+    for command in env.expert():
+        if until(command):
+            return command
+        do(env, command)
+    return ""
+
+
+# ---- experts --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("split", SPLITS)
+@pytest.mark.parametrize("difficulty", LEVELS)
+def test_both_experts_solve_every_task(difficulty: str, split: str) -> None:
+    """Within the limit, by valid commands, with rewards that add up to 1."""
+    env = LabEnv(difficulty=difficulty, split=split)
+    for number in range(30):
+        env.reset(options={"task": number})
+        turns = [env.step(command) for command in env.expert()]
+        assert env.succeeded and turns[-1][2], env.current_task
+        env.reset(options={"task": number})
+        fair = list[tuple[str, float, bool, bool, dict[str, object]]]()
+        while not env.stop_reason:
+            command = env.fair_expert()
+            assert command is not None
+            assert env.expert_thought(command), (env.current_task, command)
+            fair.append(env.step(command))
+        assert env.succeeded, env.current_task
+        for episode in (turns, fair):
+            assert all(turn[4]["valid_action"] for turn in episode), env.current_task
+            assert sum(turn[1] for turn in episode) == pytest.approx(1)
+            assert episode[-1][4]["score"] == 100
+        assert env.expert() == [] and env.fair_expert() is None
+
+
+@pytest.mark.parametrize("kind", FAMILIES)
+def test_the_experts_mend_whatever_was_done(kind: str) -> None:
+    """After random commands other than a focus, both still solve the task."""
+    env, rng = LabEnv(difficulty="medium", max_steps=1_000), Rng("mend", kind)
+    numbers = [number for number in range(150) if env.task(number).kind == kind][:3]
+    assert numbers
+    for number in numbers:
+        env.reset(options={"task": number})
+        for _ in range(40):
+            env.step(rng.choice([command for command in env.actions() if not command.startswith("focus")]))
+        if env.stop_reason:
+            continue  # luck has put the last piece into its place
+        here = env.snapshot()
+        do(env, *env.expert())
+        assert env.succeeded, env.current_task
+        env.restore(here)
+        while not env.stop_reason:
+            do(env, env.fair_expert() or "lost")
+        assert env.succeeded, env.current_task
+
+
+@pytest.mark.parametrize("difficulty", LEVELS)
+def test_the_fair_expert_names_only_what_was_shown(difficulty: str) -> None:
+    """Every portable thing in its commands stands in an earlier observation."""
+    env = LabEnv(difficulty=difficulty, split="test")
+    for number in range(40):
+        shown, _ = env.reset(options={"task": number})
+        while not env.stop_reason:
+            command = env.fair_expert() or ""
+            for thing in env.puzzle.things:
+                if thing.traits.portable and thing.name in command:
+                    assert thing.name in shown, (env.current_task, command)
+            shown += env.step(command)[0]
+
+
+def test_every_kind_occurs_and_its_points_are_100() -> None:
+    """28 of ScienceWorld's 30 kinds in medium and hard, 16 in easy."""
+    assert len(FAMILIES) == 28 and len(KINDS["easy"]) == 16
+    assert all(sum(family.points[kind].values()) == 100 for kind, family in FAMILIES.items())
+    for difficulty in LEVELS:
+        env = LabEnv(difficulty=difficulty)
+        kinds = Counter(env.task(number).kind for number in range(400))
+        assert set(kinds) == set(KINDS[difficulty])
+
+
+# ---- measuring, not guessing ----------------------------------------------------------------------------------------
+
+ANSWERS = {
+    "measure temperature": "use thermometer",
+    "measure melting point": "use thermometer",
+    "measure unknown melting point": "use thermometer",
+    "test conductivity": "connect",
+    "test unknown conductivity": "connect",
+    "steepest plane": "use stopwatch",
+    "most friction": "use stopwatch",
+    "most friction, unknown surfaces": "use stopwatch",
+    "longest-lived animal": "read",
+    "shortest-lived animal": "read",
+    "longest- then shortest-lived animal": "read",
+}
+"""Kinds with an answer, and the command that measures it."""
+
+
+@pytest.mark.parametrize("kind", ANSWERS)
+def test_the_right_answer_without_a_measurement_fails(kind: str) -> None:
+    """The same focus that solves the task at the end of the plan loses it before the measurement."""
+    env = find_task(kind)
+    plan = env.expert()
+    answers = [command for command in plan if command.startswith("focus on")]
+    measuring = next(number for number, command in enumerate(plan) if command.startswith(ANSWERS[kind]))
+    do(env, *plan[:measuring])
+    lab = env.lab
+    target = lab.puzzle.by_name[answers[0].removeprefix("focus on ")]
+    if lab.place[target] >= 0:  # open what it may lie in, then go there
+        lab.opened.add(lab.place[target])
+    lab.room = lab.room_of(target)
+    before = env.score
+    _, reward, terminated, _, info = env.step(answers[0])
+    assert terminated and not info["success"] and info["score"] == 0
+    assert reward == pytest.approx(-before / 100)
+
+
+@pytest.mark.parametrize("kind", FAMILIES)
+def test_a_wrong_focus_ends_the_task(kind: str) -> None:
+    """Whatever was not asked for, at the start and after everything but the last step."""
+    env = find_task(kind)
+    follow(env, lambda command: command == env.expert()[-1])
+    wrong = next(name for name, i in env.puzzle.by_name.items() if env.puzzle.things[i].kind == "surface")
+    env.lab.room = env.lab.room_of(env.puzzle.by_name[wrong])
+    _, _, terminated, _, info = env.step(f"focus on {wrong}")
+    assert terminated and not info["success"] and info["score"] == 0 and env.actions() == []
+
+
+def test_properties_differ_by_task() -> None:
+    """Melting points, conductivity, life spans and times cannot be learnt by heart."""
+    env = LabEnv(difficulty="medium", split="test")
+    points, conducts, answers = set[int](), Counter[int](), Counter[bool]()
+    for number in range(600):
+        task = env.task(number)
+        puzzle = env.puzzle_of(task)
+        if task.kind == "measure melting point":
+            points.add(puzzle.substances[0].melts)
+            answers[puzzle.substances[0].melts > puzzle.goal.number] += 1
+        if task.kind == "test conductivity":
+            conducts[puzzle.things[puzzle.goal.targets[0]].value] += 1
+    assert len(points) > 10 and min(answers.values()) > 3 and len(answers) == 2
+    assert min(conducts.values()) > 3 and len(conducts) == 2
+
+
+# ---- the world ------------------------------------------------------------------------------------------------------
+
+
+def test_a_broken_device_is_found_out() -> None:
+    """It stays off; the fair expert then takes another one."""
+    env = find_task("boil", "hard", lambda puzzle: sum(thing.kind == "heater" for thing in puzzle.things) == 3)
+    broken = next(i for i, thing in enumerate(env.puzzle.things) if not thing.works)
+    env.lab.room = env.lab.room_of(broken)
+    name = env.puzzle.things[broken].name
+    assert "broken" in do(env, f"activate {name}") and broken not in env.lab.on
+
+
+def test_a_melting_substance_stays_at_its_melting_point() -> None:
+    """So that it can be read from a thermometer, on the way up."""
+    env = find_task("measure melting point")
+    melts = env.puzzle.substances[0].melts
+    follow(env, lambda command: command.startswith("use thermometer"))
+    observation = do(env, env.expert()[0])
+    assert f"reads {melts} degrees" in observation and "is melting" in observation
+
+
+def test_a_solar_panel_works_only_in_the_garden() -> None:
+    """A ring anywhere else gives no power."""
+    env = find_task("power by a source", fits=lambda puzzle: puzzle.things[puzzle.goal.targets[1]].kind == "panel")
+    follow(env)
+    assert env.succeeded and env.lab.room == env.puzzle.outdoors
+    lab = env.lab.copy()
+    for wire in lab.wires:
+        for i in wire:
+            lab.place[i] = -2 - 1
+    assert [flows for _, flows in lab.powered()] == [False]
+
+
+@pytest.mark.parametrize("kind", ["grow a fruit"])
+def test_a_flower_bears_no_fruit_without_pollen(kind: str) -> None:
+    """However long one waits; moist soil is needed, too."""
+    env = find_task(kind)
+    follow(env, lambda command: command.startswith("use fine brush"))
+    (planter,) = (i for i, thing in enumerate(env.puzzle.things) if thing.kind == "planter")
+    cell = env.lab.cell(planter)
+    assert cell
+    do(env, *["wait"] * 5)
+    assert env.lab.stage(cell) == 3 and not cell.water
+    follow(env)
+    assert env.succeeded
+
+
+def test_what_was_poured_by_mistake_goes_down_the_drain() -> None:
+    """Supplies never run out, so a wrong mixture costs only steps."""
+    env = find_task("mix a secondary paint", "easy")
+    follow(env, lambda command: command.startswith("mix"))
+    cup = next(i for i in env.puzzle.vessels if len(env.lab.contents(i)) == 2)
+    name = env.puzzle.things[cup].name
+    assert do(env, f"pour {name} into drain") == f"The {name} is empty."
+    follow(env)
+    assert env.succeeded
+
+
+@pytest.mark.parametrize(
+    ("text", "verb", "first", "second"),
+    [
+        ("Look around.", "look around", "", ""),
+        ("look", "look around", "", ""),
+        ("take the tin cup", "pick up", "tin cup", ""),
+        ("pour jar of adder into tin cup", "pour", "jar of adder", "tin cup"),
+        ("pour jar of adder in the tin cup", "pour", "jar of adder", "tin cup"),
+        ("use thermometer on tin cup", "use", "thermometer", "tin cup"),
+        ("use stove", "use", "stove", ""),
+        ("wait1", "wait1", "", ""),
+    ],
+)
+def test_commands_are_read(text: str, verb: str, first: str, second: str) -> None:
+    """In any case, with articles, and with a few other words for the verbs."""
+    assert parse(text) == (verb, first, second)
+
+
+@pytest.mark.parametrize("text", ["", "dance", "move cup", "wait long", "look around the room", "x" * 300])
+def test_other_texts_are_no_commands(text: str) -> None:
+    """They cost a step and change nothing."""
+    assert parse(text) is None
+
+
+def test_a_tool_call_is_the_same_command() -> None:
+    """Each verb is a tool; its arguments are the names."""
+    env = find_task("boil", "easy")
+    before = env.snapshot()
+    for command in env.expert():
+        parsed = parse(command)
+        assert parsed
+        tool = parsed.verb.replace(" ", "_")
+        arguments = {key: name for key, name in zip(("name", "target"), parsed[1:], strict=True) if name}
+        do(env, json.dumps({"name": tool, "arguments": arguments}))
+    assert env.succeeded
+    env.restore(before)
+    names = {tool["function"]["name"] for tool in env.tools()}
+    assert names == {verb.replace(" ", "_") for verb in VERBS}
+
+
+@settings(max_examples=200, deadline=None)
+@given(verb=st.sampled_from(sorted(VERBS)), seed=st.integers(0, 300), number=st.integers(0, 40))
+def test_any_command_with_real_names_is_answered(verb: str, seed: int, number: int) -> None:
+    """Sensible or not; what cannot be done changes nothing but the step count."""
+    env = LabEnv(difficulty="medium")
+    env.reset(options={"task": number})
+    rng = Rng("any", seed)
+    names = [*env.puzzle.by_name, *env.puzzle.rooms, *(substance.name for substance in env.puzzle.substances)]
+    between = {"move": " to ", "pour": " into ", "dunk": " into ", "connect": " to ", "use": " on "}.get(verb)
+    text = f"{verb} {rng.choice(names)}" + (f"{between}{rng.choice(names)}" if between else "")
+    before = env.state()
+    observation, *_, info = env.step(text)
+    assert observation and (info["valid_action"] or env.state() == before)
+    if not env.stop_reason:
+        assert experts.plan(env.lab)
+
+
+def test_a_copy_is_independent() -> None:
+    """Plans are tried out in copies, which must leave the laboratory alone."""
+    env = find_task("grow a fruit", "hard")
+    lab, state = env.lab, env.state()
+    copy: Lab = lab.copy()
+    for command in env.expert():
+        parsed = parse(command)
+        assert parsed
+        copy.do(parsed)
+    assert env.state() == state
+
+
+# ---- wordings -------------------------------------------------------------------------------------------------------
+
+
+def test_splits_share_no_wording_and_no_name() -> None:
+    """Held-out wordings are no expansion of a training grammar, and every kind has words in every split."""
+    for key, by_split in WORDINGS.items():
+        held_out = (*by_split["valid"], *by_split["test"])
+        assert len(set(held_out)) == len(held_out), key
+        for text in held_out:
+            assert not any(is_expansion(text, grammar) for grammar in by_split["train"]), (key, text)
+        assert sum(map(count_expansions, by_split["train"])) >= 20, key
+    named = [word for names in WORDS.values() for word in names]
+    assert len(named) == len(set(named))
+    env = LabEnv(difficulty="hard")
+    for number in range(200):
+        task = env.task(number)
+        for split in SPLITS:
+            assert "{" not in request(Rng(number), split, env.puzzle_of(task).goal)
