@@ -58,8 +58,8 @@ class LabEnv(GeneratedEnv[Puzzle]):
     `info["success"]` is a score of 100. A wrong focus takes the score back to 0, where ScienceWorld says -100.
 
     End: success and a wrong focus terminate. A focus is wrong on anything that was not asked for, and as an answer
-    before its measurement: no box without a thermometer, no plane before all were timed, no animal before its guide was
-    read. `max_steps` truncates.
+    before its measurement. So no box is right without a thermometer, no plane before all were timed, and no animal
+    before its guide was read. `max_steps` truncates.
 
     Differences from ScienceWorld: parts of a circuit have two equal ends. Substances are always in something. Answers
     are given by a focus on a box, never by putting a sample into one.
