@@ -132,7 +132,9 @@ def _instrument(lab: Lab, i: int) -> Iterator[str]:
         elif thing.kind == "stopwatch" and other.kind == "plane":
             if any(puzzle.things[k].kind == "block" for k in lab.holds(j)):
                 yield f"use {thing.name} on {other.name}"
-        elif thing.kind == "brush" and other.kind == "planter" and lab.stage(lab.cells[puzzle.cell_of[j]]) == 3:
+        elif thing.kind == "brush" and (
+            other.kind == "parent" or (other.kind == "planter" and lab.stage(lab.cells[puzzle.cell_of[j]]) == 3)
+        ):
             yield f"use {thing.name} on {other.name}"
 
 

@@ -30,17 +30,18 @@ class LabEnv(GeneratedEnv[Puzzle]):
 
     It is like ScienceWorld (Wang et al., 2022), with properties that differ by task, so that they must be measured.
 
-    Task: 28 of ScienceWorld's 30 kinds, all but its two of genetics. Boil, melt, freeze or change a substance. Measure
+    Task: the 30 kinds of ScienceWorld. Boil, melt, freeze or change a substance. Measure
     a temperature or a melting point. Power a device, also by a renewable source, or test whether something conducts.
     Find a living or non-living thing, a plant, an animal, or the longest- or shortest-lived animal. Grow a plant or a
-    fruit, or follow the stages of a life. Mix chemicals or paints. Compare inclined planes. Names of substances,
+    fruit, or follow the stages of a life. Cross plants to see which trait is dominant. Mix chemicals or
+    paints. Compare inclined planes. Names of substances,
     animals, plants and unknown objects mean nothing.
 
     | difficulty | kinds | rooms | doors and furniture | devices | limit |
     |---|--:|--:|---|---|--:|
     | easy | 16 | 3 | open | all are strong enough | 50 |
-    | medium | 28 | 5 | cupboards hide a third of the things | some are weak or broken | 80 |
-    | hard | 28 | 7 | doors are closed, cupboards hide half of the things | some are weak, one is broken | 120 |
+    | medium | 30 | 5 | cupboards hide a third of the things | some are weak or broken | 80 |
+    | hard | 30 | 7 | doors are closed, cupboards hide half of the things | some are weak, one is broken | 120 |
 
     Actions: ScienceWorld's verbs, such as `look around`, `go to kitchen`, `open cupboard`, `pick up tin cup`, `pour jar
     of adder into tin cup`, `dunk tin cup into sink`, `move tin cup to stove`, `activate stove`, `use thermometer on tin
@@ -58,8 +59,8 @@ class LabEnv(GeneratedEnv[Puzzle]):
     `info["success"]` is a score of 100. A wrong focus takes the score back to 0, where ScienceWorld says -100.
 
     End: success and a wrong focus terminate. A focus is wrong on anything that was not asked for, and as an answer
-    before its measurement. So no box is right without a thermometer, no plane before all were timed, and no animal
-    before its guide was read. `max_steps` truncates.
+    before its measurement. So no box is right without a thermometer, no plane before all were timed, no animal
+    before its guide was read, and no trait before a plant has grown. `max_steps` truncates.
 
     Differences from ScienceWorld: parts of a circuit have two equal ends. Substances are always in something. Answers
     are given by a focus on a box, never by putting a sample into one.

@@ -22,6 +22,8 @@ class Kind:
     """Substances can be poured into it."""
     sealed: bool = False
     """Nothing can be poured into or out of it."""
+    gated: bool = False
+    """It gives its stock only while it is on."""
     tempers: bool = False
     """While it is on, what it holds takes its temperature."""
     part: str = ""
@@ -36,7 +38,9 @@ KINDS: Mapping[str, Kind] = {
     "box": Kind(holds=True),
     "heater": Kind(holds=True, switch=True, tempers=True),
     "cooler": Kind(holds=True, switch=True, tempers=True, door=True),
-    "tap": Kind(switch=True),
+    "tap": Kind(switch=True, gated=True),
+    "parent": Kind(),
+    "pod": Kind(gated=True),
     "supply": Kind(),
     "cup": Kind(portable=True, vessel=True),
     "ampoule": Kind(portable=True, vessel=True, sealed=True),

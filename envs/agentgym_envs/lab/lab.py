@@ -140,12 +140,13 @@ class Lab:
         return None if number is None else self.cells[number]
 
     def contents(self, i: int) -> list[int]:
-        """Return the substances in a vessel or a supply; a sink has water while it is on."""
+        """Return the substances in a vessel or a supply; a sink gives water while it is on."""
         number = self.puzzle.cell_of.get(i)
         if number is not None:
             return self.cells[number].contents
         thing = self.puzzle.things[i]
-        return [thing.stock] if thing.stock >= 0 and (thing.kind != "tap" or i in self.on) else []
+        gives = thing.stock >= 0 and (i in self.on or not self.puzzle.traits[i].gated)
+        return [thing.stock] if gives else []
 
     def stage(self, cell: Cell) -> int:
         """Return the stage of what grows in a cell."""
@@ -480,11 +481,22 @@ class Lab:
         return f"The block slides down the {thing.name} in {thing.value / 100:.2f} seconds."
 
     def _brush(self, found: Found) -> str:
+        if self.puzzle.things[found.thing].kind == "parent":
+            return self._cross(found.thing)
         cell = self.cell(found.thing)
         if cell is None or self.puzzle.things[found.thing].kind != "planter" or self.stage(cell) != 3:
             raise RefusedError("There is no flower to pollinate.")
         cell.pollinated = 1
         return "The flower is pollinated."
+
+    def _cross(self, i: int) -> str:
+        """Take pollen of a parent plant, or bring another parent's pollen to it, so that the pod ripens."""
+        things, pollen = self.puzzle.things, self.facts.get("pollen", i)
+        if pollen == i:
+            self.facts["pollen"] = i
+            return f"The brush is full of pollen of the {things[i].name}."
+        self.on.update(j for j, thing in enumerate(things) if thing.kind == "pod")
+        return f"The {things[i].name} is crossed with the {things[pollen].name}, and the pod is ripe."
 
     def connect(self, name: str, target: str) -> str:
         """Connect a wire to another part; a part has two ends."""
@@ -570,6 +582,8 @@ class Lab:
             marks.append(self.contents_text(i) or "empty")
         if thing.kind == "supply":
             marks.append(self.state_of(i))
+        if thing.kind == "pod":
+            marks.append("ripe" if i in self.on else "unripe")
         if traits.door and i not in self.opened:
             marks.append("closed")
         text = f"{thing.name} ({', '.join(marks)})" if marks else thing.name

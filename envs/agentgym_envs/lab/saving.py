@@ -37,7 +37,7 @@ def from_json(puzzle: Puzzle, state: Mapping[str, Any]) -> Lab:
     lab.room = _index(state["room"], rooms)
     lab.inside = _indices(state["doors"], range(len(puzzle.doors)))
     lab.opened = _indices(state["open"], (i for i in things if puzzle.traits[i].door))
-    lab.on = _indices(state["on"], (i for i in things if puzzle.traits[i].switch))
+    lab.on = _indices(state["on"], (i for i in things if puzzle.traits[i].switch or puzzle.traits[i].gated))
     lab.seen, lab.visited = _indices(state["seen"], things), _indices(state["visited"], rooms)
     lab.place = _places(puzzle, state["place"])
     cells = state["cells"]
@@ -51,6 +51,8 @@ def from_json(puzzle: Puzzle, state: Mapping[str, Any]) -> Lab:
     names = _names(puzzle)
     if type(focused) is not list or not all(isinstance(name, str) and name in names for name in focused):
         raise ValueError(f"'focused' must list names: {focused!r:.100}")
+    if "pollen" in facts and facts["pollen"] not in {i for i in things if puzzle.things[i].kind == "parent"}:
+        raise ValueError(f"pollen of {facts['pollen']!r:.60}")
     lab.facts, lab.focused = dict(facts), list(focused)
     if not {lab.room, puzzle.start} <= lab.visited:
         raise ValueError("the start or the agent's room is not among the visited ones")

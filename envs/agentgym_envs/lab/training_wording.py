@@ -14,6 +14,10 @@ _PARTS: Mapping[str, str] = {
         "[If it does|If so|If current flows|When it does], [focus on|set the focus on|answer by a focus on] the "
         "{a}[, else on|; otherwise on|, if not on] the {b}."
     ),
+    "<dominant>": (
+        "[If it is dominant|If dominant|When it is dominant], [focus on|set the focus on|answer by a focus on] the "
+        "{a}[, else on|; otherwise on|, if not on] the {b}."
+    ),
     "<mark>": "[First|Also|On the way|At some time] [focus on|set the focus on] [it|the {s}].",
 }
 """Parts that several grammars share."""
@@ -199,6 +203,13 @@ _GRAMMARS: Mapping[str, tuple[str, ...]] = {
         "[Your task|The job|The aim]: a focus on each stage of life of the {s}, in order, {first} to {last}.",
         "[How|In which stages] does a {s} [live|grow]? Focus on each stage in its order, {first} to {last}.",
         "[Raise|Grow] a {s} from {first} to {last} and focus on every stage on the way.",
+    ),
+    "trait": (
+        "[Find out|Test|Determine|Check|Investigate] whether the trait {t} is dominant or recessive in {s}. <dominant>",
+        "In {s}, is {t} dominant or recessive? [Cross the plants. |Find out. |]<dominant>",
+        "[Cross|Interbreed] [the two plants|the two kinds] of {s} and see whether {t} is dominant. <dominant>",
+        "[I wonder|We wonder|Somebody asks|A student asks] whether {t} is a dominant trait of {s}. <dominant>",
+        "[Your task|The job|The experiment]: is {t} dominant in {s}? <dominant>",
     ),
     "chemicals": (
         "[Make|Produce|Prepare|Create|Synthesise] {s} [by mixing|from other substances|by a recipe] and focus on it.",

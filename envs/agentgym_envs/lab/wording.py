@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from agentgym_envs.lab import training_wording
-from agentgym_envs.lab.families import electricity, finding, growing, measuring, mixing, planes
+from agentgym_envs.lab.families import breeding, electricity, finding, growing, measuring, mixing, planes
 from agentgym_envs.lab.site import Goal
 from agentgym_py.env.wording import expand
 from agentgym_py.rng import Rng
@@ -86,6 +86,16 @@ _HELD_OUT: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
             "end.",
         ),
     ),
+    "trait": (
+        (
+            "Breed {s} and report by a focus what its offspring tells of the trait {t}: the {a} means dominant, the "
+            "{b} recessive.",
+        ),
+        (
+            "Mendel asks about {s}. A dominant {t} calls for a focus on the {a}, a recessive one for a focus on the "
+            "{b}.",
+        ),
+    ),
     "chemicals": (
         ("A reaction yields {s}. Carry it out and set your focus on the product.",),
         ("Be a chemist until there is {s}, which deserves your focus.",),
@@ -115,6 +125,7 @@ _MEANINGS: Mapping[str, str] = {
     **dict.fromkeys(finding.FIND, "find"),
     finding.LONGEST: "longest", finding.SHORTEST: "shortest", finding.BOTH: "both",
     growing.PLANT: "grow", growing.FRUIT: "grow", growing.PLANT_LIFE: "life", growing.ANIMAL_LIFE: "life",
+    breeding.KNOWN: "trait", breeding.UNKNOWN: "trait",
     mixing.CHEMICALS: "chemicals", mixing.SECONDARY: "paint", mixing.TERTIARY: "paint",
     planes.ANGLE: "steepest", planes.FRICTION: "friction", planes.UNKNOWN: "friction",
 }  # fmt: skip

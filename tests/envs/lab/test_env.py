@@ -85,11 +85,11 @@ def test_both_experts_solve_every_task(difficulty: str, split: str) -> None:
 def test_the_experts_mend_whatever_was_done(kind: str) -> None:
     """After random commands other than a focus, both still solve the task."""
     env, rng = LabEnv(difficulty="medium", max_steps=1_000), Rng("mend", kind)
-    numbers = [number for number in range(150) if env.task(number).kind == kind][:3]
+    numbers = [number for number in range(150) if env.task(number).kind == kind][:4]
     assert numbers
     for number in numbers:
         env.reset(options={"task": number})
-        for _ in range(40):
+        for _ in range(60):
             env.step(rng.choice([command for command in env.actions() if not command.startswith("focus")]))
         if env.stop_reason:
             continue  # luck has put the last piece into its place
@@ -117,8 +117,8 @@ def test_the_fair_expert_names_only_what_was_shown(difficulty: str) -> None:
 
 
 def test_every_kind_occurs_and_its_points_are_100() -> None:
-    """28 of ScienceWorld's 30 kinds in medium and hard, 16 in easy."""
-    assert len(FAMILIES) == 28 and len(KINDS["easy"]) == 16
+    """All of ScienceWorld's 30 kinds in medium and hard, 16 in easy."""
+    assert len(FAMILIES) == 30 and len(KINDS["easy"]) == 16
     assert all(sum(family.points[kind].values()) == 100 for kind, family in FAMILIES.items())
     for difficulty in LEVELS:
         env = LabEnv(difficulty=difficulty)
@@ -137,6 +137,8 @@ ANSWERS = {
     "steepest plane": "use stopwatch",
     "most friction": "use stopwatch",
     "most friction, unknown surfaces": "use stopwatch",
+    "dominant trait": "use fine brush",
+    "dominant trait of an unknown plant": "use fine brush",
     "longest-lived animal": "read",
     "shortest-lived animal": "read",
     "longest- then shortest-lived animal": "read",
@@ -184,10 +186,10 @@ def test_properties_differ_by_task() -> None:
         if task.kind == "measure melting point":
             points.add(puzzle.substances[0].melts)
             answers[puzzle.substances[0].melts > puzzle.goal.number] += 1
-        if task.kind == "test conductivity":
+        if task.kind in ("test conductivity", "test unknown conductivity"):
             conducts[puzzle.things[puzzle.goal.targets[0]].value] += 1
     assert len(points) > 10 and min(answers.values()) > 3 and len(answers) == 2
-    assert min(conducts.values()) > 3 and len(conducts) == 2
+    assert min(conducts.values()) > 2 and len(conducts) == 2
 
 
 # ---- the world ------------------------------------------------------------------------------------------------------
@@ -234,6 +236,22 @@ def test_a_flower_bears_no_fruit_without_pollen(kind: str) -> None:
     do(env, *["wait"] * 5)
     assert env.lab.stage(cell) == 3 and not cell.water
     follow(env)
+    assert env.succeeded
+
+
+def test_a_crossed_plant_shows_the_dominant_trait() -> None:
+    """Pollen of the same plant crosses nothing, and the answer differs by task."""
+    env = find_task("dominant trait")
+    answers = {env.puzzle_of(env.task(n)).goal.number for n in range(300) if env.task(n).kind == "dominant trait"}
+    assert answers == {0, 1}
+    brushing = follow(env, lambda command: command.startswith("use fine brush"))
+    pod = next(i for i, thing in enumerate(env.puzzle.things) if thing.kind == "pod")
+    assert "pollen" in do(env, brushing, brushing) and pod not in env.lab.on
+    answer = follow(env, lambda command: command.startswith("focus"))
+    trait = env.puzzle.substances[0].stages[2].split()[0]
+    asked = env.puzzle.goal.slots["t"]
+    assert answer == f"focus on {env.puzzle.goal.slots['a' if trait == asked else 'b']}"
+    do(env, answer)
     assert env.succeeded
 
 

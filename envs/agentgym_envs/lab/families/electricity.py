@@ -97,8 +97,7 @@ def _gather(planner: Planner, parts: Sequence[int]) -> str | None:
     if planner.puzzle.things[source].kind == "panel":
         room = planner.puzzle.outdoors
     else:
-        wired = [i for i in parts if any(i in wire for wire in lab.wires)]
-        room = lab.room_of(wired[0]) if wired else planner.puzzle.start
+        room = lab.room_of(min(lab.wires)[0]) if lab.wires else planner.puzzle.start
     missing = [i for i in parts if lab.place[i] == HAND or lab.room_of(i) != room or not _is_open(lab, i)]
     known = sorted((i for i in missing if planner.knows(i)), key=planner.distance)
     for i in (*known, *missing):

@@ -45,18 +45,18 @@ def wanted(lab: Lab) -> tuple[str, ...]:
     return stages[: goal.number + 1] if goal.kind in (PLANT_LIFE, ANIMAL_LIFE) else (stages[goal.number],)
 
 
-def _growing(lab: Lab) -> tuple[int, Cell] | None:
-    """Return the planter or incubator in which the species grows."""
+def growing_place(lab: Lab) -> tuple[int, Cell] | None:
+    """Return the planter or incubator in which the goal's species grows."""
     puzzle = lab.puzzle
     for i, cell in zip(puzzle.vessels, lab.cells, strict=True):
-        if not puzzle.traits[i].portable and cell.contents == list(puzzle.goal.targets):
+        if not puzzle.traits[i].portable and cell.contents == [puzzle.goal.targets[0]]:
             return i, cell
     return None
 
 
 def progress(lab: Lab) -> Sequence[bool]:
     """Judge planting, care, growth and focus."""
-    goal, growing = lab.puzzle.goal, _growing(lab)
+    goal, growing = lab.puzzle.goal, growing_place(lab)
     right = count_right(lab, wanted(lab))
     cell = growing[1] if growing else None
     planted = cell is not None
@@ -81,9 +81,9 @@ def advise(planner: Planner) -> str:
     species = puzzle.substances[goal.targets[0]]
     name = wanted(lab)[len(lab.focused)]
     stage = species.stages.index(name)
-    growing = _growing(lab)
+    growing = growing_place(lab)
     if growing is None:
-        return _plant(planner, species.grows_in, goal.targets[0])
+        return plant(planner, species.grows_in, goal.targets[0])
     i, cell = growing
     now = lab.stage(cell)
     if now == stage:
@@ -95,11 +95,17 @@ def advise(planner: Planner) -> str:
         brush = next(iter(planner.known("brush")), None)
         step = planner.hold(brush, "a brush") or planner.reach(i)
         return step or planner.say("A flower needs pollen.", f"use fine brush on {planner.name(i)}")
-    care = _water(planner, i, cell) if species.grows_in == "planter" else planner.switch_on(i)
+    return tend(planner, i, cell, name)
+
+
+def tend(planner: Planner, i: int, cell: Cell, name: str) -> str:
+    """Water a plant, or switch an incubator on, and wait."""
+    is_planter = planner.puzzle.things[i].kind == "planter"
+    care = _water(planner, i, cell) if is_planter else planner.switch_on(i)
     return care or planner.reach(i) or planner.wait(f"The {name} takes time.")
 
 
-def _plant(planner: Planner, kind: str, species: int) -> str:
+def plant(planner: Planner, kind: str, species: int) -> str:
     """Bring seeds or eggs to where they grow."""
     cup = planner.cup_for([species])
     target = next(iter(planner.known(kind)), None)
