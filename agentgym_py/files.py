@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 import os
@@ -102,6 +103,18 @@ def remove_partial_files(folder: Path) -> None:
 def _reason(error: Exception) -> str:
     """Return why a file cannot be read, without its name."""
     return (error.strerror if isinstance(error, OSError) else None) or str(error)
+
+
+def read_text(path: Path) -> str:
+    """Read a text file.
+
+    Raises:
+        OSError: it cannot be read, or it is a pipe or a device, which may have no end; those below /dev are read,
+            because the user has named them.
+    """
+    if path.exists() and not (path.is_file() or path.is_dir() or path.is_relative_to("/dev")):
+        raise OSError(errno.EINVAL, "it is no ordinary file", str(path))
+    return path.read_text(encoding="utf-8")
 
 
 def inside(folder: Path, name: str | Path = "") -> Path:

@@ -1,8 +1,9 @@
 """What a file may make a command do: only what its user has named.
 
 A config, run folder, manifest, pipeline or trajectory may come from a stranger. The command line contacts a server,
-runs Python source or reads a path of a trajectory only if the user named it: in an option, with `--trust NAME`, or in
-an environment variable. In Python nothing is restricted, because the program names what it uses.
+runs Python source, reads a path of a trajectory or writes outside the current folder only if the user named it: in an
+option, with `--trust NAME`, or in an environment variable. In Python nothing is restricted, because the program names
+what it uses.
 """
 
 from __future__ import annotations
@@ -87,6 +88,16 @@ def require_path(path: object, where: str) -> None:
     """Raise ConfigError if a trajectory names a path that the user has not named."""
     if _words is not None and _absolute(str(path)) not in map(_absolute, _parts()):
         raise ConfigError(f"{where}: a path that comes from a file; if you trust it, add --trust {path}")
+
+
+def require_output(path: str) -> None:
+    """Raise ConfigError if only a file names a place outside the current folder that a command would write to."""
+    if _words is None or _absolute(path) in map(_absolute, _parts()):
+        return
+    if not Path(path).resolve().is_relative_to(Path.cwd().resolve()):
+        raise ConfigError(
+            f"{path} comes from a file and would be written outside this folder; if you trust it, add --trust {path}"
+        )
 
 
 def allow(path: str) -> None:

@@ -4,11 +4,16 @@ Each command runs once to its end, which gives its duration and its result. Then
 from the first line of `agentgym` on: Ctrl-C as a terminal sends it, to every process of the command, or SIGTERM to the
 command alone. It must end with status 130 or 143 within `--patience` seconds, with a line and without a traceback. With
 `--rerun` the command then continues to its end, and its files must equal those of the first run.
+
+With `--state FILE.jsonl` each moment is a line of that file. The same command continues there, so that `--seconds` can
+bound one call: it is the time for each command.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import math
 import os
 import re
 import shutil
@@ -17,11 +22,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from agentgym_py.files import append_line
 from agentgym_py.rng import Rng
 
 START = "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler);"
@@ -29,8 +35,8 @@ START += "from agentgym_start import main; main()"
 PLAY = ["--env", "maze", "--env_kwargs.difficulty", "easy", "--agent", "random", "--tasks"]
 SMOKE = ["--env", "maze", "--env_kwargs.difficulty", "easy", "--preset", "smoke", "--threads", "1"]
 COMMANDS = {
-    "collect": ["collect", *PLAY, "2000", "--out", "out.jsonl"],
-    "eval": ["eval", *PLAY, "500", "--out", "out"],
+    "collect": ["collect", *PLAY, "300", "--out", "out.jsonl"],
+    "eval": ["eval", *PLAY, "100", "--out", "out"],
     "train": ["train", "--model", "tiny-random", "--data", "data.jsonl", "--out", "out", "--threads", "1"],
     "evolve": ["evolve", *SMOKE, "--out", "out"],
     "serve": ["serve", "--env", "maze"],
@@ -121,49 +127,106 @@ def continued(command: str, folder: Path) -> dict[str, bytes]:
     return results(folder)
 
 
-def row(command: str, moments: int, patience: float, rerun: bool, rng: Rng) -> str:
-    """Interrupt a command at random moments and return a row of the table."""
-    words, faults, ended, equal = COMMANDS[command], list[str](), list[float](), 0
-    with tempfile.TemporaryDirectory() as place:
-        data = Path(place, "data.jsonl")
-        if command == "train":
-            complete(["collect", *PLAY[:-1], "--tasks", "20", "--agent", "expert", "--out", data.name], Path(place))
-        duration = SERVE_SECONDS if command == "serve" else complete(words, Path(place))
-        whole = results(Path(place))
-        while len(ended) < moments:
-            sent, after = (signal.SIGINT, signal.SIGTERM)[len(ended) % 2], duration * rng.uniform()
-            folder = Path(place, "cut")
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """An interrupted command as a line of the state file."""
+
+    command: str
+    number: int
+    signal: str
+    after: float
+    """Seconds from the start of the command."""
+    fault: str
+    """What was wrong; empty if nothing was."""
+    seconds: float
+    """From the signal to the end."""
+    equal: bool | None
+    """Whether the continued command wrote the files of an uninterrupted one; None without `--rerun`."""
+
+
+def read_moments(state: Path) -> list[Moment]:
+    """Return the moments of a state file; a line that a killed benchmark cut short is none."""
+    lines = state.read_text(encoding="utf-8").splitlines() if state.exists() else []
+    return [Moment(**json.loads(line)) for line in lines if line.endswith("}")]
+
+
+@dataclass(frozen=True, slots=True)
+class Benchmark:
+    """A command that is interrupted again and again in a folder."""
+
+    command: str
+    folder: Path
+    patience: float
+    rerun: bool
+    duration: float
+    """Seconds of the uninterrupted command."""
+    whole: dict[str, bytes]
+    """Its files."""
+
+    @classmethod
+    @contextmanager
+    def started(cls, command: str, patience: float, rerun: bool) -> Iterator[Benchmark]:
+        """Run the command without an interrupt."""
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            if command == "train":
+                complete(["collect", *PLAY, "20", "--agent", "expert", "--out", "data.jsonl"], folder)
+            duration = SERVE_SECONDS if command == "serve" else complete(COMMANDS[command], folder)
+            yield cls(command, folder, patience, rerun, duration, results(folder))
+
+    def moment(self, number: int, seed: int) -> Moment:
+        """Interrupt the command at a random moment before its end."""
+        rng, sent = Rng("signals", self.command, seed, number), (signal.SIGINT, signal.SIGTERM)[number % 2]
+        folder, data, result = self.folder / "cut", self.folder / "data.jsonl", None
+        while result is None:
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir()
             if data.exists():
                 shutil.copy(data, folder)
-            result = interrupt(words, folder, after, sent, patience)
-            if result is None:
-                continue
-            ended.append(result.seconds)
-            if fault := result.fault(sent):
-                faults.append(fault)
-                print(f"{command}, {sent.name} after {after:.3f} s: {fault}\n{result.error}", file=sys.stderr)
-            elif rerun and whole:
-                equal += continued(command, folder) == whole
-    again = f"{equal} of {len(ended) - len(faults)}" if rerun and whole else "-"
-    return f"| {command} | {duration:.1f} | {len(ended) - len(faults)} of {len(ended)} | {max(ended):.1f} | {again} |"
+            after = self.duration * rng.uniform()
+            result = interrupt(COMMANDS[self.command], folder, after, sent, self.patience)
+        if fault := result.fault(sent):
+            print(f"{self.command}, {sent.name} after {after:.3f} s: {fault}\n{result.error}", file=sys.stderr)
+        equal = continued(self.command, folder) == self.whole if self.rerun and self.whole and not fault else None
+        return Moment(self.command, number, sent.name, after, fault, result.seconds, equal)
 
 
-def main() -> None:
-    """Print a table."""
+def row(command: str, moments: Sequence[Moment]) -> str:
+    """Return a command's row of the table."""
+    kept = [moment for moment in moments if not moment.fault]
+    again = [moment.equal for moment in kept if moment.equal is not None]
+    equal = f"{sum(again)} of {len(again)}" if again else "-"
+    longest = max((moment.seconds for moment in moments), default=math.nan)
+    return f"| {command} | {len(kept)} of {len(moments)} | {longest:.1f} | {equal} |"
+
+
+def main() -> int:
+    """Print a table; return 1 if a command did not end as promised."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("commands", nargs="*", metavar="COMMAND", help=f"some of {', '.join(COMMANDS)}")
     parser.add_argument("--moments", type=int, default=200)
     parser.add_argument("--patience", type=float, default=60.0)
     parser.add_argument("--rerun", action="store_true")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--state", type=Path, help="file of the moments, where this command continues")
+    parser.add_argument("--seconds", type=float, default=math.inf, help="for each command, beside its first run")
     args = parser.parse_args()
-    print("| command | seconds | ended as promised | longest, s | equal after the rerun |\n|---|--:|--:|--:|--:|")
+    moments = read_moments(args.state) if args.state else []
+    print("| command | ended as promised | longest, s | equal after the rerun |\n|---|--:|--:|--:|")
     for command in args.commands or COMMANDS:
-        rng = Rng("signals", command, args.seed)
-        print(row(command, args.moments, args.patience, args.rerun, rng), flush=True)
+        measured = [moment for moment in moments if moment.command == command]
+        missing = sorted(set(range(args.moments)) - {moment.number for moment in measured})
+        if missing:
+            with Benchmark.started(command, args.patience, args.rerun) as benchmark:
+                ends = time.monotonic() + args.seconds
+                while missing and time.monotonic() < ends:
+                    measured.append(benchmark.moment(missing.pop(0), args.seed))
+                    if args.state:
+                        append_line(args.state, json.dumps(asdict(measured[-1])).encode() + b"\n")
+        print(row(command, measured), flush=True)
+        moments += measured
+    return int(any(moment.fault or moment.equal is False for moment in moments))
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -177,6 +177,23 @@ def test_a_trajectory_names_no_path(run: Run) -> None:
     assert episode("household", games="/").env_spec().kwargs == {"games": "/"}
 
 
+@pytest.mark.parametrize("place", ["../made", "/made-by-a-file", "inside/link/made"])
+def test_no_file_chooses_a_place_elsewhere_to_write_to(place: str, run: Run, tmp_path_factory: Any) -> None:
+    """By `..`, an absolute name or a link; the command line may name it, in --trust or as its own --out."""
+    Path("inside").mkdir()
+    Path("inside/link").symlink_to(tmp_path_factory.mktemp("elsewhere"))
+    settings = {"env": "maze", "agent": "random", "tasks": 1}
+    Path("c.yaml").write_text(yaml.safe_dump({**settings, "out": f"{place}.jsonl"}))
+    Path("p.yaml").write_text(yaml.safe_dump({"out": place, "stages": [{"stage": "collect", **settings}]}))
+    for argv in (["collect", "--config", "c.yaml"], ["pipeline", "p.yaml"]):
+        status, said = run(*argv)
+        assert status == 2 and "would be written outside this folder; if you trust it, add --trust" in said, said
+        assert run(*argv, "--out", argv[0])[0] == 0
+    assert not list(Path("inside/link").iterdir()) and not Path("../made").exists()
+    with trust.naming(["--trust", place]):
+        trust.require_output(place)
+
+
 def test_no_command_has_another_option_of_that_name() -> None:
     """It is read before the command's own options."""
     for name in COMMANDS:

@@ -68,6 +68,8 @@ GROUPS = {
 _DISTRIBUTED = ("evolve", "fork", "train")
 """Commands that several processes can run together."""
 BAD_USAGE, BROKEN_PIPE = 2, 141
+_MAX_WORD = 300
+"""Longest word of an error message, such as a path."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -156,8 +158,13 @@ def command_module(name: str) -> Any:
 
 def print_error(error: Exception) -> int:
     """Print an error in one line and return the exit status."""
-    print("agentgym: " + " ".join(_message(error).split()), file=sys.stderr)
+    print("agentgym: " + " ".join(map(_short, _message(error).split())), file=sys.stderr)
     return BAD_USAGE
+
+
+def _short(word: str) -> str:
+    """Cut a word that no reader would read, such as a number of 5,000 digits."""
+    return word if len(word) <= _MAX_WORD else f"{word[: _MAX_WORD // 2]}…{word[-_MAX_WORD // 4 :]}"
 
 
 def _message(error: Exception) -> str:

@@ -21,7 +21,7 @@ from agentgym_py.cli.parser import Parser, UsageError, Values, read_options
 from agentgym_py.cli.serve import token_of_environment
 from agentgym_py.cli.server_options import LOOPBACK, listen, require_port, serve
 from agentgym_py.env import Prompt
-from agentgym_py.env.base import require_prompt, require_seed, require_split
+from agentgym_py.env.base import parse_task, require_prompt, require_seed, require_split
 from agentgym_py.errors import ConfigError, RunError
 from agentgym_py.files import claimed
 from agentgym_py.serving.client import TOKEN
@@ -83,7 +83,7 @@ def run(args: Values) -> int:
     if len(specs) > 1:
         raise UsageError("--env: an MCP server offers the tools of one world; start one server for each")
     settings = EpisodeSettings(specs[0], chosen.split, chosen.seed, chosen.prompt)
-    task = int(chosen.task) if chosen.task and chosen.task.isdecimal() else chosen.task
+    task = parse_task(chosen.task) if chosen.task else None
     with redirect_stdout(sys.stderr):  # over stdio, stdout belongs to the protocol
         ToolEpisode(settings, 0 if task is None else task).close()  # a mistake is an error of this command
     limits = SessionLimits(**{limit.name: getattr(chosen, limit.name) for limit in fields(SessionLimits)})

@@ -20,7 +20,7 @@ from typing import Any, TypeVar, cast, get_args, get_origin, get_type_hints
 
 import yaml
 
-from agentgym_py import registry
+from agentgym_py import registry, trust
 from agentgym_py.checks import is_basic
 from agentgym_py.cli.values import (
     PLUGINS,
@@ -33,7 +33,7 @@ from agentgym_py.cli.values import (
 )
 from agentgym_py.env import registration
 from agentgym_py.errors import AgentGymError, ConfigError, nearest, setting
-from agentgym_py.files import RENAMED
+from agentgym_py.files import RENAMED, read_text
 
 C = TypeVar("C")
 Values = dict[str, Any]
@@ -47,6 +47,8 @@ SYNONYMS = {
 """Other names of an option, used in other packages or earlier versions, for suggestions."""
 HELP_ALL = "--help-all"
 JSON_HELP = "Print JSON, for a program."
+_OUTPUTS = {"out", "resume"}
+"""Options that name what a command writes."""
 _HELP = ("-h", "--help", "--help_all")
 
 
@@ -190,7 +192,9 @@ class Parser:
                 content = read_yaml(value, "--config: ")
                 if not isinstance(content, Mapping):
                     raise UsageError(f"{value}: expected a mapping of options, got {content!r:.40}")
-                values |= self.flatten(content, value)
+                values |= (stored := self.flatten(content, value))
+                for output in _OUTPUTS & stored.keys() - {given for given, _ in occurrences}:
+                    trust.require_output(str(stored[output] or "."))
         started = set[str]()
         for name, value in occurrences:
             self._put(values, name, value, started)
@@ -356,11 +360,12 @@ def read_yaml(path: str, where: str = "") -> Any:
         UsageError: there is no such file, or it is not YAML; `where` begins the message.
     """
     try:
-        return load_yaml(Path(path).read_text(encoding="utf-8"))
+        return load_yaml(read_text(Path(path)))
     except FileNotFoundError as error:
         raise UsageError(f"{where}there is no file {path!r}") from error
     except (ValueError, OSError) as error:
-        raise UsageError(f"{where}{path} is not readable as YAML: {error}") from error
+        why = (error.strerror if isinstance(error, OSError) else None) or error
+        raise UsageError(f"{where}{path} is not readable as YAML: {why}") from error
 
 
 @lru_cache(maxsize=256)

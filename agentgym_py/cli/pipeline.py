@@ -67,6 +67,8 @@ def run(args: Values) -> int:
     folder = chosen.out or content.get("out")
     if not folder:
         raise UsageError(f"--out DIR is needed, or `out: DIR` in {file}")
+    if not chosen.out:
+        trust.require_output(folder)
     pipeline = Pipeline(RunFolder(Path(folder)), stages, file, chosen.out is not None)
     done = pipeline.read_state()["done"]
     with trust.offline() if chosen.list else nullcontext():
@@ -162,11 +164,11 @@ class Pipeline:
                 raise UsageError(f"--out {path} already holds other files; choose another folder")
             return {"stages": stages, "done": {}, "begun": {}}
         state = self.folder.read_json(_STATE)
-        stored = state.get("stages")
-        if not (isinstance(stored, list) and all(map(_is_stage, stored)) and isinstance(state.get("done"), dict)):
+        stored, begun = state.get("stages"), state.get("begun") or {}
+        if not (_are_stages(stored, list) and _are_stages(begun, dict) and isinstance(state.get("done"), dict)):
             raise RunError(f"{path / _STATE} is damaged: its stages are missing; give a new --out")
         stored = [_with_current_names(stage) for stage in stored]
-        begun = {folder: _with_current_names(stage) for folder, stage in (state.get("begun") or {}).items()}
+        begun = {folder: _with_current_names(stage) for folder, stage in begun.items()}
         begun = begun or {f"{n:02d}-{stage['name']}": stage for n, stage in enumerate(stored, 1)}
         self._require_unchanged(stored, stages, state["done"], begun)
         for stage in self.stages:
@@ -250,8 +252,13 @@ def _with_current_names(stage: Mapping[str, Any]) -> dict[str, Any]:
     return {**stage, "settings": current_settings(stage.get("settings") or {})}
 
 
-def _is_stage(value: Any) -> bool:
-    return isinstance(value, dict) and "name" in value
+def _are_stages(values: Any, kind: type[list[Any]] | type[dict[str, Any]]) -> bool:
+    """Return whether a list, or an object, of the state file holds stages."""
+    stages = values.values() if isinstance(values, dict) else values
+    return isinstance(values, kind) and all(
+        isinstance(stage, dict) and isinstance(stage.get("name"), str) and isinstance(stage.get("settings") or {}, dict)
+        for stage in stages
+    )
 
 
 def _out(stage: Stage, target: Path) -> Path:

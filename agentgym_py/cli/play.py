@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from contextlib import closing
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from agentgym_py.cli.env_options import ENV_HELP, add_env_kwargs, env_spec, prin
 from agentgym_py.cli.parser import Parser, Values, read_options, suggestion
 from agentgym_py.env import TextEnv
 from agentgym_py.env.actions import from_keyboard, to_keyboard
-from agentgym_py.env.base import require_seed
+from agentgym_py.env.base import parse_task, require_seed
 
 COMMANDS = {
     ":actions": "lists the possible actions",
@@ -53,8 +52,8 @@ def run(args: Values) -> int:
     chosen, name = read_options(PlayOptions, args), args["name"]
     start: dict[str, Any] = {"split": chosen.split}
     if chosen.task is not None:
-        numbered = re.fullmatch(r"-?\d+", chosen.task)
-        start = start | {"task": int(chosen.task)} if numbered else {"task": chosen.task}
+        task = parse_task(chosen.task)
+        start = {"task": task} if isinstance(task, str) else start | {"task": task}
     try:
         with closing(env_spec(name, args["env_kwargs"]).make()) as env:
             observation, info = env.reset(seed=chosen.seed, options=start)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -454,22 +455,27 @@ def require_choice(name: str, value: object, choices: Sequence[object]) -> None:
         raise ConfigError(f"{name} must be one of {', '.join(map(str, choices))}, not {value!r:.100}{hint}")
 
 
+def parse_task(text: str) -> str | int:
+    """Return the number or id of a task that a person or client names."""
+    return int(text) if re.fullmatch("-?[0-9]{1,18}", text) else text
+
+
 def unknown_task_error(name: str, env: str, difficulty: str, difficulties: Sequence[str]) -> UnknownNameError:
     """Return the error for a name that is not a task id `env/split/difficulty/number`; it says which part is wrong."""
     parts = name.split("/")
     if len(parts) != 4:
         why = "neither a number nor an id of four parts"
     elif parts[0] != env:
-        why = f"its world is {parts[0]!r}, here it is {env!r}"
+        why = f"its world is {parts[0]!r:.100}, here it is {env!r}"
     elif parts[1] not in SPLITS:
-        why = f"split must be one of {', '.join(SPLITS)}, not {parts[1]!r}"
+        why = f"split must be one of {', '.join(SPLITS)}, not {parts[1]!r:.100}"
     elif parts[2] not in difficulties:
-        why = f"difficulty must be one of {', '.join(difficulties)}, not {parts[2]!r}"
+        why = f"difficulty must be one of {', '.join(difficulties)}, not {parts[2]!r:.100}"
     elif parts[2] != difficulty:
         why = f"its difficulty is {parts[2]!r}, here it is {difficulty!r} (an argument of the world)"
     else:
-        why = f"{parts[3]!r} is not a number such as 0 or 17, of 18 digits at most"
-    return UnknownNameError(f"No task {name!r}: {why}; ids here look like '{env}/test/{difficulty}/17'.")
+        why = f"{parts[3]!r:.100} is not a number such as 0 or 17, of 18 digits at most"
+    return UnknownNameError(f"No task {name!r:.100}: {why}; ids here look like '{env}/test/{difficulty}/17'.")
 
 
 def require_seed(seed: object) -> int:

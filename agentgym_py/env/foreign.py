@@ -93,7 +93,7 @@ class ForeignEnv(TextEnv):
             raise unknown_task_error(name, self.name, _ANY, [_ANY])
         count = self.task_count(match["split"])
         if count is not None and int(match["number"]) >= count:
-            raise UnknownNameError(f"No task {name!r}: the split {match['split']!r} has {count} tasks.")
+            raise UnknownNameError(f"No task {name!r:.100}: the split {match['split']!r} has {count} tasks.")
         instruction = f"Task {match['number']} of the split {match['split']}; the first observation says what to do."
         return Task(name, match["split"], kind=self.name, difficulty=_ANY, instruction=instruction)
 

@@ -152,7 +152,7 @@ class RunFolder(JsonFolder):
     def finished_rounds(self) -> list[int]:
         """Return the numbers of the rounds that are over."""
         names = [path.parent.name for path in (self.path / "rounds").glob("*/metrics.json")]
-        return sorted(int(name) for name in names if name.isdigit())
+        return sorted(int(name) for name in names if name.isdecimal() and self.round(int(name)).name == name)
 
     @property
     def finished(self) -> bool:

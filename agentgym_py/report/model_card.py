@@ -153,7 +153,7 @@ def origin_of(path: str) -> Origin | None:
 def round_at(folder: Path) -> tuple[RunFolder, int] | None:
     """Return the run and the round of a checkpoint's folder, or None."""
     number, run = folder.parent, folder.parent.parent.parent
-    matches = folder.name == "checkpoint" and number.parent.name == "rounds" and number.name.isdigit()
+    matches = folder.name == "checkpoint" and number.parent.name == "rounds" and number.name.isdecimal()
     return (RunFolder(run), int(number.name)) if matches and (run / "run.yaml").is_file() else None
 
 

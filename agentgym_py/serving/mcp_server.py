@@ -30,6 +30,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from agentgym_py.collection.env_turn import EnvTurn
+from agentgym_py.env.base import parse_task
 from agentgym_py.errors import AgentGymError, InfrastructureError
 from agentgym_py.serving.tool_episode import HAS_ENDED, EpisodeSettings, SessionLimits, ToolEpisode
 from agentgym_py.trajectory import Trajectory
@@ -169,7 +170,7 @@ class EpisodeServer:
         holder = ctx.lifespan_context if single else ctx.session._connection  # no public way in mcp 2.3
         if "session" not in holder.state:
             named = ctx.request.query_params.get("task") if ctx.request is not None else None
-            task = next(self._numbers) if named is None else int(named) if named.isdecimal() else named
+            task = next(self._numbers) if named is None else parse_task(named)
             holder.state["session"] = session = _Session(self, task)
             self.sessions.add(session)
             holder.exit_stack.push_async_callback(session.close)

@@ -46,6 +46,8 @@ _MAX_LIVE = 32
 _POLL_SECONDS = 3.0
 """Seconds between updates of the index."""
 _MAX_ACTIONS = 200
+_MAX_PROBLEMS = 500
+"""Characters of an answer that says what is wrong with a request."""
 _MAX_PATHS = 500
 """Maximum number of episodes of a tree."""
 _POLICY = (
@@ -318,6 +320,11 @@ def app_of(viewer: Viewer, token: str) -> FastAPI:
     @app.exception_handler(OverflowError)  # a number that SQLite cannot hold
     def refused(_: Request, error: Exception) -> Json:
         return Json({"detail": str(error)}, 404 if isinstance(error, UnknownNameError) else 409)
+
+    @app.exception_handler(RequestValidationError)
+    def wrong(_: Request, error: RequestValidationError) -> Json:
+        problems = (f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in error.errors())
+        return Json({"detail": "; ".join(problems)[:_MAX_PROBLEMS]}, 422)  # FastAPI's own answer cannot hold 1e400
 
     @app.get("/")
     def page() -> Response:

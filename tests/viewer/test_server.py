@@ -120,6 +120,21 @@ def test_lists_are_filtered_and_paged(client: TestClient) -> None:
         assert client.get("/api/episodes", params=wrong).status_code == 422
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        '{"episode": 1e400, "verdict": 1}', '{"episode": NaN, "verdict": 1}', '{"episode": "\\ud800", "verdict": 1}',
+        '{"\\ud800": 1}', '"\\ud800"', "[" * 100_000, '{"episode": %s, "verdict": 1}' % ("9" * 5000), "\x00", "",
+    ],
+    ids=lambda body: body[:20],
+)  # fmt: skip
+@pytest.mark.parametrize("path", ["thumb", "stars", "reply", "preference", "live"])
+def test_a_body_that_json_cannot_answer_is_refused(client: TestClient, path: str, body: str) -> None:
+    """A number without end, half of a surrogate pair, depth without end: the answer says what is wrong, in a line."""
+    answer = client.post(f"/api/{path}", content=body, headers={"Content-Type": "application/json"})
+    assert answer.status_code in (400, 422) and len(answer.json()["detail"]) < 600, answer.text
+
+
 def test_a_list_is_asked_for_by_every_field_of_the_filter(client: TestClient) -> None:
     """What fits no episode by one field alone gives none."""
     nothing = {"outcome": "error", "max_reward": "-9", "max_steps": "-1"}

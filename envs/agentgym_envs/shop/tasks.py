@@ -186,7 +186,7 @@ class ListedTasks:
             shop_task = self._numbered(int(match["number"]), match["split"] if self.by_product else None)
             if shop_task.task.id == name:
                 return shop_task
-        raise UnknownNameError(f"No task {name!r}; ids here look like {self.at(0).task.id!r}.")
+        raise UnknownNameError(f"No task {name!r:.100}; ids here look like {self.at(0).task.id!r}.")
 
     def _numbered(self, number: int, split: str | None) -> ShopTask:
         places: Sequence[int] = range(len(self.goals)) if split is None else self.places[split]
