@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from agentgym_envs.lab.lab import DRAIN, VERBS, Command, Lab
+from agentgym_envs.lab.lab import Command, Lab
 from agentgym_envs.lab.site import HAND
+from agentgym_envs.lab.verbs import DRAIN, VERBS
 from agentgym_py.env import Reply, function_tool, text_parameter
 
 _LONGEST = 200
@@ -70,7 +71,7 @@ def admissible(lab: Lab) -> list[str]:
     commands = ["look around", "inventory", "wait", "wait1"]
     for door, room in puzzle.next_rooms(lab.room):
         name = puzzle.rooms[room]
-        commands.append(f"go to {name}" if door in lab.inside else f"open door to {name}")
+        commands.append(f"go to {name}" if door in lab.open_doors else f"open door to {name}")
     reachable = lab.all_reachable()
     holders = [i for i in reachable if puzzle.traits[i].holds and lab.accessible(i)]
     vessels = [i for i in reachable if puzzle.traits[i].vessel and not puzzle.traits[i].sealed]

@@ -10,7 +10,9 @@ from agentgym_envs.lab.commands import admissible, command_text, parse, tools
 from agentgym_envs.lab.families import FAMILIES
 from agentgym_envs.lab.lab import Lab, RefusedError
 from agentgym_envs.lab.saving import from_json, to_json
+from agentgym_envs.lab.sentences import view
 from agentgym_envs.lab.site import Puzzle, Site
+from agentgym_envs.lab.verbs import do
 from agentgym_envs.lab.wording import request
 from agentgym_py.env import GeneratedEnv, Outcome, Reply, Task
 from agentgym_py.env.generated import Draft
@@ -126,7 +128,7 @@ class LabEnv(GeneratedEnv[Puzzle]):
     def begin(self, task: Task) -> str:
         """Observe the request and the first room."""
         self._lab, self._reached, self._ended = Lab(self.puzzle_of(task)), 0, ""
-        return f"{task.instruction}\n{self._lab.view()}"
+        return f"{task.instruction}\n{view(self._lab)}"
 
     @property
     def lab(self) -> Lab:
@@ -148,7 +150,7 @@ class LabEnv(GeneratedEnv[Puzzle]):
         if command is None:
             return self.invalid("Not a command. Write for example: look around, pick up X, move X to Y, wait.")
         try:
-            observation = self._lab.do(command)
+            observation = do(self._lab, command)
         except RefusedError as error:
             return self.invalid(str(error))
         observation += self._judge(command.first if command.verb == "focus on" else None)

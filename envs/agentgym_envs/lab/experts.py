@@ -6,6 +6,7 @@ from agentgym_envs.lab.commands import parse
 from agentgym_envs.lab.families import FAMILIES
 from agentgym_envs.lab.lab import Lab
 from agentgym_envs.lab.planner import LostError, Planner
+from agentgym_envs.lab.verbs import do
 
 _LONGEST_PLAN = 500
 
@@ -26,7 +27,7 @@ def plan(lab: Lab) -> list[str]:
         commands.append(text)
         command = parse(text)
         assert command is not None
-        lab.do(command)
+        do(lab, command)
         if family.progress(lab)[-1]:
             return commands
     raise AssertionError(f"no plan in {_LONGEST_PLAN} steps for {lab.puzzle.goal}")

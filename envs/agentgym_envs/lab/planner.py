@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 
-from agentgym_envs.lab.lab import DRAIN, Lab
+from agentgym_envs.lab.lab import Lab
 from agentgym_envs.lab.site import HAND, Goal, Puzzle
+from agentgym_envs.lab.verbs import DRAIN
 
 
 class LostError(Exception):
@@ -62,8 +63,13 @@ class Planner:
     # ---- places -----------------------------------------------------------------------------------------------------
 
     def go(self, room: int) -> str | None:
-        """Go to a room."""
-        return None if room == self.lab.room else self._way(lambda other: other == room)[0]
+        """Go to a room; explore if no known way leads there."""
+        if room == self.lab.room:
+            return None
+        try:
+            return self._way(lambda other: other == room)[0]
+        except LostError:
+            return self.explore(f"the {self.puzzle.rooms[room]}")
 
     def _way(self, is_end: Callable[[int], bool]) -> tuple[str, int]:
         """Return the first command on the way to the nearest other room that is an end, and that room.
@@ -76,7 +82,7 @@ class Planner:
         for room, first_door, first_room in paths:
             if is_end(room):
                 name = puzzle.rooms[first_room]
-                return (f"go to {name}" if first_door in lab.inside else f"open door to {name}"), room
+                return (f"go to {name}" if first_door in lab.open_doors else f"open door to {name}"), room
             if self.fair and room not in lab.visited:
                 continue
             for _, other in puzzle.next_rooms(room):

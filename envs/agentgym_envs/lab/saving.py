@@ -18,7 +18,7 @@ def to_json(lab: Lab) -> dict[str, Any]:
     return {
         "room": lab.room,
         "place": lab.place.copy(),
-        "doors": sorted(lab.inside),
+        "doors": sorted(lab.open_doors),
         "open": sorted(lab.opened),
         "on": sorted(lab.on),
         "cells": [cell.to_json() for cell in lab.cells],
@@ -35,7 +35,7 @@ def from_json(puzzle: Puzzle, state: Mapping[str, Any]) -> Lab:
     lab = Lab(puzzle)
     things, rooms = range(len(puzzle.things)), range(len(puzzle.rooms))
     lab.room = _index(state["room"], rooms)
-    lab.inside = _indices(state["doors"], range(len(puzzle.doors)))
+    lab.open_doors = _indices(state["doors"], range(len(puzzle.doors)))
     lab.opened = _indices(state["open"], (i for i in things if puzzle.traits[i].door))
     lab.on = _indices(state["on"], (i for i in things if puzzle.traits[i].switch or puzzle.traits[i].gated))
     lab.seen, lab.visited = _indices(state["seen"], things), _indices(state["visited"], rooms)
