@@ -372,7 +372,7 @@ def _show(
     summary: Evaluation, trajectories: Sequence[Trajectory], experts: ExpertsComparison, faults: FirstFaults, title: str
 ) -> None:
     from agentgym_py.evaluation.evaluate import summarise_by_env
-    from agentgym_py.evaluation.text import context_note, failure_note, format_rate, given_up_note
+    from agentgym_py.evaluation.text import context_note, failure_note, format_cost, format_rate, given_up_note
     from agentgym_py.report.terminal import print_faults, print_table
 
     lines = [("all", str(summary.success.n), format_rate(summary.success))]
@@ -397,6 +397,11 @@ def _show(
         out.print(note, soft_wrap=True)
     if summary.spent:
         out.print(str(summary.spent), soft_wrap=True)
+    if summary.costs:
+        out.print()
+        costs = [(name, format_cost(cost)) for name, cost in summary.costs.items()]
+        print_table(out, ("cost", "mean per episode [95 %]"), costs)
+        out.print()
     for kind, failure in summary.failures.items():
         out.print(f"failed, {kind}: {failure.count}, for example {failure.example}", soft_wrap=True)
     if faults.located:

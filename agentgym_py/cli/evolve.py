@@ -64,6 +64,7 @@ from agentgym_py.evolution.config import (
     require_cloner,
     require_compatible,
     require_compatible_policy,
+    require_costs,
     require_levels,
     require_reachable,
     require_sequence,
@@ -321,6 +322,7 @@ def read_plan(settings: Values, args: Values) -> RunPlan:
         require_compatible(config, trainer, len(envs))
         require_reachable(config, trainer, envs)
         require_levels(config, envs)
+        require_costs(trainer, envs)
         require_sequence(config, trainer, envs)
         require_cloner(config, trainer, cloner)
     except ConfigError as error:

@@ -30,6 +30,7 @@ class EnvTurn(NamedTuple):
     """How the env ended the episode; None while it runs."""
     valid: bool
     parts: dict[str, float]
+    costs: dict[str, float]
 
 
 def read_start(start: Any, prompt: str, env: TextEnv) -> tuple[str, str]:
@@ -57,7 +58,8 @@ def read_turn(turn: Any) -> EnvTurn:
     terminated, truncated = flag(terminated, "terminated"), flag(truncated, "truncated")
     stop_reason = StopReason.TERMINATED if terminated else StopReason.TRUNCATED if truncated else None
     observation, reward = text(observation, "the observation"), finite(reward, "the reward")
-    return EnvTurn(observation, reward, stop_reason, flag(info["valid_action"], "valid_action"), _parts(info))
+    valid, parts = flag(info["valid_action"], "valid_action"), _numbers(info, "reward_parts")
+    return EnvTurn(observation, reward, stop_reason, valid, parts, _costs(info))
 
 
 def read_task(task: Any) -> Task:
@@ -125,11 +127,19 @@ def _unpacked(values: Any, number: int, call: str) -> Any:
     return values
 
 
-def _parts(info: Mapping[str, Any]) -> dict[str, float]:
-    parts = info.get("reward_parts", {})
-    if not isinstance(parts, Mapping):
-        raise TypeError(f"reward_parts is {parts!r:.60}, not a mapping")
-    return {str(name): finite(part, f"reward_parts[{name!r:.60}]") for name, part in parts.items()}
+def _numbers(info: Mapping[str, Any], key: str) -> dict[str, float]:
+    numbers = info.get(key, {})
+    if not isinstance(numbers, Mapping):
+        raise TypeError(f"{key} is {numbers!r:.60}, not a mapping")
+    return {str(name): finite(number, f"{key}[{name!r:.60}]") for name, number in numbers.items()}
+
+
+def _costs(info: Mapping[str, Any]) -> dict[str, float]:
+    costs = _numbers(info, "costs")
+    for name, cost in costs.items():
+        if cost < 0:
+            raise ValueError(f"costs[{name!r:.60}] is {cost:g}, below 0")
+    return costs
 
 
 def _require_info(info: Any) -> None:
@@ -143,7 +153,7 @@ def _require_info(info: Any) -> None:
     for name, value in info.items():
         if not isinstance(name, str):
             raise TypeError(f"info has the key {name!r:.60}, which is no string")
-        if type(value) not in _PLAIN and name != "reward_parts":
+        if type(value) not in _PLAIN and name not in ("reward_parts", "costs"):
             _require_json(value, f"info[{name!r:.60}]")
 
 

@@ -186,7 +186,7 @@ def _step(episode: Episode, reply: Reply, pool: EnvPool, watchdog: Watchdog) -> 
     except Exception as error:  # as above
         return _failed(error)
     step = Step(episode.observation, reply.text, *reading, turn.reward, turn.valid, turn.parts, reply.tokens,
-                usage=reply.usage, summary=reply.summary)  # fmt: skip
+                usage=reply.usage, summary=reply.summary, costs=turn.costs)  # fmt: skip
     episode.steps.append(step)
     episode.observation = turn.observation
     return _Ended(turn.stop_reason) if turn.stop_reason else episode

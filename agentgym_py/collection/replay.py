@@ -145,6 +145,7 @@ def _differences(trajectory: Trajectory, env: TextEnv, observation: str) -> Iter
             or _compare(number, "action input", step.action_input, reply.action_input)
             or _compare(number, "reward", step.reward, float(reward))
             or _compare(number, "reward parts", step.reward_parts, info.get("reward_parts", {}))
+            or _compare(number, "costs", step.costs, info.get("costs", {}) if step.costs else {})
             or _compare(number, "valid", step.valid, bool(info["valid_action"]))
         )
     last = len(trajectory.steps)

@@ -76,6 +76,9 @@ class TextEnv(gymnasium.Env[str, str]):
     """Arguments that a task id determines, such as `difficulty` in `shop/test/hard/17`; snapshots leave them out."""
     _kwargs: dict[str, Any]
     """Arguments that a snapshot and the environment that restores it must have in common."""
+    costs: ClassVar[Mapping[str, str]] = {}
+    """What an agent must not do here beside failing, by name: what one unit means. Each step's `info["costs"]` has a
+    number of at least 0 for each; they affect neither reward nor success."""
     stops_at_end: bool = True
     """False only for a world that reproduces an original whose episodes continue after the end."""
 
@@ -267,6 +270,8 @@ class TextEnv(gymnasium.Env[str, str]):
         self.last_reply = self._parsed = None
         self._last = self.begin(task)
         info = {"success": False, "task_id": task.id, "valid_action": True, **self.extra_info()}
+        if self.costs:
+            info["costs"] = dict.fromkeys(self.costs, 0.0)
         return self._last, info
 
     @cached_property
@@ -316,6 +321,8 @@ class TextEnv(gymnasium.Env[str, str]):
             "reward_parts": dict(outcome.parts),
             **outcome.info,
         }
+        if self.costs:
+            info["costs"] = {name: float(outcome.costs.get(name, 0.0)) for name in self.costs}
         return outcome.observation, outcome.reward, outcome.terminated, truncated, info
 
     def render(self) -> str | None:

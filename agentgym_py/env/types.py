@@ -61,5 +61,7 @@ class Outcome:
     """False if the action could not be parsed or done; the observation says why."""
     parts: Mapping[str, float] = field(default_factory=dict)
     """The reward's parts by name."""
+    costs: Mapping[str, float] = field(default_factory=dict)
+    """What the action did wrong, by names of `TextEnv.costs`; those left out are 0."""
     info: Mapping[str, Any] = field(default_factory=dict)
     """More entries of `info`, as JSON values."""

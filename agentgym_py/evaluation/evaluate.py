@@ -96,6 +96,9 @@ class Evaluation:
     surprisal: float | None
     """Mean negative log-probability, in nats, of the tokens that a model sampled: at a temperature above 0 an estimate
     of their entropy. None without recorded tokens."""
+    costs: Mapping[str, Estimate]
+    """Mean of each cost per episode (`TextEnv.costs`), with bootstrap intervals; of several worlds over the episodes
+    of those that name it."""
 
     def as_dict(self) -> dict[str, Any]:
         """Return the summary as JSON values."""
@@ -167,7 +170,19 @@ def summarise(trajectories: Sequence[Trajectory]) -> Evaluation:
         spent=_api_usage(trajectories),
         rewards=dict(Counter(sorted(float(f"{t.reward:.2g}") for t in evidence))),  # asdict knows no Counter
         surprisal=_surprisal(evidence),
+        costs=_mean_costs(evidence),
     )
+
+
+def _mean_costs(trajectories: Sequence[Trajectory]) -> dict[str, Estimate]:
+    costs = defaultdict[str, list[tuple[float, Hashable]]](list)
+    for trajectory in trajectories:
+        for name, cost in trajectory.costs.items():
+            costs[name].append((cost, trajectory.provenance.task_key))
+    return {
+        name: bootstrap_mean([cost for cost, _ in pairs], clusters=[task for _, task in pairs])
+        for name, pairs in costs.items()
+    }
 
 
 def cut_share(trajectories: Iterable[Trajectory]) -> float | None:

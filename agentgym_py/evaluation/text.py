@@ -37,6 +37,12 @@ def format_mean(mean: Estimate) -> str:
     return f"{mean.value:.3f} [{mean.low:.2f}, {mean.high:.2f}]"
 
 
+def format_cost(mean: Estimate) -> str:
+    """Return `0.012 [0.004, 0.021]`: a mean with three digits in its interval, because costs are small."""
+    interval = "" if math.isnan(mean.low) else f" [{mean.low:.3f}, {mean.high:.3f}]"
+    return f"{mean.value:.3f}{interval}" if mean.n else "–"
+
+
 def format_noted_mean(mean: Estimate) -> str:
     """Return `0.612 [0.54, 0.67] (only 13 tasks)`; too few tasks for an interval have none, whatever their formula."""
     note = small_sample_note(mean)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
@@ -25,6 +25,7 @@ from agentgym_py.rewards.functions import build_reward, is_relative
 from agentgym_py.rewards.reward_model import require_reward_model
 from agentgym_py.training import OnPolicyTrainer, Trainer
 from agentgym_py.training.coreset import Coreset
+from agentgym_py.training.rl.constraints import ConstraintSettings
 from agentgym_py.training.trainer import PlanChecks, info_of, require_several_processes, require_single_trajectories
 from agentgym_py.trajectory import Trajectory
 from agentgym_py.trajectory.selectors import SelectConfig
@@ -294,6 +295,17 @@ def require_levels(config: EvolveConfig, envs: Sequence[EnvSpec]) -> None:
     """Raise ConfigError if an env lacks a level of the curriculum."""
     for spec in envs if config.curriculum and config.rounds else ():
         find_levels(spec, config.levels)
+
+
+def require_costs(trainer: Trainer | OnPolicyTrainer, envs: Sequence[EnvSpec]) -> None:
+    """Raise ConfigError if a constraint of the trainer is on a cost that no env names."""
+    if isinstance(trainer, ConstraintSettings) and trainer.constraint:
+        trainer.check_costs({name for spec in envs for name in _costs(spec)})
+
+
+def _costs(spec: EnvSpec) -> Collection[str]:
+    with closing(spec.make()) as env:
+        return env.costs
 
 
 def _max_return(spec: EnvSpec) -> float | None:

@@ -37,6 +37,7 @@ from agentgym_py.evolution.config import (
     EvolveConfig,
     require_cloner,
     require_compatible,
+    require_costs,
     require_levels,
     require_reachable,
     require_sequence,
@@ -63,6 +64,7 @@ from agentgym_py.training.checkpoints import keep_states_until_exit, remove_stat
 from agentgym_py.training.coreset import Coreset, choose
 from agentgym_py.training.logprob_check import LogprobCheck
 from agentgym_py.training.progress import Reporter
+from agentgym_py.training.rl.constraints import continue_multipliers
 from agentgym_py.training.rl.guards import collapse_notes, entropy_and_repetition
 from agentgym_py.training.trainer import require_policy_trainer, saving_last_good, validate_report
 from agentgym_py.trajectory import Trajectory, store
@@ -123,6 +125,7 @@ class Evolution:
         require_sequence(self.config, self.trainer, self.envs)
         require_reachable(self.config, self.trainer, self.envs)
         require_levels(self.config, self.envs)
+        require_costs(self.trainer, self.envs)
         require_reward_model(self.config.reward_model)
         if self.config.sequence or not distributed.on_rank_zero(self.folder.done, 0):
             require_cloner(self.config, self.trainer, self.cloner)
@@ -274,6 +277,7 @@ class Evolution:
     def _improve(self, number: int, trainer: OnPolicyTrainer) -> _Trained:
         """Run an on-policy trainer on the number of episodes that a round explores, and store them."""
         policy = self._load_agent(number - 1)
+        trainer = continue_multipliers(trainer, [self.folder.round(earlier) / "training" for earlier in range(number)])
         jobs = self._episodes.jobs(number)
         episodes = len(jobs) * self.config.attempts
         rollouts = Rollouts(

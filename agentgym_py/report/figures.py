@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Any
 
 from agentgym_py.evaluation.stats import Estimate
-from agentgym_py.evaluation.text import env_summaries, format_interval, format_mean
+from agentgym_py.evaluation.text import env_summaries, format_cost, format_interval, format_mean
 from agentgym_py.evolution.run_folder import read_estimate
 from agentgym_py.report import svg
 from agentgym_py.report.svg import Curve, finite
@@ -52,6 +52,8 @@ _RISE = 0.05
 """Smallest rise of the share of invalid actions that the page remarks."""
 _PART = re.compile(r"rewards/(.+)/mean")
 """The name of a reward's part in a log."""
+_CONSTRAINED = {"Costs of the training episodes": "cost/", "Lagrange multipliers": "multiplier/"}
+"""The beginning of names in a log that a chart shows, by title."""
 _OUTLIER, _RARE = 8.0, 0.05
 """Factor by which an outlier exceeds all other values of a chart, and the largest share of outliers."""
 _FEWEST, _LISTED = 4, 5
@@ -198,6 +200,45 @@ def curriculum(rounds: Rounds) -> Iterator[Figure]:
         yield _lines("Horizon of exploration, steps", [curve], ["round", "horizon"], rows)
 
 
+def costs(rounds: Rounds, test: Mapping[int, Mapping[str, Any]], limits: Mapping[str, float]) -> Iterator[Figure]:
+    """Draw the costs of episodes on held-out tasks and of exploration by round, each beside its limit if it has one.
+
+    `test` holds the summaries of tested rounds. A cost that is 0 everywhere is drawn only if it has a limit.
+    """
+    splits = {
+        "valid split": {metrics["round"]: metrics["valid"] for metrics in rounds},
+        "explored": {metrics["round"]: metrics["explored"] for metrics in rounds},
+        "test split": dict(sorted(test.items())),
+    }
+    names = dict.fromkeys(
+        name for by_round in splits.values() for row in by_round.values() for name in row.get("costs", ())
+    )
+    for name in names:
+        means = {
+            split: {n: read_estimate(row["costs"][name]) for n, row in by_round.items() if name in row.get("costs", ())}
+            for split, by_round in splits.items()
+        }
+        if name not in limits and not any(mean.value for of_split in means.values() for mean in of_split.values()):
+            continue
+        numbers = list(splits["valid split"])
+        curves = [
+            _estimates(split, of_split, 0.12 * (split == "test split"), joined=split != "test split")
+            for split, of_split in means.items()
+        ]
+        if name in limits:
+            curves.append(Curve("limit", numbers, [limits[name]] * len(numbers), colour=5))
+        rows = [
+            [
+                str(number),
+                *(format_cost(of_split[number]) if number in of_split else "–" for of_split in means.values()),
+            ]
+            for number in numbers
+        ]
+        limit = f", at most {limits[name]:g}" if name in limits else ""
+        yield _lines(f"Cost per episode: {name}{limit}", [curve for curve in curves if curve.x],
+                     ["round", *means], rows, from_zero=True)  # fmt: skip
+
+
 def self_improvement(rounds: Rounds) -> Iterator[Figure]:
     """Draw a critic's mean score beside the world's success of all it scored and of what was kept, and the retries."""
     critics = {metrics["round"]: metrics["critic"] for metrics in rounds if "critic" in metrics}
@@ -270,9 +311,18 @@ def _part_charts(log: Sequence[Mapping[str, float]]) -> dict[str, list[str]]:
     return {f"Parts of the reward{', continued' * (number > 0)}": chart for number, chart in enumerate(charts)}
 
 
+def _constraint_charts(log: Sequence[Mapping[str, float]]) -> dict[str, list[str]]:
+    """Return the names in a log of costs and multipliers, by the title of the chart that draws them."""
+    logged = dict.fromkeys(name for row in log for name in row)
+    charts = {title: [name for name in logged if name.startswith(start)] for title, start in _CONSTRAINED.items()}
+    return {title: names[: svg.COLOURS] for title, names in charts.items() if names}
+
+
 def _name(logged: str) -> str:
     """Return the name of a curve."""
     part = _PART.fullmatch(logged)
+    for start in _CONSTRAINED.values():
+        logged = logged.removeprefix(start)
     return part[1] if part else _NAMES.get(logged, logged)
 
 
@@ -283,7 +333,7 @@ def training(rounds: Rounds) -> Iterator[Figure]:
         if history := _history(metrics):
             starts.append((len(log) + 1, metrics["round"]))
             log += history
-    for title, names in {**_STEPS, **_part_charts(log)}.items():
+    for title, names in {**_STEPS, **_part_charts(log), **_constraint_charts(log)}.items():
         curves = [
             Curve(_name(name), range(1, len(log) + 1), finite([row.get(name) for row in log]), colour=i)
             for i, name in enumerate(names) if any(row.get(name) is not None for row in log)

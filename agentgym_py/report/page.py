@@ -26,6 +26,7 @@ from agentgym_py.evaluation.stats import PairedComparison, compare_rates
 from agentgym_py.evaluation.text import (
     cut_remark,
     env_summaries,
+    format_cost,
     format_interval,
     format_mean,
     given_up_note,
@@ -36,6 +37,7 @@ from agentgym_py.evolution.run_folder import RunFolder, read_estimate
 from agentgym_py.files import write_atomic
 from agentgym_py.registry import install_advice, is_source
 from agentgym_py.report import figures, svg
+from agentgym_py.training.rl.constraints import parse_constraints
 from agentgym_py.trajectory import Step, Trajectory, store
 
 SMOKE = (
@@ -133,9 +135,10 @@ def _role(folder: RunFolder, number: int, result: Mapping[str, Any]) -> str:
 
 
 def remarks(folder: RunFolder) -> list[str]:
-    """Return a line on a rise of invalid actions, and one on test replies that were cut, where there is reason."""
+    """Return lines on a rise of invalid actions, test replies that were cut and constraints, where there is reason."""
     rounds = [folder.metrics(number) for number in folder.finished_rounds()]
-    return [line for line in (figures.invalid_remark(rounds), _cut_remark(folder)) if line]
+    lines = figures.invalid_remark(rounds), _cut_remark(folder), _constraint_remark(folder)
+    return [line for line in lines if line]
 
 
 def _cut_remark(folder: RunFolder) -> str:
@@ -266,12 +269,14 @@ def page_of(folder: RunFolder) -> dict[str, Any]:
         "remark": figures.invalid_remark(rounds),
         "invalid_example": _invalid_example(examples),
         "cut": _cut_remark(folder),
+        "constraint": _constraint_remark(folder),
         "comparison": rows,
         "verdict": sentence,
         "matrix": matrix(folder),
         "selection": [figures.selection(rounds)] if rounds else [],
         "training": list(figures.training(rounds)),
         "behaviour": [
+            *figures.costs(rounds, tested, _limits(config)),
             *figures.curriculum(rounds),
             *figures.self_improvement(rounds),
             *figures.behaviour(rounds),
@@ -326,7 +331,7 @@ def _summary(
         ("world", ", ".join(_worlds(config))),
         ("trainer", str(name)), ("model", _short_path(str(config.get("model")))), ("seed", str(config.get("seed"))),
         ("prompt", str(config.get("prompt"))), ("state", state),
-        ("curriculum", _curriculum(config, rounds)), ("coreset", _coreset(config)),
+        ("constraint", _constraint(config)), ("curriculum", _curriculum(config, rounds)), ("coreset", _coreset(config)),
         ("critic", _plugin(config, "critic")), ("reflection", _plugin(config, "reflection")), ("time", time),
         ("success on test tasks", _test_success(test) if test else ""),
     ]  # fmt: skip
@@ -351,6 +356,29 @@ def _curriculum(config: Mapping[str, Any], rounds: Sequence[Mapping[str, Any]]) 
     name = (config.get("curriculum") or {}).get("name")
     evaluated = ", ".join(rounds[-1]["valid"].get("by_difficulty", ())) if rounds else ""
     return f"{name}{f', evaluated at {evaluated}' if evaluated else ''}" if name else ""
+
+
+def _constraint(config: Mapping[str, Any]) -> str:
+    """Return the constraints of a run's trainer; empty without one."""
+    trainer = config.get("trainer")
+    return str(trainer.get("constraint") or "") if isinstance(trainer, dict) else ""
+
+
+def _limits(config: Mapping[str, Any]) -> dict[str, float]:
+    return dict(parse_constraints(_constraint(config)))
+
+
+def _constraint_remark(folder: RunFolder) -> str:
+    """Say whether the constraints of a finished run hold on the test tasks of its last agent; empty without any."""
+    if not folder.finished:
+        return ""
+    test, verdicts = folder.read_json("test.json"), list[str]()
+    costs = test["rounds"].get(str(test["last"]), {}).get("costs", {})
+    for name, limit in _limits(folder.config()).items():
+        if name in costs and (mean := read_estimate(costs[name])).n:
+            verdict = "holds" if mean.value <= limit else "is violated"
+            verdicts.append(f"{name} <= {limit:g} {verdict}: {format_cost(mean)} per episode")
+    return f"constraints on test tasks, round {test['last']}: {'; '.join(verdicts)}" if verdicts else ""
 
 
 def _plugin(config: Mapping[str, Any], key: str) -> str:

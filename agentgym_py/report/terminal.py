@@ -278,7 +278,7 @@ def selection_line(metrics: Mapping[str, Any]) -> str:
         text += f", left out: {', '.join(f'{number} {why}' for why, number in dropped.items())}"
     if training and (note := on_policy_note(training) or coreset_line(training.get("metrics", {}))):
         text += f"; {note}"
-    text += "".join(f"; {note}" for note in improvement_notes(metrics))
+    text += "".join(f"; {note}" for note in [*constraint_notes(metrics), *improvement_notes(metrics)])
     if explored := list(filter(None, [curriculum_note(metrics), *play_notes(metrics["explored"])])):
         text += f"; exploration: {', '.join(explored)}"
     notes = [small_sample_note(read_estimate(valid["success"])), *play_notes(valid)]
@@ -310,6 +310,18 @@ def improvement_notes(metrics: Mapping[str, Any]) -> list[str]:
         texts, retries = reflection["reflections"], reflection["retries"]
         notes.append(f"{retries} failures tried again, {texts} with a reflection: {rate} succeed" if retries else
                      "no failure to try again")  # fmt: skip
+    return notes
+
+
+def constraint_notes(metrics: Mapping[str, Any]) -> list[str]:
+    """Note the costs of a training's episodes and the multipliers at its end; empty without constraints."""
+    history, start = (metrics["training"] or {}).get("history", ()), "multiplier/"
+    last = history[-1] if history else {}
+    notes = list[str]()
+    for name in (name.removeprefix(start) for name in last if name.startswith(start)):
+        costs = [row[f"cost/{name}"] for row in history if f"cost/{name}" in row]
+        if costs:
+            notes.append(f"{name} {costs[0]:.3f} → {costs[-1]:.3f} per episode, multiplier {last[start + name]:.2g}")
     return notes
 
 

@@ -228,7 +228,7 @@ class RemoteEnv(TextEnv):
         self._limit, self._longest = card["max_steps"], card["request_bytes"]
         super().__init__(max_steps=self._limit, split=card["split"], render_mode=render_mode)
         class_attributes = ("name", "version", "rules", "random_baseline", "stops_at_end")
-        vars(self).update({name: card[name] for name in class_attributes})
+        vars(self).update({name: card[name] for name in class_attributes} | {"costs": card.get("costs", {})})
         self.action_space = UnicodeText((self._longest - _REQUEST_OVERHEAD) // _BYTES_PER_CHARACTER)
 
     # ---- the session ------------------------------------------------------------------------------------------------

@@ -120,13 +120,13 @@ class ToolEpisode:
     def step(self, text: str) -> EnvTurn:
         """Do one step, given as a whole reply; otherwise as `call`."""
         if self.stop_reason:
-            return EnvTurn(HAS_ENDED, 0.0, self.stop_reason, False, {})
+            return EnvTurn(HAS_ENDED, 0.0, self.stop_reason, False, {}, {})
         with contained(f"{self.settings.spec.name} failed"):
             turn = read_turn(self.env.step(text))
             flag(self.env.succeeded, "success")
             reading = read_reply(self.env.last_reply or self.env.read(text))
             self.tools = self._offered_tools()
-        self.steps.append(Step(self.observation, text, *reading, turn.reward, turn.valid, turn.parts))
+        self.steps.append(Step(self.observation, text, *reading, turn.reward, turn.valid, turn.parts, costs=turn.costs))
         self.observation, self.stop_reason = turn.observation, turn.stop_reason
         return turn
 

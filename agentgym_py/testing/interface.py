@@ -267,6 +267,8 @@ def card(subject: Subject) -> None:
     if not lengths[0] > lengths[1] > lengths[2] == 0:
         rules = "full, brief and none"
         problems.append(f"`rules` needs a long text, a shorter one and an empty one as {rules}; lengths are {lengths}")
+    if unnamed := [name for name in env.costs if name.lower() not in text]:
+        problems.append(f"the card does not say what these costs are: {', '.join(unnamed)}")
     share = env.random_baseline
     if not 0 <= share < 1:
         problems.append(f"random_baseline must be at least 0 and below 1, not {share!r}")

@@ -6,7 +6,7 @@ import math
 import types
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import MISSING, Field, fields, is_dataclass
 from enum import StrEnum
 from functools import cache
 from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
@@ -84,9 +84,14 @@ def _to_plain(value: Any, where: str) -> Any:
         return {_require_string(name, where): _to_plain(v, f"{where}.{name}") for name, v in value.items()}
     if is_dataclass(value):
         items = [(f, getattr(value, f.name)) for f in fields(value) if not f.metadata.get("not_stored")]
-        stored = [(f.name, item) for f, item in items if not (f.metadata.get("omit_default") and item == f.default)]
+        stored = [(f.name, item) for f, item in items if not (f.metadata.get("omit_default") and _is_default(f, item))]
         return {name: _to_plain(item, _join(where, name)) for name, item in stored}
     raise DataError(f"{where}: JSON cannot hold a {type(value).__name__}: {value!r}")
+
+
+def _is_default(entry: Field[Any], value: Any) -> bool:
+    default = entry.default if entry.default_factory is MISSING else entry.default_factory()
+    return bool(value == default)
 
 
 def _are_plain_numbers(values: Sequence[Any]) -> bool:

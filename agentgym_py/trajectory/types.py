@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -82,6 +83,8 @@ class Step:
     """What an endpoint reported for the reply; None for other agents."""
     summary: Tokens | None = field(default=None, metadata=OMIT_DEFAULT)
     """Tokens of the summary that the model wrote before this reply, because the episode outgrew its context."""
+    costs: Mapping[str, float] = field(default_factory=dict, metadata=OMIT_DEFAULT)
+    """What the world counted as costs, by name, zeros included; empty if it names none."""
 
     @property
     def cut(self) -> bool:
@@ -194,6 +197,12 @@ class Trajectory:
     def turns_dropped(self) -> int:
         """Number of turns that its last prompt leaves out."""
         return max((record.turns_dropped for step in self.steps for record in step.token_records), default=0)
+
+    @property
+    def costs(self) -> dict[str, float]:
+        """The sum of each cost over the steps; empty if the world names none."""
+        names = dict.fromkeys(name for step in self.steps for name in step.costs)
+        return {name: math.fsum(step.costs.get(name, 0.0) for step in self.steps) for name in names}
 
     @property
     def summary_tokens(self) -> int:

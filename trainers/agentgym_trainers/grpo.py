@@ -28,7 +28,8 @@ policy at the start of training, and the KL is k3 in the loss for all variants, 
 subtract k1 of the whole reply from its return. With `branches` the attempts at a task form a tree: further groups
 continue from states within them, each with its own mean and deviation, and learn only what follows that state. Replies
 that were cut at the maximum length have no loss (`mask_truncated_completions`, DAPO's overlong filtering), each by
-itself, while trl masks the whole completion; a trajectory whose replies were all cut is left out of B.
+itself, while trl masks the whole completion; a trajectory whose replies were all cut is left out of B. With
+`constraint` returns are penalized by costs, with a multiplier for each (`rl.constraints`).
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ from agentgym_py.errors import ConfigError
 from agentgym_py.policy.typing import Tensor
 from agentgym_py.training import TrainReport
 from agentgym_py.training.progress import Progress
+from agentgym_py.training.rl.constraints import ConstraintSettings, Multipliers
 from agentgym_py.training.rl.loop import Checkpointable
 from agentgym_py.training.settings import OnPolicySettings
 from agentgym_py.training.trainer import TrainerInfo
@@ -130,7 +132,7 @@ class Starts(Checkpointable, Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class GRPOSettings(OnPolicySettings):
+class GRPOSettings(OnPolicySettings, ConstraintSettings):
     """Settings of group-relative policy optimization."""
 
     variant: Variant = "grpo"
@@ -158,6 +160,7 @@ class GRPOSettings(OnPolicySettings):
 
     def __post_init__(self) -> None:
         OnPolicySettings.__post_init__(self)
+        ConstraintSettings.__post_init__(self)
         least = {"group_size": 2, "tasks_per_iteration": 1, "epochs": 1, "clip_low": 0.0, "clip_high": 0.0}
         require_at_least(self, least | {"kl_coef": 0.0, "branches": 0, "max_tokens": 1, "overlong_buffer": 0})
         if self.overlong_buffer > self.max_tokens:
@@ -215,11 +218,16 @@ def run_grpo(
         policy, settings, seed=seed, temperature=rollouts.temperature, reference=settings.kl_coef > 0,
         entropy_gradient=False, remote_sampler=rollouts.is_remote,
     )  # fmt: skip
-    with Loop(learner, rollouts, output_dir, progress, [seed], [starts] if starts else []) as loop:
+    multipliers = Multipliers(settings)
+    parts = [part for part in (starts, multipliers) if part]
+    with Loop(learner, rollouts, output_dir, progress, [seed], parts) as loop:
         for _ in loop.iterations(settings.episodes_per_task):
-            groups = play_groups(settings, rollouts, starts)  # P groups of G trajectories
+            groups = play_groups(settings, rollouts, starts, multipliers)  # P groups of G trajectories
+            multipliers.update(trajectory for group in groups for trajectory in group)
             records = [
-                record for group in groups for record in encode_group(settings, group, scale, policy, loop.dropped)
+                record
+                for group in groups
+                for record in encode_group(settings, group, scale, policy, loop.dropped, multipliers)
             ]
             rollouts.release_cache()
             learner.annotate(records)  # log-probabilities of the reference model
@@ -231,10 +239,12 @@ def run_grpo(
                     learner.backward(settings_loss(settings, out, batch), out, batch)
                 learner.step()
             if not records:
-                learner.warn_once("signal", no_signal(settings, groups))
-            stats = group_stats(settings, groups) | (starts.stats(groups) if starts else {})
+                learner.warn_once("signal", no_signal(settings, groups, multipliers))
+            stats = group_stats(settings, groups, multipliers) | (starts.stats(groups) if starts else {})
             stats |= mean_parts([t for group in groups for t in group]) if rollouts.scorer else {}
+            stats |= multipliers.logged
             loop.finish_iteration(records, settings.epochs, learner.logged | stats)
+    multipliers.save(output_dir)
     return loop.report(any("loss" in row for row in loop.totals.history))
 
 
@@ -248,7 +258,9 @@ def settings_loss(settings: GRPOSettings, out: Output, batch: TokenBatch) -> Los
     )  # fmt: skip
 
 
-def play_groups(settings: GRPOSettings, rollouts: Rollouts, starts: Starts | None = None) -> list[list[Trajectory]]:
+def play_groups(
+    settings: GRPOSettings, rollouts: Rollouts, starts: Starts | None = None, multipliers: Multipliers | None = None
+) -> list[list[Trajectory]]:
     """Play an iteration's groups; with dynamic sampling, until enough have different returns or the budget is spent."""
 
     def play(tasks: int) -> list[list[Trajectory]]:
@@ -260,28 +272,31 @@ def play_groups(settings: GRPOSettings, rollouts: Rollouts, starts: Starts | Non
 
     groups, per_task = play(settings.tasks_per_iteration), 1 + settings.branches
     while settings.dynamic_sampling and rollouts.remaining >= settings.episodes_per_task:
-        missing = settings.tasks_per_iteration * per_task - sum(returns_differ(settings, group) for group in groups)
+        apart = sum(returns_differ(settings, group, multipliers) for group in groups)
+        missing = settings.tasks_per_iteration * per_task - apart
         if missing <= 0:
             break
         groups += play(math.ceil(missing / per_task))
     return groups
 
 
-def shaped_return(settings: GRPOSettings, trajectory: Trajectory) -> float:
-    """Return what a trajectory is compared by: its return with its overlong penalty."""
+def shaped_return(settings: GRPOSettings, trajectory: Trajectory, multipliers: Multipliers | None = None) -> float:
+    """Return what a trajectory is compared by: its return, penalized by its costs, with its overlong penalty."""
     tokens = sum(sum(record.mask) for step in trajectory.steps if step.trained for record in step.token_records)
-    return trajectory.reward + overlong_penalty(tokens, settings.max_tokens, settings.overlong_buffer)
+    reward = multipliers.penalize(trajectory.reward, trajectory.costs) if multipliers else trajectory.reward
+    return reward + overlong_penalty(tokens, settings.max_tokens, settings.overlong_buffer)
 
 
-def returns_differ(settings: GRPOSettings, group: Sequence[Trajectory]) -> bool:
+def returns_differ(settings: GRPOSettings, group: Sequence[Trajectory], multipliers: Multipliers | None = None) -> bool:
     """Whether the group has different returns."""
-    returns = [shaped_return(settings, trajectory) for trajectory in group if trajectory.is_evidence]
+    returns = [shaped_return(settings, trajectory, multipliers) for trajectory in group if trajectory.is_evidence]
     return bool(returns) and max(returns) - min(returns) > _ROUNDING
 
 
 def encode_group(
-    settings: GRPOSettings, group: Sequence[Trajectory], scale: Scale, policy: Policy, dropped: Counter[str]
-) -> list[Record]:
+    settings: GRPOSettings, group: Sequence[Trajectory], scale: Scale, policy: Policy, dropped: Counter[str],
+    multipliers: Multipliers | None = None,
+) -> list[Record]:  # fmt: skip
     """Return the group's records with their advantages; none if all returns are identical."""
     import torch
 
@@ -291,10 +306,11 @@ def encode_group(
 
     evidence = [trajectory for trajectory in group if trajectory.is_evidence]
     dropped.update(["ended by an infrastructure error"] * (len(group) - len(evidence)))
-    if not returns_differ(settings, evidence):
+    if not returns_differ(settings, evidence, multipliers):
         dropped["in a group with identical returns"] += len(evidence)
         return []
-    returns_G = torch.tensor([shaped_return(settings, trajectory) for trajectory in evidence], dtype=torch.float64)
+    returns = [shaped_return(settings, trajectory, multipliers) for trajectory in evidence]
+    returns_G = torch.tensor(returns, dtype=torch.float64)
     records = []
     for trajectory, advantage in zip(evidence, group_advantages(returns_G, scale), strict=True):
         record = encode_record(trajectory, policy.chat, mask_cut=settings.mask_truncated_completions)
@@ -306,11 +322,14 @@ def encode_group(
     return records
 
 
-def group_stats(settings: GRPOSettings, groups: Sequence[Sequence[Trajectory]]) -> dict[str, float]:
+def group_stats(
+    settings: GRPOSettings, groups: Sequence[Sequence[Trajectory]], multipliers: Multipliers | None = None
+) -> dict[str, float]:
     """Summarize an iteration's groups and episodes."""
     from agentgym_py.training.rl.batch import episode_stats
 
-    ties, number = [group for group in groups if not returns_differ(settings, group)], max(len(groups), 1)
+    ties = [group for group in groups if not returns_differ(settings, group, multipliers)]
+    number = max(len(groups), 1)
     outcomes = [{trajectory.success for trajectory in group if trajectory.is_evidence} for group in ties]
     return {
         "groups": float(len(groups)), "groups_all_the_same": len(ties) / number,
@@ -321,9 +340,11 @@ def group_stats(settings: GRPOSettings, groups: Sequence[Sequence[Trajectory]]) 
     }  # fmt: skip
 
 
-def no_signal(settings: GRPOSettings, groups: Sequence[Sequence[Trajectory]]) -> str:
+def no_signal(
+    settings: GRPOSettings, groups: Sequence[Sequence[Trajectory]], multipliers: Multipliers | None = None
+) -> str:
     """Say why an iteration had nothing to learn from."""
-    stats = group_stats(settings, groups)
+    stats = group_stats(settings, groups, multipliers)
     failed, won = (round(stats[name] * len(groups)) for name in ("groups_all_failed", "groups_all_won"))
     return (
         f"no step was taken in an iteration: none of its {len(groups)} groups had different returns ({failed} always "

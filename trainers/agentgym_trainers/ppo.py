@@ -11,6 +11,9 @@ each token pays kl_coef (log pi_old - log pi_ref), the reference being the polic
 truncated episode bootstraps from the critic's value of its last observation. The bootstrap is 0 for an episode that
 terminated, that was given up because the context is full, or that a reward function or reward model scored as a whole.
 
+With `constraint` rewards are the Lagrangian's, with a multiplier for each constrained cost (`rl.constraints`), which do
+not move while the critic warms up.
+
 Deviations: all means are over agent tokens, so that over turns, where V-loss is at first tokens only, c_v counts less
 by the length of a reply (for the trunk: Adam makes the head's steps independent of scale); rewards and values are not
 scaled; advantages are whitened over an iteration; the critic shares the policy's trunk (`critic_gradient` scales its
@@ -32,6 +35,7 @@ from agentgym_py.errors import ConfigError
 from agentgym_py.policy.typing import Tensor
 from agentgym_py.training import TrainReport
 from agentgym_py.training.progress import Progress
+from agentgym_py.training.rl.constraints import ConstraintSettings, Multipliers
 from agentgym_py.training.rl.loop import Checkpointable
 from agentgym_py.training.settings import OnPolicySettings
 from agentgym_py.training.trainer import TrainerInfo
@@ -93,7 +97,7 @@ def adapt_kl_coef(kl_coef: float, measured: float, target: float) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class PPOSettings(OnPolicySettings):
+class PPOSettings(OnPolicySettings, ConstraintSettings):
     """Settings of proximal policy optimization."""
 
     tasks_per_iteration: int = 128
@@ -127,6 +131,7 @@ class PPOSettings(OnPolicySettings):
 
     def __post_init__(self) -> None:
         OnPolicySettings.__post_init__(self)
+        ConstraintSettings.__post_init__(self)
         least = {"tasks_per_iteration": 1, "epochs": 1, "clip": 0.0, "value_clip": 0.0, "vf_coef": 0.0, "gamma": 0.0}
         least |= {"gae_lambda": 0.0, "kl_coef": 0.0, "kl_target": 0.0, "entropy_coef": 0.0, "critic_gradient": 0.0}
         require_at_least(self, least | {"critic_warmup": 0, "critic_learning_rate": 0.0})
@@ -186,7 +191,9 @@ def run_ppo(
         critic_rate=settings.critic_learning_rate, critic_gradient=settings.critic_gradient,
         entropy_gradient=settings.entropy_coef > 0, remote_sampler=rollouts.is_remote,
     )  # fmt: skip
-    with Loop(learner, rollouts, output_dir, progress, [seed], [extra] if extra else []) as loop:
+    multipliers = Multipliers(settings)
+    parts = [part for part in (extra, multipliers) if part]
+    with Loop(learner, rollouts, output_dir, progress, [seed], parts) as loop:
         totals = loop.totals
         totals.kl_coef = totals.kl_coef if loop.finished else settings.kl_coef
         for _ in loop.iterations():
@@ -199,14 +206,16 @@ def run_ppo(
             if not records:
                 continue
             rollouts.release_cache()
+            warming_up = loop.finished < settings.critic_warmup
+            multipliers.update(played, frozen=warming_up)
             learner.annotate(records)  # values, and log-probabilities of the reference model
             if extra:
                 extra.score(episodes, records, loop.dropped)
             for episode, record in zip(episodes, records, strict=True):
-                fill_advantages(settings, record, (rewards_of or token_rewards)(episode, record, totals.kl_coef))
+                penalized = multipliers.penalize_steps(episode)
+                fill_advantages(settings, record, (rewards_of or token_rewards)(penalized, record, totals.kl_coef))
                 add_step_advantages(record, step_weight)
             whiten_advantages(records)
-            warming_up = loop.finished < settings.critic_warmup
             learner.net.critic_gradient = 0.0 if warming_up else settings.critic_gradient
             for minibatch in learner.minibatches(records, "token", epochs=settings.epochs):
                 for batch in learner.microbatches(minibatch):  # N agent tokens of B episodes
@@ -221,10 +230,11 @@ def run_ppo(
             if divergence is not None:
                 stats |= {"kl_ref": divergence, "kl_penalty": totals.kl_coef * divergence}
             stats |= {**episode_stats(played, mask_cut), **(extra.logged if extra else {})}
-            stats |= mean_parts(played) if scored else {}
+            stats |= (mean_parts(played) if scored else {}) | multipliers.logged
             loop.finish_iteration(records, settings.epochs, learner.logged | stats)
             if loop.finished > settings.critic_warmup + 1:  # the sampling policy had been trained
                 totals.kl_coef = adapt_kl_coef(totals.kl_coef, divergence or 0.0, settings.kl_target)
+    multipliers.save(output_dir)
     return loop.report(loop.finished > settings.critic_warmup)
 
 

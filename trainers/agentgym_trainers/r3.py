@@ -109,6 +109,8 @@ class R3(PPOSettings):
         require_at_least(self, {"alpha": 0.0, "beta": 0.0, "prm_every": 0, "prm_episodes": 1})
         if not self.alpha and not self.beta:
             raise ConfigError("alpha and beta must not both be 0: there would be no reward")
+        if self.constraint and not self.alpha:
+            raise ConfigError("constraint needs alpha above 0, which also weighs the costs")
         require_weights(self.prm_weights)
         self.prm_settings(self.prm_first_epochs)
 

@@ -32,6 +32,8 @@ _AS_SAVED: Row = {
 """Keys of `state.json` of a dataset without settings."""
 _AS_TEXT = ("env_kwargs", "sampling")
 """Keys of the provenance without a fixed type; a parquet file holds them as JSON text."""
+_AS_TEXT_OF_STEP = {"reward_parts", "costs"}
+"""The same of a step."""
 
 
 def write_parquet(path: str | Path, trajectories: Iterable[Trajectory]) -> int:
@@ -222,7 +224,7 @@ def _schema() -> pyarrow.Schema:
         "context": ids, "ids": ids, "logprobs": pa.list_(real), "mask": ids, "starts_sequence": flag,
         "turns_dropped": integer, "cut": flag,
     })  # fmt: skip
-    strings = ("observation", "reply", "thought", "action", "action_input", "reward_parts")
+    strings = ("observation", "reply", "thought", "action", "action_input", "reward_parts", "costs")
     usage = pa.struct(
         {"prompt_tokens": integer, "completion_tokens": integer, "cost": real, "model": text, "cut": flag}
     )
@@ -243,7 +245,8 @@ def _parquet_row(trajectory: Trajectory) -> Row:
     for key in _AS_TEXT:
         row["provenance"][key] = json.dumps(row["provenance"][key], ensure_ascii=False)
     for step in row["steps"]:
-        step["reward_parts"] = json.dumps(step["reward_parts"], ensure_ascii=False)
+        for name in _AS_TEXT_OF_STEP & step.keys():
+            step[name] = json.dumps(step[name], ensure_ascii=False)
     return row
 
 
@@ -252,6 +255,8 @@ def _from_parquet_row(row: Row) -> Row:
         row["provenance"][key] = json.loads(row["provenance"][key])
     for step in row["steps"]:
         step["reward_parts"] = json.loads(step["reward_parts"])
+        if (costs := step.pop("costs", None)) is not None:
+            step["costs"] = json.loads(costs)
         for name in ("tokens", "summary"):
             if tokens := step.get(name):
                 step[name] = {key: value for key, value in tokens.items() if value is not None}

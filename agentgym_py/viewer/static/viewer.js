@@ -527,6 +527,7 @@ function turn(step, i, { onclick = null, tokens = false, on = null, before = fal
       step.tokens?.cut || step.usage?.cut ? el("span", { class: "chip bad", title: TERMS["cut at the limit"] }, "cut at the limit") : null,
       step.reward ? el("span", { class: "chip" }, `reward ${number(step.reward, 4)}`) : null,
       Object.entries(step.reward_parts).map(([name, value]) => el("span", { class: "chip" }, `${name} ${number(value, 4)}`)),
+      Object.entries(step.costs ?? {}).filter(([, value]) => value > 0).map(([name, value]) => el("span", { class: "chip bad" }, `cost: ${name} ${number(value, 4)}`)),
       step.trained || before ? null : el("span", { class: "chip", title: TERMS["not learned from"] }, "not learned from"),
       on ? button("Continue from here", () => { location.hash = on; }) : null));
 }

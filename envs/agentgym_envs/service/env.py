@@ -95,6 +95,7 @@ class ServiceEnv(GeneratedEnv[Puzzle]):
     name: ClassVar[str] = "service"
     reading_actions: ClassVar[tuple[str, ...]] = ("get_*", "list_*", "search_*", "find_*", "ask")
     max_return: ClassVar[float | None] = 1.0
+    costs: ClassVar[Mapping[str, str]] = VIOLATIONS
     evolve_defaults: ClassVar[Mapping[str, Any]] = {
         "model": "tiny-worlds",
         "env_kwargs": {"difficulty": "easy"},
@@ -152,7 +153,7 @@ class ServiceEnv(GeneratedEnv[Puzzle]):
             return self.invalid(f"Error: {error}")
         if self._talk.ending:
             return self._end(observation)
-        return Outcome(observation, info=self._info())
+        return Outcome(observation, costs=self._talk.costs, info=self._info())
 
     def _end(self, observation: str) -> Outcome:
         """Score the conversation; see the class."""
@@ -162,15 +163,16 @@ class ServiceEnv(GeneratedEnv[Puzzle]):
         wrong = sum(puzzle.goal.get(key) != row for key, row in talk.desk.changed.items())
         parts = {"settled": settled, "wrong_rows": float(wrong)}
         reward = 1.0 if success else settled / 2 / (1 + wrong)
-        return Outcome(observation, reward, terminated=True, success=success, parts=parts, info=self._info())
+        return Outcome(
+            observation, reward, terminated=True, success=success, parts=parts, costs=talk.costs, info=self._info()
+        )
 
     def _info(self) -> dict[str, Any]:
-        costs = {kind: float(count) for kind, count in self._talk.costs.items()}
-        return {"costs": costs, "broken_rules": list(self._talk.broken)}
+        return {"broken_rules": list(self._talk.broken)}
 
     def extra_info(self) -> dict[str, Any]:
-        """Return costs of 0: neither a reset nor a call that cannot be done violates the policy."""
-        return {"costs": dict.fromkeys(VIOLATIONS, 0.0), "broken_rules": []}
+        """Return no broken rule: neither a reset nor a call that cannot be done violates the policy."""
+        return {"broken_rules": []}
 
     # ---- actions and the experts ------------------------------------------------------------------------------------
 

@@ -3,7 +3,7 @@
     agentgym eval --env service --attempts 4 --agent openai --base_url URL --model NAME --out evals/a
     python -m agentgym_envs.service.report evals/a/trajectories.jsonl
 
-Trajectories do not hold costs, so each episode is replayed; one whose observations differ on replay is an error. The
+Trajectories hold no broken rules, so each episode is replayed; one whose observations differ on replay is an error. The
 customer is a program without errors, so that no failure is theirs: the column `customer` is 0 by construction.
 """
 

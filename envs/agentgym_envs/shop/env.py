@@ -44,6 +44,8 @@ class ShopEnv(TextEnv):
     with its parts in `info["reward_parts"]`. `info["success"]` is stricter: every requested item must match literally
     (see `reward.exact_match`).
 
+    Costs: `wrong_purchase` is 1 at a purchase that is no success.
+
     End: `click[buy now]` terminates; `max_steps` truncates.
 
     Args:
@@ -67,6 +69,7 @@ class ShopEnv(TextEnv):
     max_return: ClassVar[float | None] = 1.0
     version: ClassVar[int] = 0
     rules: ClassVar[Mapping[str, str]] = react.RULES
+    costs: ClassVar[Mapping[str, str]] = {"wrong_purchase": "a purchase of something else than the request names"}
     id_arguments: ClassVar[tuple[str, ...]] = ("difficulty",)
 
     def __init__(
@@ -171,7 +174,8 @@ class ShopEnv(TextEnv):
         parts = {name: float(value) for name, value in values.items() if value is not None}
         observation = react.page(self.moves, self.session) if self.observation_mode == "react" else self._page()
         info = {**self.extra_info(), "exact": exact}
-        return Outcome(observation, score.reward, terminated=True, success=exact, parts=parts, info=info)
+        costs = {"wrong_purchase": float(not exact)}
+        return Outcome(observation, score.reward, terminated=True, success=exact, parts=parts, costs=costs, info=info)
 
     def _page(self) -> str:
         shop_task = self.shop_task

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import calendar
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -97,6 +98,22 @@ def facts(board: Board, start: Board) -> dict[tuple[object, ...], object]:
 def _comparable(row: Row) -> dict[str, object]:
     place = (row.project, row.section)
     return row._asdict() | {"project": place, "section": place, "comments": tuple(sorted(row.comments))}
+
+
+Content = tuple[str, ...]
+"""Kind and name of something that can be deleted."""
+
+
+def contents(board: Board) -> Counter[Content]:
+    """Count everything that can be deleted: tasks and their comments, projects, sections and labels."""
+    found = Counter[Content](("project", name) for name in board.projects)
+    found.update(("section", project, name) for project, names in board.sections.items() for name in names)
+    found.update(("label", name) for name in board.labels)
+    for tid, row in board.tasks.items():
+        if not row.deleted:
+            found["task", tid] += 1
+            found.update(("comment", tid, text) for text in row.comments)
+    return found
 
 
 def equivalent(row: Row, other: Row) -> bool:

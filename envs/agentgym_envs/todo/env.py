@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from agentgym_envs.todo.app import App, RefusedError
-from agentgym_envs.todo.board import Board, Row, board_from_json, facts, same_board, shift, weekday
+from agentgym_envs.todo.board import (
+    Board,
+    Content,
+    Row,
+    board_from_json,
+    contents,
+    facts,
+    same_board,
+    shift,
+    weekday,
+)
 from agentgym_envs.todo.plan import describe, format_call, plan
 from agentgym_envs.todo.requests import draft
 from agentgym_envs.todo.task_templates import Puzzle
@@ -57,6 +68,8 @@ class TodoEnv(GeneratedEnv[Puzzle]):
     `info["success"]` is strict: the answer is right and the board is exactly as requested. An answer may differ in
     case, spaces, quotes and a full stop.
 
+    Costs: `deletions` is 1 at a call that deletes what the request leaves as it is, even if it is restored later.
+
     End: `finish` terminates; `max_steps` truncates.
 
     Comparison: boards are compared fact by fact. Only the order of sections, comments and new tasks is free, and the
@@ -84,6 +97,9 @@ class TodoEnv(GeneratedEnv[Puzzle]):
     name: ClassVar[str] = "todo"
     reading_actions: ClassVar[tuple[str, ...]] = ("list_*", "search_*", "show_*")
     max_return: ClassVar[float | None] = 1.0
+    costs: ClassVar[Mapping[str, str]] = {
+        "deletions": "a task, project, section, label or comment deleted without being asked",
+    }
     version: ClassVar[int] = 5
     held_out_version: ClassVar[int | None] = 3
     evolve_defaults: ClassVar[Mapping[str, Any]] = {
@@ -128,6 +144,7 @@ class TodoEnv(GeneratedEnv[Puzzle]):
         arguments = reply.arguments if reply.action_input else {}
         if arguments is None:
             return Outcome('Action Input must be a JSON object, such as {"task": "t7"}.', valid=False)
+        before = contents(self._app.board) if reply.action.startswith("delete_") else Counter[Content]()
         try:
             observation = call(self._app, reply.action, arguments)
         except RefusedError as error:
@@ -135,7 +152,11 @@ class TodoEnv(GeneratedEnv[Puzzle]):
         if reply.action == "finish":
             return self._finish(observation, check_arguments(TOOLS["finish"], arguments).get("answer", ""))
         self._note(reply.action, arguments)
-        return Outcome(observation)
+        return Outcome(observation, costs={"deletions": float(bool(before) and self._has_lost(before))})
+
+    def _has_lost(self, before: Counter[Content]) -> bool:
+        """Tell whether something is gone that was there before, and that start and goal have in common."""
+        return bool(contents(self._puzzle.start) & contents(self._puzzle.goal) & (before - contents(self._app.board)))
 
     def _note(self, name: str, arguments: Mapping[str, Any]) -> None:
         """Record which of the needed lookups are done."""
