@@ -33,12 +33,15 @@ from agentgym_py.rng import Rng
 START = "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler);"
 START += "from agentgym_start import main; main()"
 PLAY = ["--env", "maze", "--env_kwargs.difficulty", "easy", "--agent", "random", "--tasks"]
-SMOKE = ["--env", "maze", "--env_kwargs.difficulty", "easy", "--preset", "smoke", "--threads", "1"]
+SMALL = (
+    "--env maze --env_kwargs.difficulty easy --model tiny-random --rounds 1 --expert_tasks 4 "
+    "--explore_tasks 4 --valid_tasks 2 --test_tasks 2 --max_new_tokens 8 --allow_empty --threads 1"
+)
 COMMANDS = {
     "collect": ["collect", *PLAY, "300", "--out", "out.jsonl"],
     "eval": ["eval", *PLAY, "100", "--out", "out"],
     "train": ["train", "--model", "tiny-random", "--data", "data.jsonl", "--out", "out", "--threads", "1"],
-    "evolve": ["evolve", *SMOKE, "--out", "out"],
+    "evolve": ["evolve", *SMALL.split(), "--out", "out"],
     "serve": ["serve", "--env", "maze"],
 }
 RESUMED = {"evolve": ["evolve", "--resume", "out"]}
@@ -170,7 +173,7 @@ class Benchmark:
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
             if command == "train":
-                complete(["collect", *PLAY, "20", "--agent", "expert", "--out", "data.jsonl"], folder)
+                complete(["collect", *PLAY, "6", "--agent", "expert", "--out", "data.jsonl"], folder)
             duration = SERVE_SECONDS if command == "serve" else complete(COMMANDS[command], folder)
             yield cls(command, folder, patience, rerun, duration, results(folder))
 

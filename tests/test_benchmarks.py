@@ -538,3 +538,43 @@ def test_forks_are_compared_by_all_that_they_leave(tmp_path: Path) -> None:
     assert not benchmark.is_same(*runs)
     (runs[1].round(0) / "valid.jsonl").unlink()
     assert not benchmark.is_same(*runs)
+
+
+# ---- hostile actions ------------------------------------------------------------------------------------------------
+
+
+def test_a_hostile_action_that_raises_is_a_finding(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It ends its episode alone; blocks that are done are not played again."""
+    actions, state = script("hostile_actions"), tmp_path / "state.jsonl"
+    monkeypatch.setattr(actions, "BLOCK", 40)
+    monkeypatch.setattr(sys, "argv", ["x", "maze", "--actions", "80", "--state", str(state)])
+    assert actions.main() == 0 and "| all | 80 | 0 |" in capsys.readouterr().out
+    state.write_text(state.read_text().splitlines(keepends=True)[0] + '{"world": "ma')
+    step = type(actions.EnvSpec("maze").make()).step
+
+    def fails(env: Any, action: str) -> Any:
+        if env.steps == 3:
+            raise RuntimeError("as planned")
+        return step(env, action)
+
+    monkeypatch.setattr(type(actions.EnvSpec("maze").make()), "step", fails)
+    assert actions.main() == 1
+    said = capsys.readouterr()
+    assert "| maze | 80 | 10 |" in said.out and "as planned" in said.err
+
+
+# ---- signals ---------------------------------------------------------------------------------------------------------
+
+
+def test_moments_are_kept_and_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line that was cut short is none; a fault counts against its command."""
+    signals, state = script("signals"), tmp_path / "state.jsonl"
+    good = signals.Moment("eval", 0, "SIGINT", 1.0, "", 0.25, True)
+    bad = signals.Moment("eval", 1, "SIGTERM", 2.0, "a traceback", 0.5, None)
+    state.write_text("".join(json.dumps(asdict(moment)) + "\n" for moment in (good, bad)) + '{"command"')
+    assert signals.read_moments(state) == [good, bad]
+    assert signals.row("eval", [good, bad]) == "| eval | 1 of 2 | 0.5 | 1 of 1 |"
+    monkeypatch.setattr(sys, "argv", ["x", "eval", "--moments", "2", "--state", str(state)])
+    assert signals.main() == 1

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import gzip
+import importlib
 import socket
 import threading
 import time
 import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -154,6 +157,25 @@ def test_no_environment_server_fills_memory_or_time(answer: Answer, serve: Calla
     finally:
         tracemalloc.stop()
         link.close()
+    assert time.monotonic() - before < 20
+
+
+@pytest.mark.parametrize("answer", [*BAD, lambda send: send(HEAD + b"Content-Length: 99999\r\n\r\n" + b"[" * 99_999)])
+def test_no_foreign_server_fills_memory_or_time(
+    answer: Answer, serve: Callable[[Answer], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of AgentGym, as of all servers whose client is ours."""
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[1] / "bridges" / "agentgym"))
+    world: Any = importlib.import_module("agentgym_agentenv_world")
+    env = world.GymServerEnv(url=serve(answer), dialect="textcraft", timeout=1.0)
+    before = time.monotonic()
+    tracemalloc.start()
+    try:
+        with pytest.raises(InfrastructureError):
+            env.connect()
+        assert tracemalloc.get_traced_memory()[1] < 4 * http_client.MAX_ANSWER
+    finally:
+        tracemalloc.stop()
     assert time.monotonic() - before < 20
 
 

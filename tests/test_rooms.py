@@ -49,6 +49,16 @@ def strings(tree: ast.AST) -> Iterator[str]:
             yield node.value
 
 
+def test_two_modules_ask_servers() -> None:
+    """They limit size and time of answers and follow no redirect; a third takes certificates of a library alone."""
+    client = re.compile(
+        r"import (requests|httpx2?|aiohttp|urllib3)\b|urllib\.request|HTTPS?Connection\(|[^_]HTTPConnection\b"
+    )
+    modules = [path for package in FOLDERS for path in sources(package)] + list((ROOT / "bridges").glob("*/*.py"))
+    found = {path.name for path in modules if client.search(path.read_text(encoding="utf-8"))}
+    assert found == {"http_client.py", "timed_http.py", "agentgym_verifiers.py"}
+
+
 def test_the_import_loads_little_beside_gymnasium() -> None:
     """`import agentgym_py` loads no library that `import gymnasium` does not load, and few of its own modules."""
     code = (

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import copy
 import http.client
-import io
 import json
 import os
 import secrets
@@ -13,16 +12,14 @@ import time
 from collections.abc import Mapping
 from numbers import Integral
 from typing import Any, ClassVar, cast
-from urllib.parse import urlsplit
 
 import gymnasium
 
-from agentgym_py import trust
 from agentgym_py.env import Outcome, Reply, StopReason, Task, TextEnv
 from agentgym_py.env.spaces import UnicodeText
 from agentgym_py.errors import ActionError, ConfigError, EndpointError, InfrastructureError, UnknownNameError
-from agentgym_py.http_client import MAX_ANSWER
 from agentgym_py.serving.protocol import ERRORS, SESSION_GONE, SESSIONS, encode
+from agentgym_py.serving.timed_http import TimedConnection
 
 TOKEN = "AGENTGYM_TOKEN"  # noqa: S105  # the variable's name
 """The environment variable that holds the token."""
@@ -41,51 +38,6 @@ class SessionLostError(InfrastructureError):
     """The session no longer exists."""
 
 
-class _TimedReader(io.RawIOBase):
-    """Reads a socket until a deadline for all of it; the socket's own timeout is for each read."""
-
-    def __init__(self, raw: Any, sock: Any) -> None:
-        self._raw, self._sock, self._seconds = raw, sock, sock.gettimeout()
-        self._deadline = time.monotonic() + self._seconds
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int | None:
-        left = self._deadline - time.monotonic()
-        if left <= 0:
-            raise TimeoutError(f"no whole answer within {self._seconds:g} s")
-        self._sock.settimeout(left)
-        return cast("int | None", self._raw.readinto(buffer))
-
-    def close(self) -> None:
-        self._raw.close()
-        super().close()
-
-
-class _TimedResponse(http.client.HTTPResponse):
-    """A response whose headers and body must arrive within the connection's timeout."""
-
-    def __init__(self, sock: Any, *arguments: Any, **named: Any) -> None:
-        super().__init__(sock, *arguments, **named)
-        self.fp = io.BufferedReader(_TimedReader(cast(Any, self.fp).detach(), sock))
-
-
-def _read_limited(answer: http.client.HTTPResponse) -> bytes:
-    """Return the body.
-
-    Raises:
-        InfrastructureError: it is too large.
-        http.client.IncompleteRead: it was cut off.
-    """
-    raw = answer.read(MAX_ANSWER + 1)
-    if len(raw) > MAX_ANSWER:
-        raise InfrastructureError(f"the answer is larger than {MAX_ANSWER >> 20} MiB")
-    if answer.length:
-        raise http.client.IncompleteRead(raw, answer.length)
-    return raw
-
-
 class Connection:
     """A connection to a server; it opens on first use and reopens after a failure."""
 
@@ -95,18 +47,8 @@ class Connection:
         if not (token.isascii() and token.isprintable()):
             raise ConfigError(f"the token, of {TOKEN}, must be printable ASCII characters")
         self._arguments = url, token, timeout, retries
-        try:
-            parts = urlsplit(url)
-            if not parts.hostname:
-                raise ValueError("no host")
-            kind = {"http": http.client.HTTPConnection, "https": http.client.HTTPSConnection}[parts.scheme]
-            self._http = kind(parts.hostname, parts.port, timeout=timeout)
-            self._http.response_class = _TimedResponse
-        except (ValueError, LookupError, http.client.InvalidURL) as error:
-            message = f"url must be an address such as http://127.0.0.1:8000, as agentgym serve prints it; got {url!r}"
-            raise ConfigError(message) from error
-        trust.require_host(url)
-        self._url, self._path, self._retries = url, parts.path.rstrip("/") + SESSIONS, retries
+        self._http = TimedConnection(url, timeout)
+        self._url, self._retries = url, retries
         self.lost = False
         """Whether the last request found no server."""
         self._headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
@@ -126,7 +68,7 @@ class Connection:
         retries_left, wait = self._retries if retries is None else retries, _WAIT
         while True:
             try:
-                status, raw = self._send(method, path, body)
+                status, raw = self._http.send(method, SESSIONS + path, body, self._headers)
             except InfrastructureError as error:
                 raise InfrastructureError(f"{self._url}: {error}") from error
             except (OSError, http.client.HTTPException) as error:
@@ -145,18 +87,6 @@ class Connection:
                     return self._parse_answer(status, raw)
             time.sleep(wait)
             retries_left, wait = retries_left - 1, 3 * wait
-
-    def _send(self, method: str, path: str, body: bytes) -> tuple[int, bytes]:
-        trust.require_online(self._url)
-        if self._http.sock:
-            self._http.sock.settimeout(self._http.timeout)  # the last answer has shortened it
-        try:
-            self._http.request(method, self._path + path, body, self._headers)
-            answer = self._http.getresponse()
-            return answer.status, _read_limited(answer)
-        except BaseException:  # also Ctrl-C: a late answer must not be read as the answer to the next request
-            self.close()
-            raise
 
     def close(self) -> None:
         """Close the connection; the next request opens it again."""

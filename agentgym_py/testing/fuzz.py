@@ -14,7 +14,7 @@ from agentgym_py.testing.harness import Episode, Subject
 
 MEGABYTE = 1 << 20
 _CHARS = "\x00\n\t []{}()\"'`\\/:,.;|<>=+-*^%#@!?&$~_0aZé中\u202e\u0301\u00a0\ud800\udfff\U0001f389"
-_AWKWARD = (
+AWKWARD = (
     "", " ", "\n", "\x00", "\ud800", "\udfff\ud800", "🎉", "é", "e\u0301", "\u202eabc", "İ", "ß", "ﬁ", "٣", "²", "Ⅷ",
     "[", "]", "[]", "[[", "name[", "name[]", "name[[x]]", "name[x", "finish[]", "search[", "click[]", "a" * 200,
     "Action:", "Action: ", "Action: \n", "Action: x\nAction Input:", "Action: x\nAction Input: {", "Thought:",
@@ -25,6 +25,7 @@ _AWKWARD = (
     "../../etc/passwd", "'; DROP TABLE tasks; --", "%s%n{0}{x}", "$(id)", "__import__('os')", "\\", "\r\n",
     "\x1b[31m", "\ufeff", "look\x00",
 )  # fmt: skip
+"""Strings that no world may stumble over."""
 _WRONG_VALUES: tuple[Any, ...] = (
     None, True, -1, 0, 1 << 70, 1e308, "", "x", "\ud800", "9" * 5000, [], {}, [[]], {"a": {"b": []}}, ["x"] * 100,
 )  # fmt: skip
@@ -60,7 +61,7 @@ def _try(episode: Episode, text: str) -> None:
 
 
 def _texts(subject: Subject) -> Iterator[Callable[[Episode], str]]:
-    for text in (*_AWKWARD, *(unit * (MEGABYTE // len(unit)) for unit in _LONG)):
+    for text in (*AWKWARD, *(unit * (MEGABYTE // len(unit)) for unit in _LONG)):
         yield partial(_constant, text)
     rng = subject.rng("strings")
     yield lambda episode: _action_name(episode, rng) + "[" + "x" * MEGABYTE + "]"
@@ -69,7 +70,7 @@ def _texts(subject: Subject) -> Iterator[Callable[[Episode], str]]:
         yield partial(_call_with_gap, re.sub(r"\s", lambda space: space[0] * MEGABYTE, gap), rng)
     for _ in range(_STRINGS_PER_EPISODE * subject.settings.episodes):
         yield lambda episode: _corrupted_action(episode, rng)
-        yield lambda episode: _random_text(rng)
+        yield lambda episode: random_text(rng)
 
 
 def _constant(text: str, _: Episode) -> str:
@@ -86,7 +87,8 @@ def _call_with_gap(suffix: str, rng: Rng, episode: Episode) -> str:
     return str(tool.get("function", tool)["name"]) + suffix
 
 
-def _random_text(rng: Rng) -> str:
+def random_text(rng: Rng) -> str:
+    """Return up to 40 characters, most of them with a meaning to some parser."""
     return "".join(rng.choice(_CHARS) if rng.below(4) else chr(rng.below(0x110000)) for _ in range(rng.below(40)))
 
 
@@ -94,8 +96,12 @@ def _corrupted_action(episode: Episode, rng: Rng) -> str:
     """Return a valid action with a few characters changed, which gets deeper into the parser than nonsense."""
     tools = episode.env.tools()
     if tools and rng.below(2):
-        return _wrong_call(rng.choice(tools), rng)
-    text = episode.any_action(rng)
+        return wrong_call(rng.choice(tools), rng)
+    return corrupted_text(episode.any_action(rng), rng)
+
+
+def corrupted_text(text: str, rng: Rng) -> str:
+    """Return a text in which some characters have been replaced, removed or inserted."""
     for _ in range(1 + rng.below(3)):
         start = rng.below(len(text) + 1)
         end = min(len(text), start + rng.below(4))
@@ -104,7 +110,8 @@ def _corrupted_action(episode: Episode, rng: Rng) -> str:
     return text
 
 
-def _wrong_call(tool: Any, rng: Rng) -> str:
+def wrong_call(tool: Any, rng: Rng) -> str:
+    """Return a call of a tool with arguments of wrong types, or without some of them."""
     function = tool.get("function", tool)
     names: Sequence[str] = [*function.get("parameters", {}).get("properties", {}), "no_such_parameter"]
     arguments = {name: rng.choice(_WRONG_VALUES) for name in names if rng.below(4)}

@@ -5,17 +5,20 @@ agentgym eval --env gymserver --env_kwargs '{url: "http://127.0.0.1:36001", dial
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
+from http.client import HTTPException
 from itertools import pairwise
 from typing import Any, ClassVar
+from urllib.parse import urlencode
 
-import requests
 from agentgym_agentenv_dialects import DIALECTS, Dialect
 
 from agentgym_py import trust
 from agentgym_py.env import SPLITS, Prompt, Reply
 from agentgym_py.env.foreign import ForeignEnv, ForeignSession, ForeignTurn, action_text
 from agentgym_py.errors import ConfigError, InfrastructureError, UnknownNameError, did_you_mean
+from agentgym_py.serving.timed_http import TimedConnection
 
 
 class GymServerEnv(ForeignEnv):
@@ -98,9 +101,7 @@ class _Session:
     """A session of the server."""
 
     def __init__(self, env: GymServerEnv) -> None:
-        self._env, self._http = env, requests.Session()
-        if trust.host(env.url) in trust.LOOPBACK:
-            self._http.trust_env = False  # no proxy
+        self._env, self._http = env, TimedConnection(env.url, env.timeout)
         created = self._ask("POST", "create", env.dialect.create_body)
         number = created.get("id") if isinstance(created, dict) else created
         if type(number) is not int:
@@ -110,15 +111,16 @@ class _Session:
     def _ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
         """Send a request; an error in the answer is a failure, whatever its status."""
         env = self._env
-        trust.require_online(env.url)
-        url, given = f"{env.url}/{path}", {"params": self._who} if method == "GET" else {"json": body}
+        question = f"?{urlencode(self._who)}" if method == "GET" else ""
+        sent = b"" if method == "GET" else json.dumps(body).encode()
+        url = f"{env.url}/{path}"
         try:
-            answer = self._http.request(method, url, timeout=env.timeout, **given)  # type: ignore[arg-type]
-            content = answer.json()
-        except (requests.RequestException, ValueError) as error:
-            raise InfrastructureError(f"no answer from {url}: {error}") from error
-        if answer.status_code != 200 or (isinstance(content, dict) and "error" in content):
-            raise InfrastructureError(f"{url} answered {answer.status_code} {content!r:.200}")
+            status, raw = self._http.send(method, f"/{path}{question}", sent, {"Content-Type": "application/json"})
+            content = json.loads(raw)
+        except (OSError, HTTPException, ValueError, RecursionError) as error:
+            raise InfrastructureError(f"no answer from {url}: {error!r}") from error
+        if status != 200 or (isinstance(content, dict) and "error" in content):
+            raise InfrastructureError(f"{url} answered {status} {content!r:.200}")
         return content
 
     def reset(self, split: str, number: int) -> str:

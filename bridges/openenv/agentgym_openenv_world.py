@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import closing
+from http import HTTPStatus
+from http.client import HTTPException
 from typing import Any, ClassVar
 
-import requests
 from websockets.exceptions import WebSocketException
 from websockets.sync.client import ClientConnection, connect
 
@@ -22,6 +24,7 @@ from agentgym_py.env.foreign import ForeignEnv, ForeignSession, ForeignTurn, act
 from agentgym_py.env.spaces import UnicodeText
 from agentgym_py.env.types import MAX_TEXT
 from agentgym_py.errors import ConfigError, InfrastructureError
+from agentgym_py.serving.timed_http import TimedConnection
 
 ACT = "act"
 """The tool whose arguments are the fields of OpenEnv's action."""
@@ -88,16 +91,18 @@ class OpenEnvEnv(ForeignEnv):
 
     def _get(self, path: str, body: Any = None) -> Any:
         """Ask the server a question; None if it does not know the answer."""
-        trust.require_online(self.url)
+        method, sent = ("GET", b"") if body is None else ("POST", json.dumps(body).encode())
         try:
-            method, url = "GET" if body is None else "POST", f"{self.url}/{path}"
-            answer = requests.request(method, url, json=body, timeout=self.timeout)
-            if answer.status_code in (404, 501):
-                return None
-            answer.raise_for_status()
-            return answer.json()
-        except (requests.RequestException, ValueError) as error:
-            raise InfrastructureError(f"no answer from {self.url}/{path}: {error}") from error
+            with closing(TimedConnection(self.url, self.timeout)) as http:
+                status, raw = http.send(method, f"/{path}", sent, {"Content-Type": "application/json"})
+            content = json.loads(raw) if status == HTTPStatus.OK else raw[:200]
+        except (OSError, HTTPException, ValueError, RecursionError) as error:
+            raise InfrastructureError(f"no answer from {self.url}/{path}: {error!r}") from error
+        if status in (HTTPStatus.NOT_FOUND, HTTPStatus.NOT_IMPLEMENTED):
+            return None
+        if status != HTTPStatus.OK:
+            raise InfrastructureError(f"{self.url}/{path} answered {status} {content!r}")
+        return content
 
     def _find_splits(self) -> tuple[dict[str, str], dict[str, int]]:
         """Return the server's names of our splits, and their numbers of tasks; empty without a task API."""
@@ -155,7 +160,7 @@ class _Session:
         try:
             self._socket.send(json.dumps({"type": kind, "data": data}))
             answer = json.loads(self._socket.recv(self._env.timeout))
-        except (OSError, WebSocketException, ValueError) as error:
+        except (OSError, WebSocketException, ValueError, RecursionError) as error:
             self._socket.close()
             raise InfrastructureError(f"{self._env.url} does not answer: {error!r}") from error
         if not isinstance(answer, dict) or not isinstance(answer.get("data"), dict):

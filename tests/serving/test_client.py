@@ -341,7 +341,7 @@ def test_what_is_sent_twice_is_done_once(serve: Any, lost: str) -> None:
         env.reset(seed=0)
         for expected in ("1", "2", "3"):
             losses[:] = [lost, lost]
-            env._link._http.sock.close()  # so that the next request goes over a new connection
+            env._link._http.http.sock.close()  # so that the next request goes over a new connection
             env._link.close()
             assert env.step("x")[0] == expected
             assert losses == []
