@@ -1,6 +1,6 @@
 """Speed of these worlds and of others from the package index, in one run on one machine.
 
-    python benchmarks/peers.py --python peers/bin/python [--household DIR] [--seconds 10]
+    python benchmarks/peers.py --python peers/bin/python [--household DIR] [--seconds 10] [--sources lab scienceworld]
 
 See docs/results/worlds.md for how to make the environment `peers`. DIR holds `games/*.tw-pddl` and
 `transcripts.json`; by default these are the recordings of tests/envs/household.
@@ -216,6 +216,28 @@ def ours(args: Args) -> Iterator[Speed]:
         yield speed
 
 
+def lab(args: Args) -> Iterator[Speed]:
+    """Measure a task of AgentLab like ScienceWorld's "boil": steps without and with the list of actions."""
+    import agentgym_py
+    from agentgym_py.env import EnvSpec
+
+    env, rng = EnvSpec("lab").make(), random.Random(0)
+    number = next(number for number in range(1_000) if env.task(number).kind == "boil")
+    reset = partial(env.reset, options={"task": number})
+    reset()  # draws the task, as ScienceWorld's `load` does before the clock runs
+    for listing in (False, True):
+        world = f"AgentLab-v0, boil, {'with' if listing else 'without'} the list of actions"
+        speed, done, actions = Speed(f"agentgym-py {agentgym_py.__version__}", world), True, list[str]()
+        while speed.seconds < args.seconds:
+            if done:
+                speed.reset(reset)
+                actions = env.actions() or []
+            action = rng.choice(actions)
+            speed.step(partial(_step_and_list, env, action) if listing else partial(env.step, action))
+            done = bool(env.stop_reason)
+        yield speed
+
+
 def _step_and_list(env: Any, action: str) -> Any:
     return *env.step(action), env.actions()
 
@@ -331,7 +353,9 @@ def _package(name: str) -> str:
 PEERS: dict[str, Callable[[Args], Iterator[Speed]]] = {
     "alfworld": alfworld, "textarena": textarena, "gem-llm": gem, "scienceworld": scienceworld,
 }  # fmt: skip
-OURS: dict[str, Callable[[Args], Iterator[Speed]]] = {"household": household, "ours": ours}
+OURS: dict[str, Callable[[Args], Iterator[Speed]]] = {"household": household, "ours": ours, "lab": lab}
+SOURCES = ("alfworld", "household", "textarena", "gem-llm", "ours", "lab", "scienceworld")
+"""Peers and ours, in the order of the table."""
 
 
 def measure(args: Args) -> None:
@@ -384,6 +408,7 @@ def main() -> None:
     parser.add_argument("--python", default=sys.executable, help="the Python that has the peers")
     parser.add_argument("--household", type=Path, help="folder of games/ and transcripts.json")
     parser.add_argument("--seconds", type=float, default=10.0, help="seconds per world")
+    parser.add_argument("--sources", nargs="+", choices=SOURCES, default=SOURCES, help="what is measured")
     parser.add_argument("--slow", type=float, default=6.0, help=argparse.SUPPRESS)
     parser.add_argument("--measure", choices=[*PEERS, *OURS], help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -407,7 +432,7 @@ def unpack(folder: Path) -> Path:
 def compare(args: Args) -> None:
     """Measure all worlds; print the table and the ratios on ALFWorld's games."""
     rows: list[Speed] = []
-    for name in ("alfworld", "household", "textarena", "gem-llm", "ours", "scienceworld"):
+    for name in args.sources:
         if name in PEERS and not installed(name, args.python):
             rows.append(Speed(name, "", note="not installed"))
         else:
