@@ -1,9 +1,9 @@
 """What a file may make a command do: only what its user has named.
 
 A config, run folder, manifest, pipeline or trajectory may come from a stranger. The command line contacts a server,
-runs Python source, reads a path of a trajectory or writes outside the current folder only if the user named it: in an
-option, with `--trust NAME`, or in an environment variable. In Python nothing is restricted, because the program names
-what it uses.
+fetches a model, runs Python source, reads a path of a trajectory or writes outside the current folder only if the user
+named it: in an option, with `--trust NAME`, or in an environment variable. In Python nothing is restricted, because the
+program names what it uses.
 """
 
 from __future__ import annotations
@@ -64,6 +64,11 @@ def require_host(url: str) -> None:
         return
     if name not in {host(found) for word in _words for found in _URL.findall(word)} | set(_parts()):
         raise ConfigError(f"{url} comes from a file and would be contacted; if you trust it, add --trust {name}")
+
+
+def is_named(name: str) -> bool:
+    """Return whether the user, and not only a file, names a model of the hub."""
+    return _words is None or name in _parts()
 
 
 def require_online(url: str) -> None:

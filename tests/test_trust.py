@@ -168,6 +168,36 @@ def test_a_trajectory_names_only_text_worlds(env_id: str, run: Run, monkeypatch:
     assert not Path("ran").exists()
 
 
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Models that the hub was asked for; it has none."""
+    huggingface_hub, asked = pytest.importorskip("huggingface_hub"), list[str]()
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(huggingface_hub, "file_exists", lambda name, *_: asked.append(name))
+    return asked
+
+
+@pytest.mark.parametrize("setting", ["model", "adapter"])
+def test_no_model_of_a_file_is_fetched(setting: str, run: Run, hub: list[str]) -> None:
+    """Neither the model of a config nor the base of a folder of adapters, unless the command line names it."""
+    Path("adapter").mkdir()
+    Path("adapter/adapter_config.json").write_text('{"base_model_name_or_path": "stranger/model"}')
+    model = "stranger/model" if setting == "model" else "adapter"
+    Path("c.yaml").write_text(yaml.safe_dump({"model": model, "env": "maze", "tasks": 1}))
+    status, said = run("eval", "--config", "c.yaml")
+    assert status == 2 and "only a file names it; to fetch it, add --trust stranger/model" in said, said
+    assert hub == []
+    status, said = run("eval", "--config", "c.yaml", "--trust", "stranger/model")
+    assert status == 2 and "nor is it on the hub" in said and hub == ["stranger/model"], said
+
+
+def test_the_list_of_a_pipeline_asks_no_hub(run: Run, hub: list[str]) -> None:
+    """It is shown all the same."""
+    Path("p.yaml").write_text("out: made\nstages: [{stage: sft, model: stranger/model, env: maze}]\n")
+    status, said = run("pipeline", "p.yaml", "--list")
+    assert (status, hub) == (0, []) and "stranger/model" in said, said
+
+
 def test_a_trajectory_names_no_path(run: Run) -> None:
     """Unless the command line names it, too."""
     store.write("a.jsonl", [replace(episode("household", games="/"), id="b")])

@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 
+from agentgym_py import trust
 from agentgym_py.errors import AgentGymError, ConfigError, PolicyError, UnknownNameError, did_you_mean, nearest
 from agentgym_py.policy.saving import ADAPTER_CONFIG, BASE_FILE, AdapterBase, save_checkpoint
 from agentgym_py.policy.tiny import BASES, base_folder
@@ -137,7 +138,7 @@ def _why_missing(name: str) -> str:
         return "neither a folder here nor a hub id (owner/name)." + did_you_mean(name, BUILT_IN, "There are")
     if not _is_hub_id(name):
         return _missing_folder(Path(name))
-    if _is_cached(name):
+    if _is_cached(name) or trust.is_offline():
         return ""
     owner = name.partition("/")[0]
     if Path(owner).is_dir():
@@ -176,13 +177,15 @@ def _is_cached(name: str) -> bool:
 def _why_not_on_hub(name: str) -> str:
     """Say why a model is not on the hub; empty if it is.
 
-    The hub is queried once, because a download's retries take 46 s to fail.
+    The hub is queried once, because a download's retries take 46 s to fail, and only for a model that the user names.
     """
     import huggingface_hub
     from huggingface_hub.errors import HfHubHTTPError
 
     if huggingface_hub.constants.HF_HUB_OFFLINE:
         return "in the hub's cache, and HF_HUB_OFFLINE turns the hub off"
+    if not trust.is_named(name):
+        return f"in the hub's cache, and only a file names it; to fetch it, add --trust {name}"
     try:
         if name not in _ON_HUB and not huggingface_hub.file_exists(name, "config.json"):
             return "on the hub (a private model needs a token, HF_TOKEN)"
