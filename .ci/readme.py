@@ -40,6 +40,7 @@ SMALL = {
     "eval --env shop --model runs/bc/checkpoint --out evals/a": "--tasks 2 --threads 1",
     "compare evals/a evals/b": "",
     "faults evals/a": "",
+    "attack --env shop --reward agent": "--tasks 2 --generations 2",
     "eval --env tools --prompt full --agent openai --base_url http://localhost:8000/v1 --model NAME --out evals/name":
         "--tasks 1 --base_url {server} --env_kwargs.max_steps 2",
     "export runs/mine --out runs/shopper": "",

@@ -37,6 +37,7 @@ COMMANDS = {
     "eval": "Evaluate an agent on held-out tasks, with 95 % intervals.",
     "compare": "Compare evaluations of agents or training algorithms: difference, 95 % interval, p-value.",
     "faults": "Locate the first fault of each failed episode: the step that lost it.",
+    "attack": "Search for episodes that a reward or reward model overrates.",
     "export": "Export a trained model to a folder, with merged adapters and a model card.",
     "pipeline": (
         "Run stages (sft, collect, judge, reward_model, rl, evaluate, export) that use the products of earlier ones."
@@ -58,7 +59,7 @@ COMMANDS = {
 """Every command and its line of help."""
 GROUPS = {
     "Train": ("evolve", "fork", "collect", "train", "pipeline", "export", "trainers", "plan"),
-    "Measure": ("eval", "compare", "faults", "agents"),
+    "Measure": ("eval", "compare", "faults", "attack", "agents"),
     "Worlds": ("envs", "check", "play", "tools"),
     "Stored episodes": ("view", "judge", "report", "replay", "data"),
     "Serve": ("serve", "mcp"),

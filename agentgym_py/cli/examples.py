@@ -116,6 +116,13 @@ EXAMPLES: Mapping[str, Sequence[Example]] = {
             "Ask the model itself, by forks", "agentgym faults evals/a --by forks --model runs/bc/checkpoint --first 20"
         ),
     ],
+    "attack": [
+        Example("See what the composite reward overrates in the shop", "agentgym attack --env shop --reward agent"),
+        Example(
+            "Attack a reward model by an agent, and keep what it likes best",
+            "agentgym attack --env shop --reward_model runs/rm --model runs/bc/checkpoint --out overrated.jsonl",
+        ),
+    ],
     "export": [
         Example("Export the best round of a run", "agentgym export runs/mine --out runs/shopper"),
         Example("Export another round", "agentgym export runs/mine --round 2 --out runs/second"),
