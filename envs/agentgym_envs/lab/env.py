@@ -71,8 +71,8 @@ class LabEnv(GeneratedEnv[Puzzle]):
     split has grammars and hundreds of names, two of five of them made up.
 
     Experts: `expert` knows everything and returns a successful plan from any state; it measures what an answer needs.
-    Plans are not always shortest. `fair_expert` knows what the episode has shown: it explores room by room, looks,
-    reads and measures.
+    Plans are not always shortest. `fair_expert` knows what the episode has shown, and how time changes it, such as
+    warmth and moisture. It explores room by room, looks, reads and measures.
 
     Args:
         difficulty: `easy`, `medium` or `hard`.
