@@ -41,6 +41,8 @@ SMALL = {
     "compare evals/a evals/b": "",
     "faults evals/a": "",
     "attack --env shop --reward agent": "--tasks 2 --generations 2",
+    "credit --env maze --env_kwargs.difficulty easy --agent examples/noisy_expert.py":
+        "--tasks 2 --continuations 4 --steps 2",
     "eval --env tools --prompt full --agent openai --base_url http://localhost:8000/v1 --model NAME --out evals/name":
         "--tasks 1 --base_url {server} --env_kwargs.max_steps 2",
     "export runs/mine --out runs/shopper": "",

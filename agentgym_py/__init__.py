@@ -13,7 +13,7 @@ It loads neither torch nor any environment or trainer.
 
 from typing import TYPE_CHECKING, Any
 
-from agentgym_py.api import Result, collect, compare, evaluate, evolve, first_faults, fork, judge, make, train
+from agentgym_py.api import Result, collect, compare, credit, evaluate, evolve, first_faults, fork, judge, make, train
 from agentgym_py.env import EnvSpec, GeneratedEnv, Outcome, Task, TextEnv
 from agentgym_py.env.registration import register_envs
 from agentgym_py.errors import AgentGymError
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AgentGymError", "EnvSpec", "ExpertAgent", "GeneratedEnv", "ModelAgent", "Outcome", "PlayConfig", "Policy",
     "Provenance", "RandomAgent", "Result", "Step", "Task", "TextEnv", "Tokens", "Trajectory", "__version__", "collect",
-    "compare", "evaluate", "evolve", "first_faults", "fork", "judge", "make", "train",
+    "compare", "credit", "evaluate", "evolve", "first_faults", "fork", "judge", "make", "train",
 ]  # fmt: skip
 
 _LAZY = {

@@ -21,6 +21,7 @@ from agentgym_py.trajectory import Trajectory
 if TYPE_CHECKING:
     from agentgym_py.agents import Agent
     from agentgym_py.collection import PlayConfig
+    from agentgym_py.credit import CreditReport, Estimator
     from agentgym_py.evaluation import Evaluation
     from agentgym_py.evaluation.compare import Comparison
     from agentgym_py.evaluation.first_fault import Expert, FirstFaults
@@ -318,6 +319,53 @@ def first_faults(
     return first_faults_by_forks(
         episodes, lambda jobs: collector.collect_batch(jobs, progress), attempts=attempts, level=level
     )
+
+
+def credit(
+    agent: Player,
+    env: Envs,
+    estimators: Sequence[str] | Mapping[str, Estimator] = (),
+    *,
+    tasks: int = 20,
+    split: str = "train",
+    temperature: float = 1.0,
+    max_new_tokens: int = 64,
+    play: PlayConfig | None = None,
+    progress: Callable[[Trajectory], None] | None = None,
+    **settings: Any,
+) -> CreditReport:
+    """Measure advantage estimators against the exact advantages of an agent or a policy.
+
+    Args:
+        agent: Name of an installed agent, an agent, or a policy.
+        env: One environment or several.
+        estimators: Names or sources such as `my.py:mine`, or functions by name; by default all installed ones.
+        tasks: Number of tasks of each environment.
+        split: Their split.
+        temperature: Sampling temperature of a policy.
+        max_new_tokens: Longest reply of a policy.
+        play: Seed, slots, executor, timeouts.
+        progress: Called with each finished episode.
+        settings: Fields of `CreditConfig`, such as `group_size` and `continuations`.
+
+    Raises:
+        ConfigError: A setting is wrong, no step could be credited, or an estimator returns no number.
+        UnknownNameError: No such environment, agent or estimator.
+    """
+    from agentgym_py.collection import Collector
+    from agentgym_py.credit import CreditConfig, measure_credit
+    from agentgym_py.credit.estimators import load_estimators
+
+    _require_counts(tasks=tasks, max_new_tokens=max_new_tokens)
+    require_arguments(CreditConfig, settings)
+    play = _play_config(play)
+    player = _agent(agent, temperature, max_new_tokens, play.slots, None)
+    collector = Collector(player, play)
+    return measure_credit(
+        player, lambda jobs: collector.collect_batch(jobs, progress), _specs(env),
+        estimators if isinstance(estimators, Mapping) else load_estimators(estimators), CreditConfig(**settings),
+        tasks=range(tasks), split=split, seed=play.seed, policy=getattr(player, "policy", None),
+    )  # fmt: skip
 
 
 def evolve(env: Envs = "shop", *, out: str | os.PathLike[str], **options: Any) -> dict[str, Any]:

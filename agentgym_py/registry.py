@@ -23,13 +23,14 @@ from agentgym_py.errors import UnknownNameError, did_you_mean
 Group = Literal[
     "agentgym.envs", "agentgym.trainers", "agentgym.agents", "agentgym.rewards", "agentgym.curricula",
     "agentgym.coresets", "agentgym.step_kinds",
-    "agentgym.feedback", "agentgym.reflections",
+    "agentgym.feedback", "agentgym.reflections", "agentgym.credit",
 ]  # fmt: skip
 _NOUN = {
     "agentgym.envs": "environment", "agentgym.trainers": "trainer", "agentgym.agents": "agent",
     "agentgym.rewards": "reward function", "agentgym.curricula": "curriculum",
     "agentgym.coresets": "coreset", "agentgym.step_kinds": "kind function",
     "agentgym.feedback": "feedback source", "agentgym.reflections": "reflection",
+    "agentgym.credit": "credit estimator",
 }  # fmt: skip
 
 
@@ -84,6 +85,7 @@ _SOURCE_RULES: Mapping[Group, tuple[str, Callable[[Any], bool]]] = {
     "agentgym.step_kinds": ("a kind function takes a trajectory and the number of a step", _is_step_kind),
     "agentgym.feedback": ("a feedback source is a dataclass with a method feedback", _is_feedback_source),
     "agentgym.reflections": ("a reflection is a dataclass with a method reflect", _is_reflection),
+    "agentgym.credit": ("a credit estimator is a function, or a class with a method __call__", _is_reward),
 }
 """What of a source belongs to a group, in words and as a test."""
 
@@ -220,7 +222,7 @@ def load_source(group: Group, name: str) -> Any:
     if wanted:
         raise UnknownNameError(f"{place} has no {noun} {wanted!r}.{there_are}")
     if len(defined_here) != 1:
-        kind = "name" if group in ("agentgym.rewards", "agentgym.step_kinds") else "Class"
+        kind = "name" if group in ("agentgym.rewards", "agentgym.step_kinds", "agentgym.credit") else "Class"
         raise UnknownNameError(f"{place} defines {len(defined_here)} {noun}s: name one as {place}:{kind}.{there_are}")
     return defined_here[0]
 

@@ -110,7 +110,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         run = evolve(folder / "run", [*SETTINGS.split(), *more, "--seed", str(seed)])
         if place < args.same:
             same.append(is_same(run, fork(run, args.after, folder / "same", [])))
-        changed = fork(run, args.after, folder / "changed", args.set)
+        changed = fork(run, args.after, folder / ",".join(args.set), args.set)
         runs.append(success(run))
         forks.append(success(changed))
         print(f"seed {seed}: {runs[-1]:.3f} without, {forks[-1]:.3f} with {' '.join(args.set)}", flush=True)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import math
 import sys
 from dataclasses import asdict
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -578,3 +580,38 @@ def test_moments_are_kept_and_counted(tmp_path: Path, monkeypatch: pytest.Monkey
     assert signals.row("eval", [good, bad]) == "| eval | 1 of 2 | 0.5 | 1 of 1 |"
     monkeypatch.setattr(sys, "argv", ["x", "eval", "--moments", "2", "--state", str(state)])
     assert signals.main() == 1
+
+
+# ---- the credit lab -------------------------------------------------------------------------------------------------
+
+
+def test_known_biases_are_those_of_groups_that_are_counted() -> None:
+    """The closed form of the turn's group is the mean over all groups of three in a world of a few steps."""
+    from itertools import product
+
+    from agentgym_py.agents import RandomAgent
+    from agentgym_py.credit.exact import Enumeration
+    from agentgym_py.credit.probes import Probe
+    from agentgym_py.env import EnvSpec
+
+    benchmark = script("credit")
+    env, agent = EnvSpec("maze", {"difficulty": "easy", "max_steps": 3}).make(), RandomAgent()
+    env.reset(seed=0, options={"task": env.task(0, "train").id})
+    start, values = env.snapshot(), Enumeration(agent)
+    turns = benchmark.moments(env, agent, values)
+    env.restore(start)
+    assert turns[0] == (1.0, values.value(env)) and len(turns) == 3
+    assert all(0 < reached <= 1 for reached, _ in turns)
+
+    episode = SimpleNamespace(steps=[SimpleNamespace(reward=0.0)] * 3)
+    probe = Probe(("", "", ""), episode, 1, [], [], [], [], 0.2, (0.2, 0.2))  # type: ignore[arg-type]
+    reached, mean, value, group = 0.6, 0.3, 0.5, 3
+    known = benchmark.known_bias(probe, value, [(1.0, 0.4), (reached, mean)], group)
+    expected = 0.0
+    for alive in product((0, 1), repeat=group - 1):  # the others that reach the turn, each with the mean return there
+        chance = math.prod(reached if one else 1 - reached for one in alive)
+        own = value + 0.2
+        expected += chance * (own - (own + sum(alive) * mean) / (1 + sum(alive)))
+    assert known["turn_group"] == pytest.approx(expected - 0.2) and known["tree"] == 0
+    assert known["rloo"] == pytest.approx(0.7 - 0.4 - 0.2)
+    assert known["dr_grpo"] == pytest.approx((1 - 1 / 3) * (0.7 - 0.4) - 0.2)

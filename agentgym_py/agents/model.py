@@ -64,6 +64,11 @@ class ModelAgent:
             self.sampling["context"] = policy.context
 
     @property
+    def policy(self) -> Policy:
+        """The policy that replies."""
+        return self._policy
+
+    @property
     def policy_digest(self) -> str:
         """SHA-256 of the weights in the engine."""
         return self._engine.digest

@@ -38,6 +38,7 @@ COMMANDS = {
     "compare": "Compare evaluations of agents or training algorithms: difference, 95 % interval, p-value.",
     "faults": "Locate the first fault of each failed episode: the step that lost it.",
     "attack": "Search for episodes that a reward or reward model overrates.",
+    "credit": "Measure advantage estimators against the exact advantages of an agent.",
     "export": "Export a trained model to a folder, with merged adapters and a model card.",
     "pipeline": (
         "Run stages (sft, collect, judge, reward_model, rl, evaluate, export) that use the products of earlier ones."
@@ -59,7 +60,7 @@ COMMANDS = {
 """Every command and its line of help."""
 GROUPS = {
     "Train": ("evolve", "fork", "collect", "train", "pipeline", "export", "trainers", "plan"),
-    "Measure": ("eval", "compare", "faults", "attack", "agents"),
+    "Measure": ("eval", "compare", "faults", "credit", "attack", "agents"),
     "Worlds": ("envs", "check", "play", "tools"),
     "Stored episodes": ("view", "judge", "report", "replay", "data"),
     "Serve": ("serve", "mcp"),

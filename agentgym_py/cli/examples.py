@@ -123,6 +123,19 @@ EXAMPLES: Mapping[str, Sequence[Example]] = {
             "agentgym attack --env shop --reward_model runs/rm --model runs/bc/checkpoint --out overrated.jsonl",
         ),
     ],
+    "credit": [
+        Example(
+            "Rank advantage estimators for an agent whose advantages can be enumerated",
+            "agentgym credit --env maze --env_kwargs.difficulty easy --agent examples/noisy_expert.py",
+        ),
+        Example(
+            "Rank some for a model, by forks", "agentgym credit --env shop --model tiny --estimators grpo,gae,tree,r3"
+        ),
+        Example(
+            "Measure an estimator of your own",
+            "agentgym credit --env maze --agent random --estimators grpo,examples/my_credit.py:hindsight",
+        ),
+    ],
     "export": [
         Example("Export the best round of a run", "agentgym export runs/mine --out runs/shopper"),
         Example("Export another round", "agentgym export runs/mine --round 2 --out runs/second"),
