@@ -199,6 +199,33 @@ def test_the_parts_of_a_reward_are_drawn() -> None:
     assert found.header == ["round", "f/0"] and found.rows == [["1", "2"]]
 
 
+def test_costs_are_drawn_beside_their_limits() -> None:
+    """Of rounds that have them, with the test split; a cost that never occurs only if it has a limit."""
+    assert not list(figures.costs([metrics(0)], {}, {}))
+    none, some = ({"value": value, "low": None, "high": None, "n": 10} for value in (0.0, 0.2))
+    played = {**PLAYED, "costs": {"deletions": some, "noise": none}}
+    rounds = [metrics(0, valid=played, explored=played), metrics(1, valid=played)]
+    (found,) = figures.costs(rounds, {1: played}, {})
+    assert found.title == "Cost per episode: deletions" and found.header == [
+        "round",
+        "valid split",
+        "explored",
+        "test split",
+    ]
+    assert found.rows == [["0", "0.200", "0.200", "–"], ["1", "0.200", "–", "0.200"]]
+    first, second = figures.costs(rounds, {}, {"noise": 0.1})
+    assert first.title.endswith("deletions") and second.title == "Cost per episode: noise, at most 0.1"
+    assert "limit: 0.1 first" in second.description and "limit" not in first.description
+
+
+def test_costs_and_multipliers_of_a_training_are_drawn() -> None:
+    """By logged step, each in a chart of its own with the names of the costs."""
+    rows = [{"loss": 1.0, "cost/a": 0.5, "multiplier/a": 0.0}, {"loss": 1.0, "cost/a": 0.25, "multiplier/a": 0.75}]
+    *_, costs, multipliers = figures.training([metrics(1, training={"history": rows})])
+    assert costs.title == "Costs of the training episodes" and costs.header == ["round", "step", "a"]
+    assert multipliers.title == "Lagrange multipliers" and multipliers.rows == [["1", "1", "0"], ["1", "2", "0.75"]]
+
+
 def test_the_levels_and_the_horizon_are_drawn() -> None:
     """Of rounds that have them: the mean level, the success at each level, in each of several worlds, the steps."""
     assert not list(figures.curriculum([metrics(0), metrics(1)]))

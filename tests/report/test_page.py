@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html as html_text
 import re
 from dataclasses import replace
 from html import unescape
@@ -224,6 +225,23 @@ def test_cut_test_replies_name_the_setting(tmp_path: Path, config: dict[str, Any
     last = result["rounds"]["2"] | {"cut": 0.08}
     folder.write_json("test.json", result | {"rounds": result["rounds"] | {"2": last}})
     assert remarks(folder) == [f"8 % of the test replies were cut{remark}"] and remark in page(folder.path)
+
+
+def test_a_finished_run_says_whether_its_constraints_hold(tmp_path: Path) -> None:
+    """On the test tasks of the last agent, on the page and on the console."""
+    folder = make_run(tmp_path / "run")
+    trainer = {"name": "ppo", "constraint": "harm<=0.1,noise<=0.5"}
+    write_atomic(folder.path / "run.yaml", yaml.safe_dump(CONFIG | {"trainer": trainer}))
+    mean = {"low": None, "high": None, "n": 10}
+    result = folder.read_json("test.json")
+    last = result["rounds"]["2"] | {"costs": {"harm": mean | {"value": 0.2}, "noise": mean | {"value": 0.5}}}
+    folder.write_json("test.json", result | {"rounds": result["rounds"] | {"2": last}})
+    (remark,) = remarks(folder)
+    assert remark == (
+        "constraints on test tasks, round 2: harm <= 0.1 is violated: 0.200 per episode; noise <= 0.5 holds: "
+        "0.500 per episode"
+    )
+    assert html_text.escape(remark) in page(folder.path)
 
 
 @pytest.mark.usefixtures("charts")

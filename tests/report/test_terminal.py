@@ -170,6 +170,13 @@ def test_what_the_trainer_left_out_is_said() -> None:
     assert "; trained on 20 in all, left out: 7 without a better one, 5 alone at their task" in line
 
 
+def test_a_constrained_training_shows_its_costs_and_multipliers() -> None:
+    """The costs of the first and the last iteration, and the multiplier at the end."""
+    history = [{"cost/a": 0.5, "multiplier/a": 0.0}, {"cost/a": 0.25, "multiplier/a": 0.75}]
+    line = selection_line(metrics(training={"loss": [], "trajectories": 20, "history": history}))
+    assert line.endswith("; a 0.500 → 0.250 per episode, multiplier 0.75")
+
+
 @pytest.mark.parametrize(
     ("logged", "note"),
     [
