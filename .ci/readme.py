@@ -52,6 +52,7 @@ SMALL = {
     "agents list": "",
     "plan --model Qwen2.5-7B --gpus 8 --trainer grpo --trainer.lora_rank 16 --dtype bfloat16": "",
     "tools index --out runs/index": "--tasks 20 --epochs 1 --measure_tasks 5 --threads 1",
+    "certify examples/my_world.py --episodes 20": "--episodes 4 --memory_episodes 100 --only solvable,gameable",
     "check examples/my_world.py": "",
     "play shop": "",
     "replay demos.jsonl": "",

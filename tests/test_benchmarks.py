@@ -615,3 +615,21 @@ def test_known_biases_are_those_of_groups_that_are_counted() -> None:
     assert known["turn_group"] == pytest.approx(expected - 0.2) and known["tree"] == 0
     assert known["rloo"] == pytest.approx(0.7 - 0.4 - 0.2)
     assert known["dr_grpo"] == pytest.approx((1 - 1 / 3) * (0.7 - 0.4) - 0.2)
+
+
+# ---- certificates ----------------------------------------------------------------------------------------------------
+
+
+def test_planted_defects_are_tabulated() -> None:
+    """A found one with its check, and how many; the patches of all fit the worlds."""
+    from agentgym_py.testing import Settings
+
+    benchmark = script("certificate")
+    head, row, total = benchmark.defects(["success pays nothing"], Settings(episodes=4, memory_episodes=0))
+    assert head.startswith("| world | defect | found by |") and total == "\n1 of 1 defects found"
+    assert row.startswith("| calculator | success pays nothing | floor_and_ceiling | the expert's return of 0 ")
+    for number, defect in enumerate(benchmark.DEFECTS):
+        with benchmark.planted(defect, number) as spec:
+            assert spec.name == f"Planted{number}-v0"
+    *_, total = benchmark.clean(["maze"], ["solvable"], Settings(episodes=4))
+    assert total == "\n0 false alarms in 1 checks of 1 worlds"

@@ -49,6 +49,7 @@ COMMANDS = {
     "plan": "Compute the memory that a model's playing and training take of a GPU, without its weights.",
     "tools": "Train an index that finds a world's tools by meaning, or search it.",
     "check": "Check that a world keeps the contract, and show what breaks it.",
+    "certify": "Certify a world: solvable, learnable, not gameable, its splits apart; a JSON file and a badge.",
     "play": "Play a world yourself, in the terminal.",
     "replay": "Replay stored trajectories and report differences.",
     "data": "Verify trajectory files, salvage damaged ones, or convert them to another format.",
@@ -61,7 +62,7 @@ COMMANDS = {
 GROUPS = {
     "Train": ("evolve", "fork", "collect", "train", "pipeline", "export", "trainers", "plan"),
     "Measure": ("eval", "compare", "faults", "credit", "attack", "agents"),
-    "Worlds": ("envs", "check", "play", "tools"),
+    "Worlds": ("envs", "check", "certify", "play", "tools"),
     "Stored episodes": ("view", "judge", "report", "replay", "data"),
     "Serve": ("serve", "mcp"),
 }

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
 from agentgym_py.cli import interrupt_status
 from agentgym_py.cli.env_options import ENV_HELP, add_env_kwargs, env_spec, print_env_error
@@ -13,7 +15,12 @@ from agentgym_py.cli.parser import Parser, UsageError, Values, read_options, sug
 from agentgym_py.cli.runtime import console, print_json
 from agentgym_py.testing.harness import Settings
 from agentgym_py.testing.report import Report, Result
-from agentgym_py.testing.runner import CHECKS, run_checks
+from agentgym_py.testing.runner import CHECKS, Check, run_checks
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from agentgym_py.env import EnvSpec
 
 FAILED = 1
 
@@ -49,26 +56,33 @@ def run(args: Values) -> int:
     except Exception as error:  # a world may raise anything
         return print_env_error(error, args["name"])
     out = console(chosen.json)
-    checks, done = only or list(CHECKS), list[Result]()
+    report, status = run_and_show(spec, only or list(CHECKS), CHECKS, chosen, out)
+    out.print(report.verdict(), soft_wrap=True)
+    if chosen.json:
+        print_json(report.as_dict())
+    return status or (0 if report.ok else FAILED)
+
+
+def run_and_show(
+    spec: EnvSpec, checks: Sequence[str], known: Mapping[str, Check], settings: Settings, out: Console
+) -> tuple[Report, int]:
+    """Run checks of `known`, print a line after each and then the failures; return the status of an interrupt or 0."""
+    done, status = list[Result](), 0
 
     def show(result: Result) -> None:
         done.append(result)
         out.print(result.line, soft_wrap=True)
 
-    status = 0
     with TemporaryDirectory(prefix="agentgym") as folder:
         os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", folder)  # not the current folder
         try:
             with no_interrupt_lost():
-                run_checks(spec, checks, chosen, show)
+                run_checks(spec, checks, settings, show, known)
         except KeyboardInterrupt as stop:
             status = interrupt_status(stop)
-    report = Report(spec, chosen, tuple(done), not_begun=tuple(checks[len(done) :]))
+    report = Report(spec, settings, tuple(done), not_begun=tuple(checks[len(done) :]))
     for name in report.not_begun[:1] if status else ():
         out.print(f"stopped {name}", soft_wrap=True)
     for cause in report.causes:
         out.print("\n" + report.failure_text(cause), soft_wrap=True)
-    out.print(report.verdict(), soft_wrap=True)
-    if chosen.json:
-        print_json(report.as_dict())
-    return status or (0 if report.ok else FAILED)
+    return report, status

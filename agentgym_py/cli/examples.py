@@ -184,6 +184,11 @@ EXAMPLES: Mapping[str, Sequence[Example]] = {
     "tools search": [
         Example("Search an index", "agentgym tools search 'how warm it was in a city' --index runs/index"),
     ],
+    "certify": [
+        Example("Certify a world of your own", "agentgym certify examples/my_world.py --episodes 20"),
+        Example("Ask two things of an installed world", "agentgym certify maze --only learnable,gameable"),
+        Example("Certify all worlds of a package, for a program", "agentgym certify agentgym-py --json"),
+    ],
     "check": [
         Example("Test a world of your own", "agentgym check examples/my_world.py"),
         Example("Test an installed world", "agentgym check shop"),

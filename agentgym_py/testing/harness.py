@@ -63,6 +63,8 @@ class Moves:
     """Lines of Python that run before the env is made."""
     after: str = ""
     """Lines of Python that run at the end: `env` is the env, `make()` makes another one."""
+    env_kwargs: Mapping[str, Any] = field(default_factory=dict)
+    """Arguments of the env beyond those of the report, such as another difficulty."""
 
     @property
     def summary(self) -> str:
@@ -119,8 +121,24 @@ class Subject:
     """Speeds and sizes by name."""
     latest: Episode | None = None
     """The episode that began last, which is reported if the env raises."""
+    parent: Subject | None = None
+    """The subject of which this is one difficulty, by `at`."""
+    env_kwargs: Mapping[str, Any] = field(default_factory=dict)
+    """The arguments by which `spec` differs from the parent's."""
     _envs: list[TextEnv] = field(default_factory=list)
     _shared: TextEnv | None = None
+
+    def at(self, **kwargs: Any) -> Subject:
+        """Return the same env with other arguments, such as a difficulty; counts, notes and envs are shared."""
+        spec = EnvSpec(self.spec.name, {**self.spec.kwargs, **kwargs})
+        shared = (self.counts, self.notes, self.measured)
+        return Subject(spec, self.settings, *shared, parent=self, env_kwargs=kwargs, _envs=self._envs)
+
+    def begin(self, episode: Episode) -> None:
+        """Remember the episode that began last, here and in the parent."""
+        self.latest = episode
+        if self.parent:
+            self.parent.begin(episode)
 
     def make(self, **kwargs: Any) -> TextEnv:
         """Make a new instance, which `close` closes."""
@@ -166,6 +184,12 @@ class Subject:
         if not condition:
             raise BrokenContractError(message, moves or (self.latest.moves if self.latest else None))
 
+    def require_overall(self, condition: bool, message: str) -> None:
+        """Fail the check with `message`, without an episode, because no single one shows the failure."""
+        if not condition:
+            self.latest = None
+            raise BrokenContractError(message)
+
     def close(self) -> None:
         """Close every instance."""
         for env in self._envs:
@@ -189,7 +213,7 @@ class Episode:
     @property
     def moves(self) -> Moves:
         """The reset and the actions so far."""
-        return Moves(self._seed, self._options, tuple(self._actions))
+        return Moves(self._seed, self._options, tuple(self._actions), env_kwargs=self.subject.env_kwargs)
 
     @property
     def over(self) -> bool:
@@ -207,7 +231,7 @@ class Episode:
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> str:
         """Begin an episode and return its observation."""
-        self.subject.latest = self
+        self.subject.begin(self)
         self._seed, self._options, self._actions = seed, options, []
         with time_limit(self.subject.settings.longest_step, "reset"):
             start = self.env.reset(seed=seed, options=options)

@@ -56,7 +56,7 @@ class Failure:
     def replay(self, spec: EnvSpec) -> TextEnv:
         """Return the env after these moves; the last one raises again what the env raised."""
         moves = self.moves or Moves()
-        env = spec.make()
+        env = EnvSpec(spec.name, {**spec.kwargs, **moves.env_kwargs}).make()
         env.reset(seed=moves.seed, options=dict(moves.options) if moves.options else None)
         for action in moves.actions:
             env.step(action)
@@ -68,7 +68,7 @@ class Failure:
         """Return a program to paste that does the same."""
         moves = self.moves or Moves()
         name = env_id(spec.name)
-        kwargs = "".join(f", {key}={value!r}" for key, value in spec.kwargs.items())
+        kwargs = "".join(f", {key}={value!r}" for key, value in {**spec.kwargs, **moves.env_kwargs}.items())
         make = f"gymnasium.make({name!r}, disable_env_checker=True{kwargs}).unwrapped"
         registered = installed_target(name) == target_of(name)
         lines = [

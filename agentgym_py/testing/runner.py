@@ -52,16 +52,16 @@ CHECKS: Mapping[str, Check] = {
 """Every check by name; its docstring says what it checks."""
 
 
-def run_check(name: str, spec: EnvSpec, settings: Settings) -> Result:
-    """Run one check.
+def run_check(name: str, spec: EnvSpec, settings: Settings, known: Mapping[str, Check] = CHECKS) -> Result:
+    """Run one check of `known`.
 
     Raises:
         ConfigError: the env cannot be made.
         UnknownNameError: no such check, or no such env.
     """
-    if name not in CHECKS:
-        raise UnknownNameError(f"No check {name!r}." + did_you_mean(name, CHECKS, "There are"))
-    check = CHECKS[name]
+    if name not in known:
+        raise UnknownNameError(f"No check {name!r}." + did_you_mean(name, known, "There are"))
+    check = known[name]
     about = (inspect.getdoc(check) or "").partition("\n")[0]
     subject = Subject(spec, settings)
     subject.make()
@@ -100,15 +100,16 @@ def run_checks(
     checks: Iterable[str] = CHECKS,
     settings: Settings | None = None,
     on_result: Callable[[Result], object] = lambda _: None,
+    known: Mapping[str, Check] = CHECKS,
 ) -> Report:
-    """Run checks of an env one after another; `on_result` is called after each."""
+    """Run checks of `known` on an env one after another; `on_result` is called after each."""
     spec = env if isinstance(env, EnvSpec) else EnvSpec(_env_name(env))
     settings = settings or Settings()
     checks, results = list(checks), list[Result]()
     if "vectors" in checks:
         _require_main_guard()
     for name in checks:
-        results.append(run_check(name, spec, settings))
+        results.append(run_check(name, spec, settings, known))
         on_result(results[-1])
         if (failure := results[-1].failure) and failure.ends_process:
             break  # the other checks play in this process

@@ -134,6 +134,11 @@ class ToolsEnv(GeneratedEnv[Puzzle]):
         self.index = None if index is None else _read_index(index)
         self.retrieved = retrieved
 
+    @property
+    def difficulties(self) -> tuple[str, ...]:
+        """The levels of a curriculum; `retrieval` is another game, with shorter plans than `hard`."""
+        return tuple(name for name in self.limits if name != "retrieval")
+
     def draft(self, rng: Rng, split: str) -> Draft[Puzzle]:
         """Draw a request to one of the split's databases."""
         return draft(CONNECTIONS, rng, split, self.difficulty)

@@ -1,0 +1,106 @@
+"""`agentgym certify`: certify that a world can be solved, learned and not gamed."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agentgym_py import registry
+from agentgym_py.checks import Basic
+from agentgym_py.cli.check import FAILED, run_and_show
+from agentgym_py.cli.env_options import ENV_HELP, add_env_kwargs, env_spec, print_env_error
+from agentgym_py.cli.parser import Parser, UsageError, Values, read_options, suggestion
+from agentgym_py.cli.runtime import console, print_json
+from agentgym_py.testing.harness import Settings
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from agentgym_py.certificate import Certificate
+    from agentgym_py.env import EnvSpec
+
+
+@dataclass(frozen=True, slots=True)
+class CertifyOptions(Settings):
+    """The extent of the checks, and their output."""
+
+    episodes: int = 50
+    """Episodes of a check. Expensive checks play a fifth, checks with several agents play as many with each."""
+    memory_episodes: int = 2000
+    """Episodes over which memory must stay flat."""
+    out: Basic[str] = "certificates"
+    """Folder of the certificate `ID.json` and of the badge `ID.svg`."""
+    json: bool = False
+    """Print the certificates as JSON at the end; progress goes to stderr."""
+
+
+def options(parser: Parser) -> None:
+    """Add the options of `certify`."""
+    from agentgym_py.certificate import ALL_CHECKS
+
+    parser.add_positional("name", f"{ENV_HELP} Or an installed package: all worlds of it.")
+    add_env_kwargs(parser)
+    parser.add(
+        "only", default=[], item=str, metavar="CHECK", group="The checks",
+        help=f"Run only these checks; repeated, or with commas. Checks: {', '.join(ALL_CHECKS)}.",
+    )  # fmt: skip
+    parser.add_dataclass(CertifyOptions)
+
+
+def run(args: Values) -> int:
+    """Certify a world, or those of a package; return 1 if one did not pass, 130 after Ctrl-C."""
+    from agentgym_py.certificate import ALL_CHECKS
+
+    chosen = read_options(CertifyOptions, args)
+    for name in args["only"]:
+        if name not in ALL_CHECKS:
+            raise UsageError(f"--only: no check {name!r}{suggestion(name, ALL_CHECKS)}")
+    specs = list[Any]()
+    for name in worlds_of(args["name"]):
+        try:
+            specs.append(env_spec(name, args["env_kwargs"]))
+        except Exception as error:  # a world may raise anything
+            return print_env_error(error, name)
+    out, status, certificates = console(chosen.json), 0, list[Mapping[str, Any]]()
+    for spec in specs:
+        certificate, status = _certify(spec, args["only"], chosen, out)
+        certificates.append(certificate.as_dict())
+        if status:
+            break
+    if chosen.json:
+        print_json(certificates[0] if len(specs) == 1 else certificates)
+    failed = any(certificate["checks"] and not certificate["ok"] for certificate in certificates)
+    return status or (FAILED if failed else 0)
+
+
+def worlds_of(name: str) -> list[str]:
+    """Return the ids of an installed package's worlds, or the name itself if it is no such package."""
+    plugins = registry.plugins("agentgym.envs")
+    return [plugin.name for plugin in plugins if plugin.package == name] or [name]
+
+
+def _certify(spec: EnvSpec, only: list[str], chosen: CertifyOptions, out: Console) -> tuple[Certificate, int]:
+    """Certify one world and write its files; return the status of an interrupt or 0."""
+    from agentgym_py.certificate import ALL_CHECKS
+    from agentgym_py.certificate.certificate import certificate_of, predict_seconds
+    from agentgym_py.env.registration import env_id
+
+    checks = only or list(ALL_CHECKS)
+    seconds = predict_seconds(spec, checks, chosen)
+    out.print(
+        f"{env_id(spec.name)}: {len(checks)} check{'s' * (len(checks) != 1)}, about {_minutes(seconds)}", soft_wrap=True
+    )
+    report, status = run_and_show(spec, checks, ALL_CHECKS, chosen, out)
+    certificate = certificate_of(report, seconds)
+    out.print(report.verdict(), soft_wrap=True)
+    out.print(f"certificate {certificate.verdict} after {_minutes(certificate.seconds)}", soft_wrap=True)
+    paths = certificate.write(Path(chosen.out))
+    print(f"written: {paths[0]} and {paths[1]}", file=sys.stderr)
+    return certificate, status
+
+
+def _minutes(seconds: float) -> str:
+    return f"{seconds / 60:.0f} minutes" if seconds >= 90 else f"{max(1, round(seconds))} seconds"

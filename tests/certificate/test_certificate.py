@@ -1,0 +1,145 @@
+"""Certificates: a sound world passes, planted defects are found, and JSON and badge say what was found."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import math
+import sys
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from agentgym_py.certificate import ALL_CHECKS, CRITERIA, OPENENV_IDS, certify
+from agentgym_py.certificate.badge import badge
+from agentgym_py.certificate.criteria import Hardness, Opening, WordBits, z_score
+from agentgym_py.certificate.gameable import hedged, wildcards
+from agentgym_py.certificate.learnable import History, LinearPolicy
+from agentgym_py.env import EnvSpec
+from agentgym_py.errors import UnknownNameError
+from agentgym_py.rng import Rng
+from agentgym_py.testing import CHECKS, Settings
+from agentgym_py.testing.runner import run_check
+
+
+def load_benchmark() -> Any:
+    """`benchmarks/certificate.py`."""
+    path = Path(__file__).parents[2] / "benchmarks" / "certificate.py"
+    found = importlib.util.spec_from_file_location("benchmarks_certificate", path)
+    assert found and found.loader
+    sys.modules[found.name] = made = importlib.util.module_from_spec(found)
+    found.loader.exec_module(made)
+    return made
+
+
+benchmark = load_benchmark()
+QUICK = Settings(episodes=16, memory_episodes=20)
+FOUND = [
+    "the step limit of hard is too low", "success pays nothing", "a wrong answer pays as much",
+    "the right number among others is accepted", "an empty answer is right", "easy and hard are exchanged",
+    "test instructions differ by an exclamation mark", "the numbers of the problem are hidden",
+]  # fmt: skip
+"""Defects that the expected check finds in few episodes; `benchmarks/certificate.py` has all."""
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_a_planted_defect_is_found(name: str) -> None:
+    """By the expected check, with an episode in the world's own difficulty that reproduces it."""
+    number, defect = next((n, d) for n, d in enumerate(benchmark.DEFECTS) if d.name == name)
+    with benchmark.planted(defect, number) as spec:
+        result = run_check(defect.check, spec, QUICK, ALL_CHECKS)
+        assert result.failure, result
+        if result.failure.moves and result.failure.moves.options:
+            assert result.failure.replay(spec).current_task is not None
+            assert "gymnasium.make" in result.failure.script(spec)
+
+
+def test_copies_without_a_defect_pass() -> None:
+    """A copied world is found faulty for its defect only, not for being a copy."""
+    copy = benchmark.Defect("none", "maze", "card", ())
+    with benchmark.planted(copy, 99) as spec:
+        for name in ("card", "tasks", "expert", "leaks", "solvable", "gameable"):
+            assert run_check(name, spec, QUICK, ALL_CHECKS).status == "passed"
+
+
+@pytest.mark.parametrize("name", CRITERIA)
+def test_a_sound_world_passes(name: str) -> None:
+    """The calculator meets every criterion."""
+    result = run_check(name, EnvSpec("calculator"), Settings(episodes=24), ALL_CHECKS)
+    assert result.status == "passed", result.failure
+
+
+def test_the_json_has_openenvs_rows_and_the_verdict(tmp_path: Path) -> None:
+    """Some checks only make an incomplete certificate; its rows are in OpenEnv's form."""
+    certificate = certify("maze", ["solvable", "card"], QUICK)
+    paths = certificate.write(tmp_path / "made")
+    stored = json.loads(paths[0].read_text())
+    assert stored["verdict"] == certificate.verdict == "incomplete" and stored["ok"] is True
+    assert [(row["check"], row["kind"]) for row in stored["checks"]] == [("solvable", "criterion"), ("card", "kit")]
+    (row,) = stored["openenv"]
+    assert row["check_id"] == "semantic.oracle_max" and row["status"] == "pass" and len(row["evidence"]) == 3
+    assert label_of(paths[1].read_text()) == "AgentMaze-v0 certificate: incomplete, 2 checks"
+    assert stored["predicted_seconds"] >= 0
+    with pytest.raises(UnknownNameError, match="learnable"):
+        certify("maze", ["learnabel"], QUICK)
+
+
+def test_ids_belong_to_checks() -> None:
+    """Each OpenEnv id is claimed once, by a check that exists; criteria and kit share no name."""
+    ids = [name for names in OPENENV_IDS.values() for name in names]
+    assert OPENENV_IDS.keys() <= ALL_CHECKS.keys() and len(ids) == len(set(ids))
+    assert not CRITERIA.keys() & CHECKS.keys()
+
+
+def label_of(svg: str) -> str:
+    """The text that a badge has for screen readers."""
+    return ElementTree.fromstring(svg).attrib["aria-label"]  # noqa: S314  # it was written here
+
+
+def test_a_badge_is_xml_of_both_texts() -> None:
+    """Special characters are escaped."""
+    assert label_of(badge("A<B> certificate", "failed: a & b", "failed")) == "A<B> certificate: failed: a & b"
+
+
+def test_z_scores_are_welchs() -> None:
+    """Against the formula, and for constants."""
+    low, high = [1.0, 2.0, 3.0], [4.0, 6.0, 8.0, 6.0]
+    expected = (6 - 2) / math.sqrt(np.var(low) / 3 + np.var(high) / 4)
+    assert z_score(low, high) == pytest.approx(expected)
+    assert z_score([1.0], [2.0]) == math.inf and z_score([2.0], [1.0]) == -math.inf and z_score([1.0], [1.0]) == 0
+    assert Hardness([1, 1], [2, 2], [0, 0]).z_scores(Hardness([1, 1], [1, 1], [0, 0])) == [0, math.inf, 0]
+
+
+def test_twins_share_their_rare_words_or_all_but_the_instruction() -> None:
+    """The bits of a word are -log2 of the share of tasks that have it, so that what all tasks have does not count."""
+    tasks = [frozenset({"usual", f"w{n}", f"v{n // 2}"}) for n in range(16)]
+    bits = WordBits(tasks)
+    assert bits.of(frozenset({"usual"})) == 0 and bits.of(frozenset({"w3", "v1"})) == 4 + 3
+    assert bits.of(frozenset({"unknown"})) == 4 and bits.overlap(tasks[0], tasks[1]) == 3 / 11
+    state, told = frozenset({"w1", "w2", "w3"}), frozenset({"w4", "w5"})
+    one, two, three = (Opening("t", "", words, words - told, ()) for words in (state | told, state, told))
+    assert one.is_twin(two, bits) and not one.is_twin(three, bits)
+    assert not Opening("t", "", frozenset({"usual"}), frozenset(), ()).is_twin(one, bits)
+
+
+def test_answers_are_hedged_and_replaced() -> None:
+    """In brackets and in calls; equal answers and actions without an answer are not."""
+    assert hedged("finish[7]", ["finish[8]", "finish[7]"]) == ["finish[7, 8]", "finish[8 7]"]
+    assert hedged('finish {"answer": "a"}', ['finish {"answer": "b"}'])[0] == 'finish {"answer": "a, b"}'
+    assert hedged("open gate", ["open door"]) == [] == hedged("finish[7]", ["finish[7]"])
+    assert "finish[]" in wildcards("finish[7]") and wildcards("look") == []
+
+
+def test_the_policy_learns_which_action_names_the_request() -> None:
+    """After training it chooses the action whose word the request has, also for words that it has not met."""
+    policy, rng, choices = LinearPolicy(), Rng("words"), []
+    for number in range(60):
+        actions = [f"take w{number}x{k}" for k in range(4)]
+        right = rng.below(4)
+        history = History([f"w{number}x{right}"], ["start"], {"start"})
+        choices.append((policy.encode(history, actions, grow=True), right))
+    policy.fit(choices, rng, math.inf)
+    assert policy.choose(History(["new"], ["start"], {"start"}), ["take old", "take new"]) == "take new"
