@@ -1,4 +1,4 @@
-"""Train a base of `tiny`'s size: a small Llama that has read the worlds' language, a stand-in for a base LLM.
+"""Train a base such as `tiny`: a small Llama that has read the worlds' language, a stand-in for a base LLM.
 
     python datasets/make_tiny_base.py --state runs/base [--out datasets/agentgym_data/tiny-worlds] [--base FOLDER]
 
@@ -7,8 +7,8 @@ of `tiny_documents.py`, whose many questions teach it to read, then documents ab
 documents whose agents think as an expert and act at random, so that acting is left to learn. Longer drills are mixed
 in, and tables of random names to look up. The loss covers only the answers. Training takes several hours on two cores
 and ends with an exam on unseen questions; the card beside the weights has the results. It keeps its state in
-`--state`, and the same command resumes it. With `--base` another base is trained further. Under `torchrun
---nproc_per_node 2` two processes share each batch.
+`--state`, and the same command resumes it. With `--base` another base is trained further, with `--grow` at twice its
+layers. Under `torchrun --nproc_per_node 2` two processes share each batch.
 """
 
 from __future__ import annotations
