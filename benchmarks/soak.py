@@ -20,7 +20,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -219,6 +219,17 @@ def serving(clients: int, idle: float) -> Iterator[tuple[Target, int]]:
             process.kill()
 
 
+def watch(pid: int, began: float, usages: list[tuple[float, Usage]], stop: threading.Event) -> None:
+    """Look at a process twice a second, however busy it is."""
+    while not stop.wait(0.5):
+        usages.append((time.monotonic() - began, Usage.of(pid)))
+
+
+def most(usages: Iterable[Usage]) -> Usage:
+    """Return the usage with the most memory."""
+    return max(usages, key=lambda usage: usage.mib)
+
+
 def good_episode(target: Target) -> float:
     """Play an episode, compare it with the same one here, and return the longest seconds of a request."""
     here, there, longest = EnvSpec("maze").make(), target.env("maze"), 0.0
@@ -256,20 +267,17 @@ def main() -> int:
         print(f"before: {before}", flush=True)
         for number in range(args.clients):
             threading.Thread(target=crowd.client, args=[number], daemon=True).start()
-        first, last, slowest, failed = before, before, 0.0, 0
-        began = time.monotonic()
+        usages, slowest, failed, began = list[tuple[float, Usage]](), 0.0, 0, time.monotonic()
+        threading.Thread(target=watch, args=[pid, began, usages, crowd.stop], daemon=True).start()
         while (passed := time.monotonic() - began) < args.seconds:
             try:
                 slowest = max(slowest, good_episode(target))
             except AgentGymError as error:
                 failed += 1
                 print(f"a good episode failed after {passed:.0f} s: {error}", flush=True)
-            now = Usage.of(pid)
-            if passed < args.first:
-                first = max(first, now, key=lambda usage: usage.mib)
-            else:
-                last = max(last, now, key=lambda usage: usage.mib)
             time.sleep(0.5)
+        first = most(usage for passed, usage in usages if passed < args.first)
+        last = most(usage for passed, usage in usages if passed >= args.first)
         print(f"first {args.first:g} s, most: {first}\nlater, most: {last}", flush=True)
         crowd.stop.set()
         left = sessions_after(target, 4 * args.idle + 30)
