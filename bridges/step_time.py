@@ -50,7 +50,7 @@ def main() -> None:
     direct = best_of(lambda: play_directly(played)) / steps
     print(f"{name}: {1e6 * direct:.0f} µs a step directly")
     for what, play in through.TIMED.items():
-        print(f"{name}: {1e6 * best_of(partial(play, played)) / steps:.0f} µs of CPU time {what}")
+        print(f"{name}: {1e6 * best_of(partial(play, SHOP, played)) / steps:.0f} µs of CPU time {what}")
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from agentgym_py.env.actions import Reply
 from agentgym_py.env.base import TextEnv, require_split, unknown_task_error
+from agentgym_py.env.tracebacks import contained
 from agentgym_py.env.types import SPLITS, Outcome, StopReason, Task
 from agentgym_py.errors import ConfigError, InfrastructureError, SnapshotError, UnknownNameError
 
@@ -37,7 +38,8 @@ class ForeignTurn:
 class ForeignSession(Protocol):
     """A connection to a foreign world, with one episode at a time.
 
-    A method raises InfrastructureError if the world fails or does not answer.
+    A method raises InfrastructureError if the world fails or does not answer. Whatever else it raises, such as a
+    KeyError for an answer that lacks a field, becomes one.
     """
 
     def reset(self, split: str, number: int) -> str:
@@ -118,7 +120,12 @@ class ForeignEnv(TextEnv):
         return observation
 
     def _start(self, session: ForeignSession, task: Task) -> str:
-        return session.reset(task.split, int(task.id.rpartition("/")[2]))
+        with contained(f"{self.name} failed at its first observation"):
+            return session.reset(task.split, int(task.id.rpartition("/")[2]))
+
+    def _do(self, session: ForeignSession, reply: Reply, text: str) -> ForeignTurn:
+        with contained(f"{self.name} failed"):
+            return session.step(reply, text)
 
     def _connected(self) -> ForeignSession:
         if self._session is None:
@@ -130,7 +137,7 @@ class ForeignEnv(TextEnv):
         if self._session is None:
             raise InfrastructureError("the session is lost or closed; reset() opens a new one")
         try:
-            turn = self._session.step(reply, self._text)
+            turn = self._do(self._session, reply, self._text)
         except InfrastructureError:
             self.close()
             raise
@@ -181,7 +188,7 @@ class ForeignEnv(TextEnv):
             for text in replies:
                 reply = self.read(text)
                 if not reply.error:
-                    digest = _digest(digest, astuple(session.step(reply, text)))
+                    digest = _digest(digest, astuple(self._do(session, reply, text)))
             if digest != seen:
                 raise SnapshotError("The world answers differently when the replies are repeated")
         except BaseException:

@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, Self
 
 from agentgym_py.agents.chat import ACT, call_text, offered_tools
 from agentgym_py.collection.env_turn import EnvTurn, flag, read_reply, read_start, read_task, read_turn
@@ -42,6 +42,28 @@ class EpisodeSettings:
     def __post_init__(self) -> None:
         require_split(self.split)
         require_prompt(self.prompt)
+
+    @classmethod
+    def of_world(
+        cls, env: EnvSpec | str, env_kwargs: Mapping[str, Any] | None = None, *, split: str = "train", seed: int = 0,
+        prompt: Prompt = "full",
+    ) -> Self:  # fmt: skip
+        """Return the settings of a world that can be made.
+
+        Args:
+            env: The world; a name with the arguments `env_kwargs`.
+            env_kwargs: Arguments of the world.
+            split: Split of tasks that are given by number.
+            seed: Seed of the worlds.
+            prompt: Which rules text opens an episode.
+
+        Raises:
+            ConfigError: an argument is wrong.
+            UnknownNameError: there is no such world or split.
+        """
+        settings = cls(EnvSpec(env, dict(env_kwargs or {})) if isinstance(env, str) else env, split, seed, prompt)
+        settings.spec.make().close()
+        return settings
 
 
 @dataclass(frozen=True, slots=True)

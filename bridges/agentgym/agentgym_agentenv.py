@@ -14,7 +14,6 @@ import json
 import sys
 import threading
 import time
-from collections.abc import Mapping
 from contextlib import suppress
 from typing import Annotated, Any
 
@@ -22,7 +21,6 @@ from agentgym_agentenv_dialects import DIALECTS, USUAL, Dialect
 from fastapi import Body, FastAPI, Request
 from fastapi.responses import JSONResponse
 
-from agentgym_py.env import EnvSpec
 from agentgym_py.env.registration import short_name
 from agentgym_py.errors import AgentGymError, ConfigError, InfrastructureError, UnknownNameError, did_you_mean
 from agentgym_py.serving.tool_episode import EpisodeSettings, SessionLimits, ToolEpisode
@@ -161,11 +159,15 @@ def make_app(settings: EpisodeSettings, dialect: str | None = None, limits: Sess
 
     @app.get("/observation")
     def observation(request: Request) -> Any:
-        return _observation(sessions.find(_asked(request, speaks)).running())
+        session = sessions.find(_asked(request, speaks))
+        with session.lock:
+            return _observation(session.running())
 
     @app.get("/available_actions")
     def available_actions(request: Request) -> list[str]:
-        return sessions.find(_asked(request, speaks)).running().env.actions() or []
+        session = sessions.find(_asked(request, speaks))
+        with session.lock:
+            return session.running().env.actions() or []
 
     @app.post("/close")
     def close(body: JsonBody) -> bool:
@@ -211,19 +213,6 @@ def _step_answer(dialect: Dialect, episode: ToolEpisode, text: str, reward: floa
     return answer
 
 
-def settings_of(
-    env: str, env_kwargs: Mapping[str, Any] | None = None, *, split: str = "train", prompt: Any = "full", seed: int = 0
-) -> EpisodeSettings:
-    """Return how episodes of a world start, after a look whether it can be made.
-
-    Raises:
-        ConfigError, UnknownNameError: an argument is wrong, or there is no such world.
-    """
-    settings = EpisodeSettings(EnvSpec(env, dict(env_kwargs or {})), split, seed, prompt)
-    settings.spec.make().close()
-    return settings
-
-
 def main() -> None:
     """Run the command `agentgym-agentenv`."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -242,7 +231,9 @@ def main() -> None:
     parser.add_argument("--sessions", type=int, default=100, help="number of simultaneous sessions")
     args = parser.parse_args()
     try:
-        settings = settings_of(args.env, args.env_kwargs, split=args.split, prompt=args.prompt, seed=args.seed)
+        settings = EpisodeSettings.of_world(
+            args.env, args.env_kwargs, split=args.split, prompt=args.prompt, seed=args.seed
+        )
         app = make_app(settings, args.dialect, SessionLimits(sessions=args.sessions))
     except AgentGymError as error:
         sys.exit(f"agentgym-agentenv: {error}")

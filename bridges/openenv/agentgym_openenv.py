@@ -16,7 +16,6 @@ import itertools
 import json
 import sys
 import uuid
-from collections.abc import Mapping
 from contextlib import closing, suppress
 from dataclasses import asdict
 from functools import partial
@@ -28,7 +27,7 @@ from openenv.core.env_server.interfaces import Environment
 from openenv.core.env_server.types import Action, ConcurrencyConfig, EnvironmentMetadata, Observation, State
 from pydantic import Field
 
-from agentgym_py.env import SPLITS, EnvSpec, StopReason, Task, require_split
+from agentgym_py.env import SPLITS, StopReason, Task, require_split
 from agentgym_py.env.registration import short_name
 from agentgym_py.errors import AgentGymError, InfrastructureError, ResetNeededError
 from agentgym_py.serving.tool_episode import EpisodeSettings, SessionLimits, ToolEpisode
@@ -218,19 +217,6 @@ def make_app(settings: EpisodeSettings, *, tasks: int = TASKS, limits: SessionLi
     )  # fmt: skip
 
 
-def settings_of(
-    env: str, env_kwargs: Mapping[str, Any] | None = None, *, split: str = "train", prompt: Any = "full", seed: int = 0
-) -> EpisodeSettings:
-    """Return how episodes of a world start, after a look whether it can be made.
-
-    Raises:
-        ConfigError, UnknownNameError: an argument is wrong, or there is no such world.
-    """
-    settings = EpisodeSettings(EnvSpec(env, dict(env_kwargs or {})), split, seed, prompt)
-    settings.spec.make().close()
-    return settings
-
-
 def main() -> None:
     """Run the command `agentgym-openenv`."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -250,7 +236,7 @@ def main() -> None:
     args = parser.parse_args()
     try:
         prompt = getattr(args, "prompt", "full")
-        settings = settings_of(args.env, args.env_kwargs, split=args.split, prompt=prompt, seed=args.seed)
+        settings = EpisodeSettings.of_world(args.env, args.env_kwargs, split=args.split, prompt=prompt, seed=args.seed)
         if args.command == "init":
             from agentgym_openenv_package import write_package
 

@@ -19,9 +19,11 @@ ORACLE = "oracle.json"
 _APP = '''"""Serve the world: uvicorn server.app:app --port 8000."""
 
 import uvicorn
-from agentgym_openenv import make_app, settings_of
+from agentgym_openenv import make_app
 
-app = make_app(settings_of({env!r}, {kwargs!r}, split={split!r}, seed={seed!r}))
+from agentgym_py.serving.tool_episode import EpisodeSettings
+
+app = make_app(EpisodeSettings.of_world({env!r}, {kwargs!r}, split={split!r}, seed={seed!r}))
 
 
 def main() -> None:

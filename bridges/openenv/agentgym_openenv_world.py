@@ -22,6 +22,7 @@ from agentgym_py import trust
 from agentgym_py.env import Prompt, Reply
 from agentgym_py.env.foreign import ForeignEnv, ForeignSession, ForeignTurn, action_text
 from agentgym_py.env.spaces import UnicodeText
+from agentgym_py.env.tracebacks import contained
 from agentgym_py.env.types import MAX_TEXT
 from agentgym_py.errors import ConfigError, InfrastructureError
 from agentgym_py.serving.timed_http import TimedConnection
@@ -83,7 +84,8 @@ class OpenEnvEnv(ForeignEnv):
             self.schema["$defs"] = schema["$defs"]
         texts = [key for key in required or properties if properties[key].get("type") == "string"]
         self.text_field = texts[0] if len(texts) == 1 and len(required or properties) == 1 else None
-        self.splits, self._counts = self._find_splits()
+        with contained(f"{url} is no server of OpenEnv"):
+            self.splits, self._counts = self._find_splits()
         about = (self._get("metadata") or {}).get("description") or ""
         self.rules: Mapping[Prompt, str] = {"full": about, "brief": about, "none": ""}  # type: ignore[misc]  # by server
         super().__init__(max_steps=max_steps, split=split, render_mode=render_mode)

@@ -39,16 +39,24 @@ class WorldMessages(MessageEnv):
 
     async def step(self, message: Message) -> MessageStepResult:
         """Do one step; InfrastructureError if the world fails, and the episode is lost."""
-        turn = await asyncio.to_thread(self._episode.step, ensure_text(message["content"]))
+        try:
+            turn = await asyncio.to_thread(self._episode.step, ensure_text(message["content"]))
+        except InfrastructureError:
+            await self._close()
+            raise
         self._messages += [message, Message(role="user", content=turn.observation)]
         done = turn.stop_reason is not None
         metrics = {"valid_action": float(turn.valid)}
         if done:
             metrics |= {"success": float(self._episode.env.succeeded), f"stop/{turn.stop_reason}": 1.0}
-            with suppress(InfrastructureError):
-                await asyncio.to_thread(self._episode.close)
+            await self._close()
         logs = {"task": self._task, "observation": turn.observation}
         return MessageStepResult(turn.reward, done, list(self._messages), metrics, logs)
+
+    async def _close(self) -> None:
+        """Close the world."""
+        with suppress(InfrastructureError):
+            await asyncio.to_thread(self._episode.close)
 
 
 @dataclass(frozen=True)

@@ -158,3 +158,21 @@ def test_a_lost_session_is_no_evidence() -> None:
         server.fails = False
         env.reset()
         assert env.step("more")[0] == "1"
+
+
+def test_an_answer_of_another_form_is_no_evidence_either(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever reading it raises: of a step, of a start, and of the replies that are repeated."""
+    with closing(CounterEnv(Server())) as env, closing(CounterEnv(Server())) as copy:
+        env.reset(options={"task": 1})
+        env.step("more")
+        state = env.snapshot()
+        monkeypatch.setattr(Session, "step", lambda self, reply, text: {}["observation"])
+        with pytest.raises(InfrastructureError, match="counter failed: KeyError"):
+            copy.restore(state)
+        with pytest.raises(InfrastructureError, match="counter failed: KeyError"):
+            env.step("more")
+        assert env.server.opened == copy.server.opened == 0
+        monkeypatch.setattr(Session, "reset", lambda self, split, number: [][number])
+        with pytest.raises(InfrastructureError, match="first observation: IndexError"):
+            env.reset()
+        assert env.server.opened == 0

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from agentgym_py.agents.chat import ACT
 from agentgym_py.env import EnvSpec, StopReason
+from agentgym_py.errors import AgentGymError
 from agentgym_py.serving.tool_episode import HAS_ENDED, EpisodeSettings, ToolEpisode
 
 SPEC = EnvSpec("maze", {"difficulty": "easy"})
@@ -30,3 +33,15 @@ def test_an_environment_is_used_again() -> None:
     again, new = ToolEpisode(first.settings, 1, first.env), ToolEpisode(first.settings, 1)
     assert again.env is first.env and again.opening == new.opening
     assert again.env.snapshot() == new.env.snapshot()
+
+
+def test_settings_of_a_world_that_cannot_be_made_are_refused() -> None:
+    """By name, before a server starts."""
+    assert EpisodeSettings.of_world("maze", {"difficulty": "easy"}) == EpisodeSettings.of_world(SPEC)
+    for wrong, message in (
+        (lambda: EpisodeSettings.of_world("mase"), "maze"),
+        (lambda: EpisodeSettings.of_world("maze", split="trian"), "train"),
+        (lambda: EpisodeSettings.of_world("maze", {"max_steps": 0}), "max_steps"),
+    ):
+        with pytest.raises(AgentGymError, match=message):
+            wrong()

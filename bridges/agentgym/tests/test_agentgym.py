@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import requests
 from agentenv import envs
-from agentgym_agentenv import make_app, settings_of
+from agentgym_agentenv import make_app
 from agentgym_agentenv_client import WorldTask
 from agentgym_agentenv_dialects import DIALECTS
 from agentgym_agentenv_world import GymServerEnv
@@ -30,7 +30,7 @@ from through import (
 
 from agentgym_py.env import EnvSpec, StopReason
 from agentgym_py.errors import ConfigError, InfrastructureError, UnknownNameError
-from agentgym_py.serving.tool_episode import SessionLimits
+from agentgym_py.serving.tool_episode import EpisodeSettings, SessionLimits
 
 CRAFT = World("textcraft", "get 1 nothing")
 HOUSE = World("household", "fly")
@@ -111,7 +111,7 @@ def test_an_infrastructure_failure_has_no_reward(monkeypatch: pytest.MonkeyPatch
 
 def test_wrong_requests_are_refused_and_silent_sessions_make_room() -> None:
     """By a status that is not 200, and an error that says what to do."""
-    settings = settings_of("shop")
+    settings = EpisodeSettings.of_world("shop")
     with serving(make_app(settings, "textcraft", SessionLimits(sessions=1, idle=0.2))) as url:
 
         def post(path: str, body: Any) -> tuple[int, Any]:

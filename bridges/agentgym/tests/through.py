@@ -15,14 +15,14 @@ from typing import Any
 
 from agentenv import envs
 from agentenv.controller import APIAgent, BaseTask
-from agentgym_agentenv import make_app, settings_of
+from agentgym_agentenv import make_app
 from agentgym_agentenv_client import WorldClient
 from agentgym_agentenv_world import GymServerEnv
 from checks import serving
-from scripted import MAX_STEPS, SEED, SHOP, Played, Script, World
+from scripted import MAX_STEPS, SEED, Played, Script, World
 
 from agentgym_py.env import StopReason
-from agentgym_py.serving.tool_episode import SessionLimits
+from agentgym_py.serving.tool_episode import EpisodeSettings, SessionLimits
 
 CLIENTS: Mapping[str, Any] = {
     "textcraft": envs.TextCraftEnvClient,
@@ -55,7 +55,9 @@ def server(world: World, dialect: str | None, sessions: int = 8, **settings: Any
     """Serve a world without rules; the address is the value."""
     given = {"prompt": "none", "seed": SEED} | settings
     limits = SessionLimits(sessions=sessions)
-    with serving(make_app(settings_of(world.name, {"max_steps": MAX_STEPS}, **given), dialect, limits)) as url:
+    with serving(
+        make_app(EpisodeSettings.of_world(world.name, {"max_steps": MAX_STEPS}, **given), dialect, limits)
+    ) as url:
         yield url
 
 
@@ -124,19 +126,9 @@ def play_back(world: World, scripts: Sequence[Script], dialect: str = "tools") -
         return [follow_back(env, number, script) for number, script in enumerate(scripts)]
 
 
-def timed(scripts: Sequence[Script]) -> None:
-    """Play the scripts."""
-    play(SHOP, scripts)
-
-
-def timed_back(scripts: Sequence[Script]) -> None:
-    """Play the scripts in `AgentGymServer-v0`."""
-    play_back(SHOP, scripts)
-
-
 TIMED = {
-    "through a server and AgentGym's rollout loop on loopback, both of them in it": timed,
-    "through AgentGymServer-v0, its server included": timed_back,
+    "through a server and AgentGym's rollout loop on loopback, both of them in it": play,
+    "through AgentGymServer-v0, its server included": play_back,
 }
 
 

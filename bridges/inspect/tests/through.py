@@ -10,7 +10,7 @@ from agentgym_inspect import agentgym
 from inspect_ai import eval as evaluate
 from inspect_ai.log import EvalLog, EvalSample, read_eval_log
 from inspect_ai.model import ChatMessage, ModelOutput, ModelUsage, get_model
-from scripted import MAX_STEPS, SEED, SHOP, Played, Script, World
+from scripted import MAX_STEPS, SEED, Played, Script, World
 
 from agentgym_py.env import StopReason
 
@@ -65,9 +65,4 @@ def play(world: World, scripts: Sequence[Script]) -> list[Played]:
     return [played[script.episode.task] for script in scripts]
 
 
-def timed(scripts: Sequence[Script]) -> None:
-    """Play the scripts."""
-    play(SHOP, scripts)
-
-
-TIMED = {"through Inspect's eval with its mock model, log included": timed}
+TIMED = {"through Inspect's eval with its mock model, log included": play}

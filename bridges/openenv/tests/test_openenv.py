@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import requests
-from agentgym_openenv import AgentGymAction, AgentGymEnvironment, settings_of
+from agentgym_openenv import AgentGymAction, AgentGymEnvironment
 from agentgym_openenv_world import OpenEnvEnv
 from checks import FAILURE, fail, note_starts, plays_as_directly, serving
 from fastapi import FastAPI
@@ -24,6 +24,7 @@ from through import client, follow, play, play_back, server
 
 from agentgym_py.env import EnvSpec
 from agentgym_py.errors import ConfigError, InfrastructureError, SnapshotError, UnknownNameError
+from agentgym_py.serving.tool_episode import EpisodeSettings
 
 
 @pytest.mark.parametrize("world", WORLDS, ids=lambda world: world.name)
@@ -226,7 +227,7 @@ def test_the_package_is_valid_and_its_oracle_has_the_reward(tmp_path: Path) -> N
     code = "import server.app; print(server.app.app.title)"
     subprocess.run([sys.executable, "-c", code], cwd=folder, check=True, capture_output=True)
     oracle = json.loads((folder / "oracle.json").read_text())
-    environment = AgentGymEnvironment(settings_of("todo"))
+    environment = AgentGymEnvironment(EpisodeSettings.of_world("todo"))
     environment.reset(injected_state=oracle["injected_state"])
     last = environment.step(AgentGymAction(**oracle["action"]))
     assert last.done and last.metadata["success"] and last.reward == oracle["reward"] > 0
@@ -237,9 +238,9 @@ def test_the_package_is_valid_and_its_oracle_has_the_reward(tmp_path: Path) -> N
 def test_wrong_arguments_are_errors_at_once() -> None:
     """Of the server and of the world."""
     with pytest.raises(UnknownNameError, match="shop"):
-        settings_of("shopp")
+        EpisodeSettings.of_world("shopp")
     with pytest.raises(UnknownNameError, match="train"):
-        settings_of("shop", split="trian")
+        EpisodeSettings.of_world("shop", split="trian")
     with pytest.raises(ConfigError, match="url"):
         OpenEnvEnv(url="localhost:8000")
     with serving(FastAPI()) as url, pytest.raises(InfrastructureError, match="no server of OpenEnv"):

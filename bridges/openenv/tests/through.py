@@ -6,14 +6,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from typing import Any
 
-from agentgym_openenv import make_app, settings_of
+from agentgym_openenv import make_app
 from agentgym_openenv_world import OpenEnvEnv
 from checks import serving
 from openenv.core import GenericEnvClient
-from scripted import MAX_STEPS, SEED, SHOP, Played, Script, World
+from scripted import MAX_STEPS, SEED, Played, Script, World
 
 from agentgym_py.env import StopReason
-from agentgym_py.serving.tool_episode import SessionLimits
+from agentgym_py.serving.tool_episode import EpisodeSettings, SessionLimits
 
 
 @contextmanager
@@ -21,7 +21,9 @@ def server(world: World, sessions: int = 8, **settings: Any) -> Iterator[str]:
     """Serve a world without rules; the address is the value."""
     given = {"prompt": "none", "seed": SEED} | settings
     app = make_app(
-        settings_of(world.name, {"max_steps": MAX_STEPS}, **given), tasks=60, limits=SessionLimits(sessions=sessions)
+        EpisodeSettings.of_world(world.name, {"max_steps": MAX_STEPS}, **given),
+        tasks=60,
+        limits=SessionLimits(sessions=sessions),
     )
     with serving(app) as url:
         yield url
@@ -74,17 +76,7 @@ def play_back(world: World, scripts: Sequence[Script]) -> list[Played]:
         return [follow_back(env, number, script) for number, script in enumerate(scripts)]
 
 
-def timed(scripts: Sequence[Script]) -> None:
-    """Play the scripts."""
-    play(SHOP, scripts)
-
-
-def timed_back(scripts: Sequence[Script]) -> None:
-    """Play the scripts in `AgentOpenEnv-v0`."""
-    play_back(SHOP, scripts)
-
-
 TIMED = {
-    "through OpenEnv's server and client on loopback, both of them in it": timed,
-    "through AgentOpenEnv-v0, its server included": timed_back,
+    "through OpenEnv's server and client on loopback, both of them in it": play,
+    "through AgentOpenEnv-v0, its server included": play_back,
 }

@@ -8,7 +8,7 @@ from typing import Any
 
 import skyrl_gym
 from agentgym_skyrl import NAME, register, rows
-from scripted import SEED, SHOP, Played, Script, World
+from scripted import SEED, Played, Script, World
 
 from agentgym_py.env import StopReason
 
@@ -45,9 +45,4 @@ def play(world: World, scripts: Sequence[Script]) -> list[Played]:
     return [follow(row, script) for row, script in zip(rows_of(world, scripts), scripts, strict=True)]
 
 
-def timed(scripts: Sequence[Script]) -> None:
-    """Play the scripts."""
-    play(SHOP, scripts)
-
-
-TIMED = {"through SkyRL-Gym's environment, which is made for each episode": timed}
+TIMED = {"through SkyRL-Gym's environment, which is made for each episode": play}

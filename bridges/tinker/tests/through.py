@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from agentgym_tinker import WorldDataset
-from scripted import SEED, SHOP, Played, Script, World
+from scripted import SEED, Played, Script, World
 from tinker_cookbook.completers import TokenCompleter, TokensWithLogprobs
 from tinker_cookbook.renderers import get_renderer
 from tinker_cookbook.rl.rollouts import do_group_rollout
@@ -79,9 +80,4 @@ def play(world: World, scripts: Sequence[Script]) -> list[Played]:
     ]
 
 
-def timed(scripts: Sequence[Script]) -> None:
-    """Play the scripts once each."""
-    run(SHOP, scripts, group_size=1)
-
-
-TIMED = {"through tinker-cookbook's rollouts, tokenizer included": timed}
+TIMED = {"through tinker-cookbook's rollouts, tokenizer included": partial(run, group_size=1)}

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from agentgym_trl import AgentGymSpec, ToolEnvironment
-from scripted import SEED, SHOP, Call, Played, Script, World
+from scripted import SEED, Call, Played, Script, World
 
 from agentgym_py.policy.tiny import build_tokenizer
 from agentgym_py.testing.zoo import FAMILIES, build_model, trl_template
@@ -98,9 +98,9 @@ def play(world: World, scripts: Sequence[Script]) -> list[Played]:
     return sorted(played, key=lambda episode: order[episode.task])
 
 
-def timed(scripts: Sequence[Script]) -> None:
+def call_methods(world: World, scripts: Sequence[Script]) -> None:
     """Call the methods alone: what the trainer does between them depends on its model."""
-    spec = spec_of(SHOP, scripts)
+    spec = spec_of(world, scripts)
     environment = spec.environment_factory()
     for script in scripts:
         environment.reset(task=script.episode.task)
@@ -108,4 +108,4 @@ def timed(scripts: Sequence[Script]) -> None:
             getattr(environment, name)(**arguments)
 
 
-TIMED = {"through a method of trl's environment": timed}
+TIMED = {"through a method of trl's environment": call_methods}

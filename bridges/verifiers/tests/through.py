@@ -17,7 +17,7 @@ from typing import Any
 
 import verifiers.v1 as vf
 from agentgym_verifiers import AgentGymConfig, AgentGymEnv, AgentGymEnvConfig
-from scripted import MAX_STEPS, SEED, SHOP, Call, Played, Script, World
+from scripted import MAX_STEPS, SEED, Call, Played, Script, World
 from verifiers.v1.clients import EvalClientConfig, ModelContext
 from verifiers.v1.envs.single_agent import SingleAgentEnv, SingleAgentEnvConfig
 
@@ -193,9 +193,4 @@ def play(world: World, scripts: Sequence[Script]) -> list[Played]:
     return [episode for _, episode in sorted(zip(others + given_up, played, strict=True), key=lambda pair: pair[0])]
 
 
-def timed(scripts: Sequence[Script]) -> None:
-    """Play the scripts."""
-    play(SHOP, scripts)
-
-
-TIMED = {"through verifiers with a local server, which is in it": timed}
+TIMED = {"through verifiers with a local server, which is in it": play}
