@@ -123,6 +123,7 @@ def judge(
     out: str | os.PathLike[str],
     *,
     progress: Callable[[int, int], None] | None = None,
+    ask_again: bool = False,
     **settings: Any,
 ) -> list[Feedback]:
     """Judge stored trajectories; `train` learns from the result.
@@ -132,6 +133,7 @@ def judge(
         trajectories: What is judged, or its file.
         out: File for the feedback. An interrupted one is resumed, a finished one is only read.
         progress: Called with the number of episodes done and the total.
+        ask_again: Ask once more about the episodes for which a model gave no answer in an earlier call.
         settings: The source's settings, if `source` is a name.
 
     Raises:
@@ -151,7 +153,7 @@ def judge(
             raise ConfigError(f"source must be a source's name, or a source such as LLMJudge(...), not {source!r:.60}")
         if settings:
             raise ConfigError(f"settings {', '.join(settings)} need the source's name; set them in the source itself")
-    return judge_into(os.fspath(out), name, instance, _trajectories(trajectories), progress)
+    return judge_into(os.fspath(out), name, instance, _trajectories(trajectories), progress, ask_again=ask_again)
 
 
 def train(

@@ -18,7 +18,7 @@ from agentgym_py.cli.parser import Parser, UsageError, Values, add_config, peek_
 from agentgym_py.cli.plugin_options import PluginOption
 from agentgym_py.cli.runtime import console, print_json
 from agentgym_py.errors import ConfigError
-from agentgym_py.feedback import FeedbackSource
+from agentgym_py.feedback import FeedbackSource, NoFeedback
 from agentgym_py.files import claimed
 
 if TYPE_CHECKING:
@@ -34,6 +34,8 @@ class JudgeOptions:
 
     out: Basic[str | None] = None
     """File (required) for the feedback, with one line of JSON for each; a file that was interrupted is resumed."""
+    ask_again: Basic[bool] = False
+    """Ask once more about the episodes for which a model gave no answer in an earlier run of the command."""
     json: Basic[bool] = False
     """Print the agreement with the world as JSON, for a program."""
 
@@ -91,32 +93,34 @@ def run(args: Values) -> int:
 
     def work() -> int:
         with claimed(out):
-            return _judge(args, out, source, as_json=chosen.json)
+            return _judge(args, out, source, chosen)
 
     return run_resumable(work, lambda: _ADVICE)
 
 
-def _judge(args: Values, out: Path, source: FeedbackSource, *, as_json: bool) -> int:
+def _judge(args: Values, out: Path, source: FeedbackSource, chosen: JudgeOptions) -> int:
     from agentgym_py.feedback.agreement import agreement
     from agentgym_py.feedback.judging import judge_into
     from agentgym_py.report.terminal import Phases
 
     name, trajectories, began = args["source.name"], read_episodes(args), time.monotonic()
-    with Phases(console(as_json)) as phases:
+    with Phases(console(chosen.json)) as phases:
         show = phases.training(f"judge by {name}", "episodes")
 
         def progress(done: int, total: int) -> None:
             require_not_interrupted()
             show(done, total)
 
-        feedback = judge_into(out, name, source, trajectories, progress)
+        feedback = judge_into(out, name, source, trajectories, progress, ask_again=chosen.ask_again)
     result = agreement(trajectories, feedback)
-    if as_json:
+    if chosen.json:
         print_json({"file": str(out), "source": name, "episodes": len(trajectories), **asdict(result)})
         return 0
     print(f"{out}: {_counts(result)} on {len(trajectories)} episodes, {time.monotonic() - began:.0f} s")
     for reason, number in result.missing.items():
         print(f"  {number} episode{'s' * (number > 1)} without feedback: {reason}")
+    if any(isinstance(item, NoFeedback) and item.may_succeed for item in feedback):
+        print("  to ask about them once more, add --ask_again true")
     for line in agreement_lines(result):
         print(line)
     return 0

@@ -41,14 +41,15 @@ def critic_metrics(
         feedback: The critic's on them.
         kept: Those that the selection kept.
     """
-    by_digest = {EpisodeRef.of(trajectory).digest: trajectory for trajectory in explored if trajectory.is_evidence}
-    scores = {digest: item.score for digest, item in scores_of(feedback).items() if digest in by_digest}
+    episodes = [(EpisodeRef.of(trajectory).digest, trajectory) for trajectory in explored if trajectory.is_evidence]
+    scores, by_digest = scores_of(feedback), dict(episodes)
+    scored = [(scores[digest].score, trajectory) for digest, trajectory in episodes if digest in scores]
     chosen = [by_digest[digest] for t in kept if (digest := EpisodeRef.of(t).digest) in by_digest]
     found = agreement(explored, feedback)
     return {
-        "scores": len(scores), "mean_score": fmean(scores.values()) if scores else None,
+        "scores": len(scored), "mean_score": fmean(score for score, _ in scored) if scored else None,
         "missing": dict(Counter(item.reason for item in feedback if isinstance(item, NoFeedback))),
-        "success_of_scored": asdict(_success([by_digest[digest] for digest in scores])),
+        "success_of_scored": asdict(_success([trajectory for _, trajectory in scored])),
         "success_of_kept": asdict(_success(chosen)),
         "pairwise": found.pairwise and asdict(found.pairwise), "tau": found.tau,
         "calibration_error": found.calibration_error, "brier": found.brier,

@@ -65,8 +65,8 @@ class Agreement:
 def agreement(trajectories: Sequence[Trajectory], feedback: Sequence[Feedback]) -> Agreement:
     """Compare feedback with the returns and successes of its episodes."""
     episodes = {EpisodeRef.of(trajectory).digest: trajectory for trajectory in trajectories if trajectory.is_evidence}
-    scores = {digest: item.score for digest, item in scores_of(feedback).items() if digest in episodes}
-    scored = [(episodes[digest], score) for digest, score in scores.items()]
+    scores, evidence = scores_of(feedback), [trajectory for trajectory in trajectories if trajectory.is_evidence]
+    scored = [(t, scores[digest].score) for t in evidence if (digest := EpisodeRef.of(t).digest) in scores]
     outcomes, tasks = _pair_outcomes(scored)
     compared, compared_tasks = _comparison_outcomes(episodes, feedback)
     values, success = [score for _, score in scored], [trajectory.success for trajectory, _ in scored]

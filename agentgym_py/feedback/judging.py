@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,14 @@ from typing import Any
 from agentgym_py import registry
 from agentgym_py.errors import ConfigError, DataError
 from agentgym_py.feedback.store import KINDS, FeedbackFile, header_of, read_feedback
-from agentgym_py.feedback.types import EpisodeRef, Feedback, FeedbackSource, FileSource
+from agentgym_py.feedback.types import (
+    ComparisonFeedback,
+    EpisodeRef,
+    Feedback,
+    FeedbackSource,
+    FileSource,
+    NoFeedback,
+)
 from agentgym_py.trajectory import Trajectory
 
 BLOCK = 64
@@ -24,11 +32,14 @@ def judge_into(
     source: FeedbackSource,
     trajectories: Sequence[Trajectory],
     progress: Callable[[int, int], None] | None = None,
+    *,
+    ask_again: bool = False,
 ) -> list[Feedback]:
     """Judge trajectories with a source and write the feedback to a file; return it.
 
     A file that was interrupted is resumed after its last block; a finished one is only read. `progress` is called with
-    the number of episodes done and the total.
+    the number of episodes done and the total. `ask_again` asks once more for what the source did not answer, which is
+    NoFeedback that `may_succeed`; the answers replace it.
 
     Raises:
         RunError: the file was begun with another source, other settings, other data, or other content of the files that
@@ -45,14 +56,48 @@ def judge_into(
     for block in blocks:
         done += len(block)
         if done > file.judged:
-            feedback = _require_feedback(source.feedback(block), name)
-            try:
-                file.append(feedback, len(block))
-            except DataError as error:
-                raise ConfigError(f"the feedback source {name} returned a wrong value: {error}") from error
+            with _naming(name):
+                file.append(_ask(source, block, name), len(block))
         if progress:
             progress(done, len(refs))
+    if ask_again:
+        _ask_again(file, name, source, trajectories, size)
     return read_feedback(path)
+
+
+def _ask_again(
+    file: FeedbackFile, name: str, source: FeedbackSource, trajectories: Sequence[Trajectory], size: int
+) -> None:
+    """Ask about the tasks of episodes without an answer, and keep what is new about these episodes."""
+    known = read_feedback(file.path)
+    missing = {item.episode.digest for item in known if isinstance(item, NoFeedback) and item.may_succeed}
+    tasks = {t.provenance.task_key for t in trajectories if EpisodeRef.of(t).digest in missing}
+    for block in blocks_of([t for t in trajectories if t.provenance.task_key in tasks], size):
+        asked = missing & {EpisodeRef.of(trajectory).digest for trajectory in block}
+        found = [item for item in _ask(source, block, name) if asked & _digests(item)]
+        known = [item for item in known if not (isinstance(item, NoFeedback) and asked & _digests(item))] + found
+        with _naming(name):
+            file.replace(known)
+
+
+def _digests(item: Feedback) -> set[str]:
+    """Return the digests of the episodes that feedback is about."""
+    if isinstance(item, ComparisonFeedback):
+        return {item.better.digest, item.worse.digest}
+    return {item.episode.digest}
+
+
+def _ask(source: FeedbackSource, block: Sequence[Trajectory], name: str) -> list[Feedback]:
+    return _require_feedback(source.feedback(block), name)
+
+
+@contextmanager
+def _naming(name: str) -> Iterator[None]:
+    """Name the source in the error for a value that no reader would take."""
+    try:
+        yield
+    except DataError as error:
+        raise ConfigError(f"the feedback source {name} returned a wrong value: {error}") from error
 
 
 def blocks_of(trajectories: Sequence[Trajectory], size: int = BLOCK) -> Iterator[list[Trajectory]]:

@@ -22,13 +22,17 @@ from agentgym_py.feedback.types import (
     CorrectionFeedback,
     EpisodeRef,
     Feedback,
+    ScoreFeedback,
     scores_of,
 )
 from agentgym_py.trajectory import Trajectory
 from agentgym_py.trajectory.preferences import opening_key
 from agentgym_py.trajectory.scores import Score, paid_at_end, with_score
 
-USES = ("scores", "comparisons", "corrections")
+_KINDS: Mapping[str, type] = {
+    "scores": ScoreFeedback, "comparisons": ComparisonFeedback, "corrections": CorrectionFeedback,
+}  # fmt: skip
+USES = tuple(_KINDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +68,12 @@ def learn_from(trajectories: Sequence[Trajectory], feedback: Sequence[Feedback],
             return data
         reasons += data.dropped
     about = ", ".join(f"{number} {reason}" for reason, number in reasons.items())
-    wanted = " or ".join(uses)
-    raise NothingToTrainOnError(f"the feedback has no {wanted} on these episodes" + (f": {about}" if about else ""))
+    wanted, others = " or ".join(uses), Counter(type(item) for item in feedback)
+    has = ", ".join(f"{others[kind]} {name}" for name, kind in _KINDS.items() if name not in uses and others[kind])
+    raise NothingToTrainOnError(
+        f"the feedback has no {wanted} on these episodes" + (f": {about}" if about else "")
+        + (f"; it has {has}, from which other trainers learn (docs/guides/feedback.md)" if has else "")
+    )  # fmt: skip
 
 
 def by_scores(trajectories: Sequence[Trajectory], feedback: Sequence[Feedback]) -> LearningData:

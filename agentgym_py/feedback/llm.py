@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from agentgym_py.feedback.dimensions import require_weights, weighted_mean
 from agentgym_py.feedback.types import BROKEN, EpisodeRef, Feedback, NoFeedback, ScoreFeedback
 from agentgym_py.rewards.judge_client import (
+    TOO_LONG,
     JudgeClient,
     JudgeSettings,
     Question,
@@ -113,6 +114,6 @@ class LLMJudge(JudgeSettings):
 
     def _feedback(self, ref: EpisodeRef, answer: tuple[dict[str, float], str] | UnansweredError) -> Feedback:
         if isinstance(answer, UnansweredError):
-            return NoFeedback(ref, str(answer), "llm")
+            return NoFeedback(ref, str(answer), "llm", may_succeed=str(answer) != TOO_LONG)
         dimensions, reason = answer
         return ScoreFeedback(ref, weighted_mean(dimensions, self.weights), dimensions, reason, "llm")

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from agentgym_py import registry
 from agentgym_py.feedback.types import EpisodeRef, Feedback, NoFeedback, ScoreFeedback
@@ -26,6 +27,8 @@ ALONE = "it is the only try at its task, so nothing can agree with it"
 @dataclass(frozen=True, slots=True)
 class SelfConsistency:
     """Scores by agreement: the share of the other tries at a task that end with the same answer."""
+
+    least_attempts: ClassVar[int] = 2
 
     answer: str | None = None
     """`FILE.py:name`, a function from a trajectory to its answer, a text; None: the argument of the last action, or the

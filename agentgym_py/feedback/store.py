@@ -26,7 +26,7 @@ from agentgym_py.feedback.types import (
     NoFeedback,
     ScoreFeedback,
 )
-from agentgym_py.files import append_line
+from agentgym_py.files import append_line, write_atomic
 from agentgym_py.trajectory.json_values import plain_values, quote, read_record
 
 KINDS: Mapping[str, type] = {
@@ -110,7 +110,7 @@ class FeedbackFile:
     """
 
     def __init__(self, path: Path, header: Header) -> None:
-        self.path, self.judged = path, 0
+        self.path, self.judged, self._header = path, 0, header
         """`judged` is the number of episodes in finished blocks."""
         first = _line(_HEADER, header)
         if not path.is_file() or _is_beginning(path, first):
@@ -130,9 +130,17 @@ class FeedbackFile:
 
     def append(self, feedback: Sequence[Feedback], episodes: int) -> None:
         """Write a block: the feedback on `episodes` episodes."""
-        lines = [_line(_kind_of(record), record) for record in feedback]
-        append_line(self.path, b"".join([*lines, _line(_JUDGED, JudgedBlock(episodes))]))
+        append_line(self.path, _block(feedback, episodes))
         self.judged += episodes
+
+    def replace(self, feedback: Sequence[Feedback]) -> None:
+        """Write the file again: this feedback in place of that on the judged episodes, as one block."""
+        write_atomic(self.path, (_line(_HEADER, self._header) + _block(feedback, self.judged)).decode())
+
+
+def _block(feedback: Sequence[Feedback], episodes: int) -> bytes:
+    lines = [_line(_kind_of(record), record) for record in feedback]
+    return b"".join([*lines, _line(_JUDGED, JudgedBlock(episodes))])
 
 
 def _is_beginning(path: Path, line: bytes) -> bool:
@@ -228,6 +236,8 @@ def _require_valid(record: Any) -> None:
 
 
 def _hint(raw: bytes) -> str:
-    """Return what helps with a line of the viewer's verdicts."""
+    """Return what helps with a line of the viewer's verdicts, or with a trajectory."""
+    if b'"provenance"' in raw:
+        return "; the file holds trajectories, and agentgym judge writes feedback on them"
     is_verdict = b'"kind"' not in raw and any(key in raw for key in (b'"verdict"', b'"stars"', b'"reply"'))
     return "; the viewer's verdicts become feedback by agentgym judge with the source human" if is_verdict else ""

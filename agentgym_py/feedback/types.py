@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias, runtime_checkable
 
 from agentgym_py.trajectory import Trajectory
 
@@ -79,6 +79,8 @@ class NoFeedback:
     episode: EpisodeRef
     reason: str
     source: str = ""
+    may_succeed: bool = False
+    """Whether the source may have feedback if it is asked again, such as a model that gave no readable answer."""
 
 
 Feedback: TypeAlias = ScoreFeedback | ComparisonFeedback | CorrectionFeedback | NoFeedback
@@ -104,6 +106,14 @@ class FileSource(FeedbackSource, Protocol):
     def input_files(self) -> list[Path]:
         """Return the files. Feedback that was begun with other content of theirs is not resumed."""
         ...
+
+
+@runtime_checkable
+class ComparesAttempts(Protocol):
+    """A source that compares the attempts at a task, so that it has nothing to say of one alone."""
+
+    least_attempts: ClassVar[int]
+    """Attempts that it needs."""
 
 
 @runtime_checkable

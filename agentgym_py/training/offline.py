@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -66,10 +65,8 @@ def select_training_data(
         data = learn_from(trajectories, feedback, info_of(trainer).feedback)
     selection = build_selector(select)(data.episodes)
     if not selection.kept and not data.corrections:
-        best = max((t.reward for t in data.episodes if t.is_evidence), default=math.nan)
+        returns = [trajectory.reward for trajectory in data.episodes if trajectory.is_evidence]
         failures = f"{setting('select.success_only', False)} {setting('select.threshold', '-inf')}"
-        raise NothingToTrainOnError(
-            f"{setting('select')} {selection.line}; the best return is {best:g}. To train on failed episodes, too: "
-            f"{failures}"
-        )
+        best = f"; the best return is {max(returns):g}. To train on failed episodes, too: {failures}" if returns else ""
+        raise NothingToTrainOnError(f"{setting('select')} {selection.line}{best}")
     return TrainingData(selection, data.corrections, data.line, parts)

@@ -92,10 +92,13 @@ def test_trainers_read_feedback(agentgym: Run, tries: None, small_model: str) ->
     record = json.loads(Path("c/train.json").read_text())
     assert record["training"]["trajectories"] == record["selection"]["kept"] + len(corrections)
     for words, message in (
-        (["--trainer", "filtered_bc", "--feedback", "environment.jsonl"], "has no corrections on these episodes"),
+        (
+            ["--trainer", "filtered_bc", "--feedback", "environment.jsonl"],
+            "no corrections on these episodes; it has 12 scores",
+        ),
         (["--trainer", "kto", "--feedback", "environment.jsonl", "--reward", "agent"], "cannot be combined"),
         (["--trainer", "kto", "--feedback", "none.jsonl"], "none.jsonl: no such file"),
-        (["--trainer", "kto", "--feedback", "tries.jsonl"], "tries.jsonl:1: kind: expected one of"),
+        (["--trainer", "kto", "--feedback", "tries.jsonl"], "the file holds trajectories, and agentgym judge writes"),
     ):
         status, _, err = agentgym(*train, *words, "--out", "none")
         assert status == 2 and err.count("\n") == 1 and message in err and not Path("none").exists(), (words, err)

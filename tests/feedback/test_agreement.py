@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentgym_py.env import StopReason
+from agentgym_py.evolution.critic import critic_metrics
 from agentgym_py.feedback import ComparisonFeedback, CorrectionFeedback, EpisodeRef, Feedback, NoFeedback, ScoreFeedback
 from agentgym_py.feedback.agreement import agreement, calibration_error, kendall_tau
 from agentgym_py.trajectory import Trajectory
@@ -102,3 +103,16 @@ def test_nothing_to_compare_is_said_so(episode: Make) -> None:
     assert empty.pairwise is None and empty.compared is None and empty.tau is None and empty.brier is None
     alike = agreement(data, [ScoreFeedback(EpisodeRef.of(t), n / 2) for n, t in enumerate(data)])
     assert alike.pairwise is None and alike.tau is None and alike.pairs == 0 and alike.scores == 3
+
+
+def test_equal_episodes_count_as_often_as_they_were_played(episode: Make) -> None:
+    """An agent at a low temperature repeats itself: means are over episodes, not over different ones."""
+    good, bad = episode("a", reward=1.0, success=True), episode("b", reward=0.0, success=False)
+    tries = [replace(good, id=f"t#{n}") for n in range(3)] + [replace(bad, id="t#3")]
+    feedback = [ScoreFeedback(EpisodeRef.of(t), 0.75 if t.success else 0.5) for t in tries]
+    found = agreement(tries, feedback)
+    assert found.pairs == 3 and found.scores == 4
+    assert found.brier == pytest.approx((3 * 0.25**2 + 0.5**2) / 4)
+    metrics = critic_metrics(tries, feedback, tries[2:])
+    assert metrics["scores"] == 4 and metrics["mean_score"] == pytest.approx((3 * 0.75 + 0.5) / 4)
+    assert metrics["success_of_scored"]["value"] == 0.75 and metrics["success_of_kept"]["value"] == 0.5

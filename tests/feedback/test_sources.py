@@ -226,7 +226,8 @@ def test_a_judge_that_answers_badly_or_late(server: Any, episode: Make) -> None:
     server.script = [8.0]
     good, bad = judge.feedback(tries)
     assert isinstance(good, ScoreFeedback) and good.score == 1.0
-    assert isinstance(bad, NoFeedback) and "asked 3 times" in bad.reason and "it is no JSON object: 'no'" in bad.reason
+    assert isinstance(bad, NoFeedback) and bad.may_succeed
+    assert "asked 3 times" in bad.reason and "it is no JSON object: 'no'" in bad.reason
     assert [body["temperature"] for _, body in server.bodies] == [0.0, 0.0, 1.0, 0.0, 1.0, 1.0]
 
 

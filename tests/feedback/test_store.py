@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from agentgym_py.feedback import (
     Feedback,
     NoFeedback,
     ScoreFeedback,
+    judging,
 )
 from agentgym_py.feedback.environment import EnvironmentOutcome
 from agentgym_py.feedback.judging import blocks_of, judge_into
@@ -37,7 +38,7 @@ records = st.one_of(
     st.builds(ScoreFeedback, refs, scores, st.dictionaries(texts, scores, max_size=3), texts, texts),
     st.builds(ComparisonFeedback, refs, refs, texts, texts).filter(lambda c: c.better != c.worse),
     st.builds(CorrectionFeedback, refs, st.integers(0, 10**6), texts.filter(str.strip), texts, texts),
-    st.builds(NoFeedback, refs, texts, texts),
+    st.builds(NoFeedback, refs, texts, texts, st.booleans()),
 )
 
 
@@ -218,3 +219,46 @@ def test_a_source_that_breaks_is_asked_for_the_rest(
         monkeypatch.setattr(EnvironmentOutcome, "feedback", lambda self, trajectories, wrong=wrong: wrong)
         with pytest.raises(ConfigError, match="environment must return a list of feedback"):
             judge_into(tmp_path / f"{wrong}.jsonl", "environment", source, data)
+
+
+@dataclass(frozen=True)
+class Moody:
+    """A judge of groups that leaves out some episodes until it is asked again."""
+
+    silent: list[str]
+    asked: list[list[str]] = field(default_factory=list)
+
+    def feedback(self, trajectories: Sequence[Trajectory]) -> list[Feedback]:
+        """Score each episode by the number of requests so far; never the one that is `hopeless`."""
+        self.asked.append([each.id for each in trajectories])
+        return [
+            NoFeedback(EpisodeRef.of(each), "busy", may_succeed=each.id != "hopeless")
+            if each.id in (*self.silent, "hopeless") else ScoreFeedback(EpisodeRef.of(each), len(self.asked) / 10)
+            for each in trajectories
+        ]  # fmt: skip
+
+
+def test_what_a_judge_did_not_answer_is_asked_again(
+    episode: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only on request, with the other tries at its task; what is known stays, and a file that was cut continues."""
+    monkeypatch.setattr(judging, "settings_of", lambda source: {})
+    monkeypatch.setattr(judging.blocks_of, "__defaults__", (2,))
+    monkeypatch.setattr(judging, "BLOCK", 2)
+    data = [episode("a", str(n), id=str(n), task=f"t{n // 2}") for n in range(6)]
+    data.append(episode("b", id="hopeless", task="t9"))
+    path = tmp_path / "f.jsonl"
+    before = judge_into(path, "moody", Moody(["1", "4"]), data)
+    calm = Moody([])
+    assert judge_into(path, "moody", calm, data) == before and not calm.asked
+    FeedbackFile(path, header_of("moody", {}, [EpisodeRef.of(each) for each in data]))
+    path.write_bytes(path.read_bytes()[:-5])  # killed in the last block
+    found = judge_into(path, "moody", calm, data, ask_again=True)
+    assert calm.asked == [["hopeless"], ["0", "1"], ["4", "5"]]
+    scores = {item.episode.id: item.score for item in found if isinstance(item, ScoreFeedback)}
+    assert scores == {"0": 0.1, "1": 0.2, "2": 0.2, "3": 0.2, "4": 0.3, "5": 0.3}
+    assert [item.episode.id for item in found if isinstance(item, NoFeedback)] == ["hopeless"]
+    assert judge_into(path, "moody", calm, data, ask_again=True) == found and len(calm.asked) == 3
+    silent = Moody(["1"])
+    (tmp_path / "g.jsonl").write_bytes(path.read_bytes())
+    assert judge_into(tmp_path / "g.jsonl", "moody", silent, data, ask_again=True) == found and not silent.asked

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("torch")
 
+from agentgym_py.env import StopReason
 from agentgym_py.errors import ConfigError, NothingToTrainOnError, naming_options
 from agentgym_py.feedback import CorrectionFeedback, EpisodeRef, ScoreFeedback
 from agentgym_py.rewards.functions import build_reward
@@ -57,6 +59,9 @@ def test_nothing_to_train_on_says_what_to_set(tries: list[Trajectory]) -> None:
     with naming_options(), pytest.raises(NothingToTrainOnError) as raised:
         select_training_data(tries, FilteredBC(), SelectConfig(threshold=2.0))
     assert str(raised.value) == f"--select {expected}--select.success_only false --select.threshold -inf"
+    lost = [replace(trajectory, stop_reason=StopReason.ERROR, error="gone") for trajectory in tries]
+    with pytest.raises(NothingToTrainOnError, match=r"3 ended by an infrastructure error$"):
+        select_training_data(lost, FilteredBC(), SelectConfig())
 
 
 def test_what_a_trainer_cannot_do_is_refused_before_anything_is_loaded() -> None:
