@@ -19,6 +19,7 @@ from agentgym_py.errors import setting
 from agentgym_py.files import new_folder
 from agentgym_py.registry import install_advice
 from agentgym_py.retrieval import Searcher, ToolIndex, ToolQuery, ToolSource
+from agentgym_py.retrieval.features import words_of
 from agentgym_py.retrieval.training import IndexTraining, train_index
 
 if TYPE_CHECKING:
@@ -78,6 +79,8 @@ def _search(args: Values) -> None:
         raise UsageError(f"{setting('index', 'DIR')} is needed: the folder of an index")
     if args["number"] < 1:
         raise UsageError(f"{setting('number')} must be at least 1, got {args['number']}")
+    if not words_of(args["text"]):
+        raise UsageError(f"the text {args['text']!r:.80} has no word; say what a tool should do")
     index = ToolIndex.load(args["index"])
     (found,) = index.search([args["text"]], args["number"])
     if args["json"]:

@@ -8,10 +8,11 @@ Its folder holds `index.json` (the tools and their texts), `features.npy` (R x D
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,14 @@ class ToolIndex:
     """The text of each of the N tools, by name."""
     features: Floats  # (R, D)
     tools: Floats  # (N, D), each of length 1
+    digest: str = field(init=False)
+    """First 16 hex digits of the SHA-256 of all of these: what a search finds depends on nothing else."""
+
+    def __post_init__(self) -> None:
+        total = hashlib.sha256(repr((dict(self.texts), self.features.shape)).encode())
+        for vectors in (self.features, self.tools):
+            total.update(np.ascontiguousarray(vectors, dtype="<f4").tobytes())
+        object.__setattr__(self, "digest", total.hexdigest()[:16])
 
     @classmethod
     def of(cls, texts: Mapping[str, str], features: Floats) -> ToolIndex:
@@ -54,12 +63,14 @@ class ToolIndex:
     def search(self, texts: Sequence[str], k: int) -> list[list[str]]:
         """Return the names of the k best tools for each text, the best first.
 
-        A text that is a tool's name, or its text, finds that tool first. Of equal scores the earlier tool comes first.
+        A text that is a tool's name, or its text, finds that tool first; a name counts before a text. Of equal ones the
+        earlier tool comes first.
         """
         names = list(self.texts)
         scores_QN = np.round(embed(texts, self.features) @ self.tools.T, _DIGITS)
         orders = np.argsort(-scores_QN, axis=1, kind="stable")[:, :k]
-        exact = {_plain(text): name for name, described in self.texts.items() for text in (name, described)}
+        texts_of = [*((name, name) for name in names), *((text, name) for name, text in self.texts.items())]
+        exact = {plain: name for text, name in reversed(texts_of) if (plain := _plain(text))}  # the first one wins
         found = list[list[str]]()
         for text, order in zip(texts, orders, strict=True):
             best = [names[place] for place in order]

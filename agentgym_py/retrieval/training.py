@@ -79,6 +79,35 @@ class _Pair(NamedTuple):
     tool: int
 
 
+class _Data(NamedTuple):
+    """The Q queries, among them the text of each of the N tools, and what is known of both."""
+
+    queries: Sequence[ToolQuery]
+    documents: Sequence[str]
+    needed_QN: NDArray[np.bool_]
+    pairs: Sequence[_Pair]
+    query_features: Sequence[Features]
+    tool_features: Sequence[Features]
+
+    @classmethod
+    def of(cls, texts: Mapping[str, str], queries: Sequence[ToolQuery], rows: int) -> _Data:
+        """Compute it; ConfigError if there is no tool, DataError for a query without a known tool."""
+        if not texts:
+            raise ConfigError("an index needs at least one tool")
+        places = {name: place for place, name in enumerate(texts)}
+        queries = [*queries, *(ToolQuery(text, (name,)) for name, text in texts.items())]
+        _require_tools(queries, places)
+        needed_QN = np.zeros((len(queries), len(places)), dtype=bool)
+        for number, query in enumerate(queries):
+            needed_QN[number, [places[name] for name in query.tools]] = True
+        pairs = [_Pair(int(query), int(tool)) for query, tool in np.argwhere(needed_QN)]
+        documents = [document_of(*tool) for tool in texts.items()]
+        return cls(
+            queries, documents, needed_QN, pairs, [features_of(query.text, rows) for query in queries],
+            [features_of(document, rows) for document in documents],
+        )  # fmt: skip
+
+
 def train_index(
     texts: Mapping[str, str], queries: Sequence[ToolQuery], settings: IndexTraining | None = None,
     progress: Callable[[int, int], None] | None = None,
@@ -99,44 +128,20 @@ def train_index(
     from torch import nn
 
     settings = settings or IndexTraining()
-    if not texts:
-        raise ConfigError("an index needs at least one tool")
-    places = {name: place for place, name in enumerate(texts)}
-    queries = [*queries, *(ToolQuery(text, (name,)) for name, text in texts.items())]
-    _require_tools(queries, places)
-    needed = [frozenset(places[name] for name in query.tools) for query in queries]
-    pairs = [_Pair(number, tool) for number, tools in enumerate(needed) for tool in sorted(tools)]
-    needed_QN = np.zeros((len(queries), len(places)), dtype=bool)
-    for number, tools in enumerate(needed):
-        needed_QN[number, list(tools)] = True
-    query_features = [features_of(query.text, settings.rows) for query in queries]
-    documents = [document_of(*tool) for tool in texts.items()]
-    tool_features = [features_of(document, settings.rows) for document in documents]
-
-    generator = torch.Generator().manual_seed(settings.seed)
+    data = _Data.of(texts, queries, settings.rows)
     table = nn.EmbeddingBag(settings.rows, settings.size, mode="sum")
+    generator = torch.Generator().manual_seed(settings.seed)
     with torch.no_grad():
         table.weight.normal_(0.0, 1 / math.sqrt(settings.size), generator=generator)
     optimizer = torch.optim.Adam(table.parameters(), lr=settings.learning_rate)
     rng, step = Rng(settings.seed, "index"), 0
-    steps = settings.epochs * math.ceil(len(pairs) / settings.batch_size)
+    steps = settings.epochs * math.ceil(len(data.pairs) / settings.batch_size)
     for _ in range(settings.epochs):
         vectors = table.weight.detach().numpy()
-        hard_QH = hard_negatives(queries, documents, needed_QN, vectors, settings.hard_negatives)
-        order = rng.sample(pairs, len(pairs))
+        hard_QH = hard_negatives(data.queries, data.documents, data.needed_QN, vectors, settings.hard_negatives)
+        order = rng.sample(data.pairs, len(data.pairs))
         for start in range(0, len(order), settings.batch_size):
-            batch = order[start : start + settings.batch_size]
-            numbers, tools_Q = np.array(batch).T
-            candidates_C = np.unique(np.concatenate([tools_Q, hard_QH[numbers].ravel()]))
-            positives_Q = np.searchsorted(candidates_C, tools_Q)
-            excluded_QC = needed_QN[np.ix_(numbers, candidates_C)]
-            excluded_QC[np.arange(len(batch)), positives_Q] = False
-            scores_QC = (
-                _encode(table, [query_features[number] for number in numbers])
-                @ _encode(table, [tool_features[tool] for tool in candidates_C]).T
-            )
-            places_Q, masked_QC = torch.from_numpy(positives_Q), torch.from_numpy(excluded_QC)
-            loss: Any = info_nce(scores_QC, places_Q, masked_QC, settings.temperature)
+            loss = _loss(table, data, order[start : start + settings.batch_size], hard_QH, settings.temperature)
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
@@ -144,6 +149,23 @@ def train_index(
             if progress:
                 progress(step, steps)
     return ToolIndex.of(texts, table.weight.detach().numpy().copy())
+
+
+def _loss(
+    table: torch.nn.EmbeddingBag, data: _Data, batch: Sequence[_Pair], hard_QH: NDArray[np.int64], temperature: float
+) -> Any:
+    """Return the loss of a batch, whose candidates are all of its tools and the hard negatives of its queries."""
+    import torch
+
+    numbers, tools_Q = np.array(batch).T
+    candidates_C = np.unique(np.concatenate([tools_Q, hard_QH[numbers].ravel()]))
+    positives_Q = np.searchsorted(candidates_C, tools_Q)
+    excluded_QC = data.needed_QN[np.ix_(numbers, candidates_C)]
+    excluded_QC[np.arange(len(batch)), positives_Q] = False
+    queries_QD = _encode(table, [data.query_features[number] for number in numbers])
+    tools_CD = _encode(table, [data.tool_features[tool] for tool in candidates_C])
+    places_Q, masked_QC = torch.from_numpy(positives_Q), torch.from_numpy(excluded_QC)
+    return info_nce(queries_QD @ tools_CD.T, places_Q, masked_QC, temperature)
 
 
 def hard_negatives(

@@ -44,6 +44,7 @@ def test_an_index_is_trained_searched_and_used(agentgym: Run) -> None:
         ("index --out x --tasks 0", "--tasks must be a number of at least 1"),
         ("index --out x --epochs 0", "--epochs must be a number of at least 1"),
         ("search text", "--index DIR is needed"),
+        ("search 12 --index none", "the text '12' has no word"),
         ("search text --index none", "none holds no index of tools: there is no such folder"),
         ("search text --index none --number 0", "--number must be at least 1, got 0"),
         ("sarch", "did you mean search"),

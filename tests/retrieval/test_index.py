@@ -67,6 +67,16 @@ def test_a_text_finds_what_shares_its_words() -> None:
     assert index.search([], 3) == []
 
 
+def test_a_name_counts_before_a_text_and_the_earlier_tool_before_a_later_one() -> None:
+    """A tool without words is found by none of the texts that have no words either."""
+    texts = {"7": "12", "stop": "Stop the music", "halt": "stop", "pause": "Stop, the music!"}
+    index = ToolIndex.of(texts, untrained().features)
+    assert [names[0] for names in index.search(["stop", "stop the music", "pause"], 1)] == ["stop", "stop", "pause"]
+    assert index.search(["99"], 4) == [list(texts)]
+    last = ToolIndex.of({"stop": "Stop", "7": "12"}, index.features)
+    assert last.search(["99"], 2) == [["stop", "7"]]
+
+
 def test_a_score_is_the_cosine_of_weighted_sums() -> None:
     """Beside a slow sum over the features of both sides."""
     index = untrained()
@@ -89,6 +99,8 @@ def test_an_index_is_saved_and_read_once(tmp_path: Path) -> None:
     index.save(tmp_path / "i")
     loaded = ToolIndex.load(tmp_path / "i")
     assert loaded.texts == TEXTS and (loaded.tools == index.tools).all() and ToolIndex.load(tmp_path / "i") is loaded
+    assert loaded.digest == index.digest != ToolIndex.of(TEXTS, index.features + 1).digest
+    assert index.digest != ToolIndex.of(TEXTS | {"add_event": "Add"}, index.features).digest
     os.utime(tmp_path / "i" / "index.json", ns=(1, 1))
     assert ToolIndex.load(tmp_path / "i") is not loaded
     with pytest.raises(ConfigError, match="at least one tool"):

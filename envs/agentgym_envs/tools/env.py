@@ -128,7 +128,8 @@ class ToolsEnv(GeneratedEnv[Puzzle]):
     ) -> None:
         super().__init__(difficulty=difficulty, max_steps=max_steps, split=split, render_mode=render_mode)
         if (index is not None or retrieved) and self.difficulty != "retrieval":
-            raise ConfigError(f"index and retrieved need difficulty retrieval, because {self.difficulty} has no search")
+            name = "retrieved" if index is None else "index"
+            raise ConfigError(f"{name} needs difficulty retrieval, because {self.difficulty} has no search")
         if not 0 <= retrieved <= len(searchable()):
             raise ConfigError(f"retrieved must be from 0 to {len(searchable())}, got {retrieved}")
         self.index = None if index is None else _read_index(index)
@@ -261,11 +262,14 @@ class ToolsEnv(GeneratedEnv[Puzzle]):
     # ---- forks and the expert ---------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
-        """Return the successful calls, from which the rest follows, and the answer."""
-        return {"calls": [[call.tool, call.arguments] for call in self.session.log], "answer": self.session.answer}
+        """Return the successful calls, from which the rest follows, the answer, and a digest of the index if any."""
+        state = {"calls": [[call.tool, call.arguments] for call in self.session.log], "answer": self.session.answer}
+        return state if self.index is None else {**state, "index": self.index.digest}
 
     def load_state(self, task: Task, state: dict[str, Any]) -> None:
         """Repeat the calls."""
+        if state.get("index") != (self.index.digest if self.index else None):
+            raise SnapshotError("the snapshot is of an episode with another index of tools")
         answer = state["answer"]
         if answer is not None and not isinstance(answer, str):
             raise SnapshotError(f"answer must be a string, is {answer!r}")

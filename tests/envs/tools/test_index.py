@@ -13,7 +13,7 @@ from agentgym_py.agents import ExpertAgent
 from agentgym_py.collection import Collector, jobs_for
 from agentgym_py.collection.replay import replay
 from agentgym_py.env import EnvSpec
-from agentgym_py.errors import ConfigError, DataError
+from agentgym_py.errors import ConfigError, DataError, SnapshotError
 from agentgym_py.retrieval import ToolIndex, ToolSource
 
 
@@ -45,6 +45,18 @@ def test_a_search_uses_the_index(folder: Path) -> None:
     assert again.tools() == env.tools()
 
 
+def test_a_snapshot_names_its_index(folder: Path, tmp_path: Path) -> None:
+    """Another index, or none, would find other tools; a copy of the same one continues."""
+    env = ToolsEnv(difficulty="retrieval", index=folder)
+    env.reset(seed=0, options={"task": "tools/test/retrieval/0"})
+    ToolIndex.load(folder).save(tmp_path / "copy")
+    ToolIndex.of(searchable(), ToolIndex.load(folder).features + 1).save(tmp_path / "other")
+    ToolsEnv(difficulty="retrieval", index=tmp_path / "copy").restore(env.snapshot())
+    for index in (tmp_path / "other", None):
+        with pytest.raises(SnapshotError, match="another index"):
+            ToolsEnv(difficulty="retrieval", index=index).restore(env.snapshot())
+
+
 @pytest.mark.parametrize("by_index", [True, False])
 def test_the_best_tools_are_offered_first(folder: Path, by_index: bool) -> None:
     """Beside the search; all of them if that is the number."""
@@ -71,8 +83,8 @@ def test_the_expert_succeeds_whatever_the_index_knows(folder: Path, retrieved: i
 def test_wrong_arguments_are_refused(folder: Path, tmp_path: Path) -> None:
     """Another difficulty has no search, and an index of other tools is none of these."""
     for kwargs, message in (
-        ({"index": folder}, "index and retrieved need difficulty retrieval, because medium"),
-        ({"retrieved": 3, "difficulty": "hard"}, "because hard has no search"),
+        ({"index": folder}, "index needs difficulty retrieval, because medium"),
+        ({"retrieved": 3, "difficulty": "hard"}, "retrieved needs difficulty retrieval, because hard has no search"),
         ({"retrieved": -1, "difficulty": "retrieval"}, "retrieved must be from 0 to 997, got -1"),
         ({"retrieved": 998, "difficulty": "retrieval"}, "got 998"),
     ):
