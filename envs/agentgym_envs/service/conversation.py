@@ -42,6 +42,8 @@ class Conversation:
     """The wishes that are rightly refused."""
     told: list[int] = field(default_factory=list)
     """The wishes whose answer the customer has been told."""
+    misinformed: list[int] = field(default_factory=list)
+    """The wishes in reply to which the customer has been told a wrong number."""
     fixed: list[str] = field(default_factory=list)
     """The repaired faults of the customer's device."""
     ending: str = ""
@@ -94,7 +96,7 @@ class Conversation:
             "present": self.present, "reads": list(map(list, self.reads)),
             "confirmed": list(map(list, self.confirmed)),
             "switched": list(self.switched), "refused": list(self.refused), "told": list(self.told),
-            "fixed": list(self.fixed), "ending": self.ending,
+            "misinformed": list(self.misinformed), "fixed": list(self.fixed), "ending": self.ending,
         }  # fmt: skip
 
 
@@ -120,7 +122,7 @@ def from_json(puzzle: Puzzle, state: Mapping[str, Any]) -> Conversation:
         raise ValueError("'raised' is not a number of wishes")
     if type(talk.present) is not int or not 0 <= talk.present < size:
         raise ValueError("'present' is not a wish")
-    for name in ("switched", "refused", "told"):
+    for name in ("switched", "refused", "told", "misinformed"):
         setattr(talk, name, _listed(name, state[name], range(size)))
     talk.switched = [number for number in talk.switched if puzzle.wishes[number].first]
     talk.asked = _listed("asked", state["asked"], puzzle.domain.topics)

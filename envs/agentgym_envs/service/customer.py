@@ -2,7 +2,8 @@
 
 A customer speaks of one wish at a time: the first that they have said and that is not settled. They tell facts only
 when asked, except those that they mention at once. They say yes to a change only if it is what they want now. They
-change their mind about a wish at most once, when the change that they asked for at first is proposed.
+change their mind about a wish at most once, when the change that they asked for at first is proposed. They do not know
+the answers to their questions, but whoever tries one number after another loses them.
 """
 
 from __future__ import annotations
@@ -72,12 +73,18 @@ def _same(tool: Tool, call: Call, wanted: Call) -> bool:
 
 
 def tell(talk: Conversation, text: str) -> str:
-    """Take note of what is told; the customer does not know whether it is true."""
+    """Take note of what is told; leave at the second wrong number in reply to a question, because it is guessed."""
+    asks = talk.current()
     for number in range(talk.raised):
         answer = talk.puzzle.wishes[number].answer
         if answer and number not in talk.told and _mentions(text, answer):
             talk.told.append(number)
             talk.costs["unidentified"] += not talk.found
+    if asks is not None and asks == talk.current() and talk.puzzle.wishes[asks].answer and _has_number(text):
+        if asks in talk.misinformed:
+            talk.ending = "left"
+            return talk.puzzle.speak("contradicted")
+        talk.misinformed.append(asks)
     return talk.puzzle.speak("told")
 
 
@@ -86,6 +93,10 @@ def _mentions(text: str, answer: str) -> bool:
     words, wanted = _words(text), _words(answer)
     others = [word for word in words if word[0].isdigit() and word not in wanted]
     return not others and any(words[start : start + len(wanted)] == wanted for start in range(len(words)))
+
+
+def _has_number(text: str) -> bool:
+    return any(word[0].isdigit() for word in _words(text))
 
 
 def _words(text: str) -> list[str]:

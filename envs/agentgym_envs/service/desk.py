@@ -86,6 +86,21 @@ def format_row(rid: str, row: Row, **more: object) -> str:
     return " | ".join((rid, *(f"{name} {show(value)}" for name, value in {**row, **more}.items())))
 
 
+def find_customer(desk: Desk, what: str, **fields: str) -> str:
+    """Return the answer of a tool that finds a customer by some of their fields, in any case; `what` names these."""
+    wanted = {name: value.casefold() for name, value in fields.items()}
+    for rid, row in desk.rows("customers"):
+        if all(row[name].casefold() == value for name, value in wanted.items()):
+            return f"The customer is {rid}."
+    raise RefusedError(f"No customer has this {what}.")
+
+
+def show_customer(desk: Desk, customer: str, table: str) -> str:
+    """Return the answer of a tool that shows a customer and the ids of their rows in a table."""
+    own = tuple(rid for rid, row in desk.rows(table) if row["customer"] == customer)
+    return format_row(customer, desk.get("customers", customer), **{table: own})
+
+
 @lru_cache(maxsize=4_000)
 def shift(day: str, days: int) -> str:
     """Return the day this many days later."""

@@ -72,8 +72,8 @@ class ServiceEnv(GeneratedEnv[Puzzle]):
     `forbidden`, `wrong_refusal`, `needless_transfer`. `info["broken_rules"]` names the rules that a change breaks.
     Costs do not affect reward or success.
 
-    End: `close` terminates when the customer has no further wish, `transfer` always, and a wrong `refuse` because the
-    customer leaves. `max_steps` truncates.
+    End: `close` terminates when the customer has no further wish, and `transfer` always. A wrong `refuse` and the
+    second wrong number in reply to a question terminate, because the customer leaves. `max_steps` truncates.
 
     Splits: each of train, valid and test has its own wordings, at least two, for everything that customers say, and
     its own names of people, products, streets, cities and plans. The train split has wordings from grammars and

@@ -58,6 +58,10 @@ WORDINGS: Mapping[str, tuple[str, ...]] = {
         "[that is absurd|I do not accept that|this makes no sense|you are wrong]. [I will go elsewhere|goodbye|bye].",
         "[what a bad service|I will complain|that rule does not apply to me], [goodbye|I am leaving|that was it].",
     ),
+    "contradicted": (
+        "[first this, then that|now you say something else|you keep changing it]. [I will go elsewhere|goodbye|bye].",
+        "[so which is it|I cannot rely on this|you do not know it], [goodbye|I am leaving|that was it].",
+    ),
     "transferred": (
         "[okay, I will wait|thanks, I will hold|fine, put me through|good, I wait|all right, connect me].",
     ),

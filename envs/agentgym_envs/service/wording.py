@@ -43,6 +43,10 @@ _HELD_OUT: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("I cannot believe it, and end this call.", "Your refusal is unjust, farewell."),
         ("Then I am taking my business to others.", "Nonsense, I hang up."),
     ),
+    "contradicted": (
+        ("First one number and now another, so I end this call.", "It seems that you are guessing, farewell."),
+        ("Earlier I heard something different, I hang up.", "Two answers are no answer, I am taking my leave."),
+    ),
     "transferred": (
         ("I shall stay on the line.", "Very good, somebody else then."),
         ("Sure, patch me through.", "Right, I hang on."),

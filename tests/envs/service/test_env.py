@@ -243,6 +243,28 @@ def test_an_answer_counts_without_other_numbers(said: str, settled: bool) -> Non
     assert env.succeeded is settled
 
 
+def test_an_answer_cannot_be_guessed() -> None:
+    """One wrong number can be corrected; at the second one the customer leaves. Other talk is no answer."""
+    for difficulty in ("easy", "hard"):
+        env = find_task(difficulty, lambda puzzle: puzzle.wishes[0].answer.isdigit())
+        right = env.puzzle.wishes[0].answer
+        wrong = [str(number) for number in range(3) if str(number) != right]
+        step(env, env.puzzle.find[0], **env.puzzle.find[1])
+        start = env.snapshot()
+        for texts, left in (
+            ((wrong[0], "one moment", right), False), ((wrong[0], wrong[1], right), True),
+            ((f"{right} or {wrong[0]}", wrong[0]), True), (("please wait", "I look", right, wrong[0]), False),
+        ):  # fmt: skip
+            env.restore(start)
+            for text in texts:
+                _, costs = step(env, "tell", text=text)
+                assert not costs
+                if env.stop_reason:
+                    break
+                env.restore(env.snapshot())
+            assert (env.conversation.ending == "left") is left and (0 in env.conversation.told) is not left, texts
+
+
 # ---- violations -----------------------------------------------------------------------------------------------------
 
 

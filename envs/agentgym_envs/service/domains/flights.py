@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from agentgym_envs.service.desk import Call, Desk, RefusedError, Row, Tables, days_between, format_row, shift
+from agentgym_envs.service.desk import (
+    Call,
+    Desk,
+    RefusedError,
+    Row,
+    Tables,
+    days_between,
+    find_customer,
+    format_row,
+    shift,
+    show_customer,
+)
 from agentgym_envs.service.domain import SIZES, Domain, Drafter, Fact, NoFitError, Wish, make_wish, or_first
 from agentgym_envs.service.policy import COMMON, Rule
 from agentgym_envs.service.tool import Tool, Verdict, text, verdict, whole
@@ -16,24 +27,17 @@ CABINS = ("basic", "economy", "business")
 
 def find_by_phone(desk: Desk, phone: str) -> str:
     """Find a customer by phone number."""
-    for rid, row in desk.rows("customers"):
-        if row["phone"] == phone:
-            return f"The customer is {rid}."
-    raise RefusedError("No customer has this phone number.")
+    return find_customer(desk, "phone number", phone=phone)
 
 
 def find_by_birthday(desk: Desk, name: str, birthday: str) -> str:
     """Find a customer by name and birthday."""
-    for rid, row in desk.rows("customers"):
-        if (row["name"].casefold(), row["birthday"]) == (name.casefold(), birthday):
-            return f"The customer is {rid}."
-    raise RefusedError("No customer has this name and birthday.")
+    return find_customer(desk, "name and birthday", name=name, birthday=birthday)
 
 
 def get_customer(desk: Desk, customer: str) -> str:
     """Show a customer and the ids of their bookings."""
-    bookings = tuple(rid for rid, row in desk.rows("bookings") if row["customer"] == customer)
-    return format_row(customer, desk.get("customers", customer), bookings=bookings)
+    return show_customer(desk, customer, "bookings")
 
 
 def get_booking(desk: Desk, booking: str) -> str:

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from agentgym_envs.service.desk import Call, Desk, RefusedError, Tables, days_between, format_row, shift
+from agentgym_envs.service.desk import (
+    Call,
+    Desk,
+    RefusedError,
+    Tables,
+    days_between,
+    find_customer,
+    format_row,
+    shift,
+    show_customer,
+)
 from agentgym_envs.service.domain import SIZES, Domain, Drafter, Fact, Wish, make_wish, or_first
 from agentgym_envs.service.policy import COMMON, Rule
 from agentgym_envs.service.tool import Tool, Verdict, text, verdict, whole
@@ -24,24 +34,17 @@ STEPS = {
 
 def find_by_pin(desk: Desk, name: str, pin: str) -> str:
     """Find a customer by name and PIN."""
-    for rid, row in desk.rows("customers"):
-        if (row["name"].casefold(), row["pin"]) == (name.casefold(), pin):
-            return f"The customer is {rid}."
-    raise RefusedError("No customer has this name and PIN.")
+    return find_customer(desk, "name and PIN", name=name, pin=pin)
 
 
 def find_by_number(desk: Desk, number: str, pin: str) -> str:
     """Find a customer by their customer number and PIN."""
-    for rid, row in desk.rows("customers"):
-        if (row["number"], row["pin"]) == (number, pin):
-            return f"The customer is {rid}."
-    raise RefusedError("No customer has this number and PIN.")
+    return find_customer(desk, "number and PIN", number=number, pin=pin)
 
 
 def get_customer(desk: Desk, customer: str) -> str:
     """Show a customer and the ids of their lines."""
-    lines = tuple(rid for rid, row in desk.rows("lines") if row["customer"] == customer)
-    return format_row(customer, desk.get("customers", customer), lines=lines)
+    return show_customer(desk, customer, "lines")
 
 
 def get_line(desk: Desk, line: str) -> str:

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from agentgym_envs.service.desk import Call, Desk, RefusedError, Tables, days_between, format_row, shift
+from agentgym_envs.service.desk import (
+    Call,
+    Desk,
+    RefusedError,
+    Tables,
+    days_between,
+    find_customer,
+    format_row,
+    shift,
+    show_customer,
+)
 from agentgym_envs.service.domain import SIZES, Domain, Drafter, Fact, NoFitError, Wish, make_wish, or_first
 from agentgym_envs.service.policy import COMMON, Rule
 from agentgym_envs.service.tool import Tool, Verdict, text, verdict, whole
@@ -18,24 +28,17 @@ GIFT_CARD = "gift card"
 
 def find_by_email(desk: Desk, email: str) -> str:
     """Find a customer by e-mail."""
-    for rid, row in desk.rows("customers"):
-        if row["email"].casefold() == email.casefold():
-            return f"The customer is {rid}."
-    raise RefusedError("No customer has this e-mail.")
+    return find_customer(desk, "e-mail", email=email)
 
 
 def find_by_postcode(desk: Desk, name: str, postcode: str) -> str:
     """Find a customer by name and postcode."""
-    for rid, row in desk.rows("customers"):
-        if (row["name"].casefold(), row["postcode"]) == (name.casefold(), postcode):
-            return f"The customer is {rid}."
-    raise RefusedError("No customer has this name and postcode.")
+    return find_customer(desk, "name and postcode", name=name, postcode=postcode)
 
 
 def get_customer(desk: Desk, customer: str) -> str:
     """Show a customer and the ids of their orders."""
-    orders = tuple(rid for rid, row in desk.rows("orders") if row["customer"] == customer)
-    return format_row(customer, desk.get("customers", customer), orders=orders)
+    return show_customer(desk, customer, "orders")
 
 
 def get_order(desk: Desk, order: str) -> str:
