@@ -41,15 +41,18 @@ class ChatAgent(ABC):
     A request is retried by the rules of its client. If all retries fail, the episode ends with an infrastructure
     failure, which is no evidence. An endpoint that never answered, or failed five requests in a row, raises an
     EndpointError; a wrong key or address does so at once. An episode whose prompt is longer than the model's context is
-    given up.
+    given up. A subclass defines `make_client` and `complete`.
 
     Args:
         model: The API's name for the model.
-        base_url: The address, which may still be wrong; None for the API's own.
+        base_url: The address; None for the API's own.
         tools: Offer the world's tools (or one called `act` if it has none) and use the first tool call of a reply;
             without a call, or if false, use its text.
         temperature: Sampling temperature; None sends none, for models that refuse it.
         max_new_tokens: Longest reply, as `max_tokens`.
+        concurrency: Number of concurrent requests.
+        timeout: Seconds for one response.
+        retries: How often a request is retried.
         prompt_price: Price of a million prompt tokens, in any currency.
         completion_price: Price of a million completion tokens.
         seeds: Send a seed, for endpoints that support it.
@@ -64,23 +67,23 @@ class ChatAgent(ABC):
     policy_digest: str | None = None
     is_async = True
 
-    client: RetryingClient
-    """Sends the requests."""
-
     def __init__(
         self,
-        model: str,
-        base_url: str | None,
+        model: str = "",
+        base_url: str | None = None,
         *,
-        tools: bool,
-        temperature: float | None,
-        max_new_tokens: int,
-        prompt_price: float | None,
-        completion_price: float | None,
-        seeds: bool,
-        extra: dict[str, Any] | None,
-        system_prompt: str | None,
-        few_shot: Sequence[Trajectory],
+        tools: bool = False,
+        temperature: float | None = None,
+        max_new_tokens: int = 1024,
+        concurrency: int = 16,
+        timeout: float = 120.0,
+        retries: int = 5,
+        prompt_price: float | None = None,
+        completion_price: float | None = None,
+        seeds: bool = False,
+        extra: dict[str, Any] | None = None,
+        system_prompt: str | None = None,
+        few_shot: Sequence[Trajectory] = (),
     ) -> None:
         if not model:
             raise ConfigError(f"{setting('model')} is missing: name one of the endpoint's models")
@@ -104,6 +107,11 @@ class ChatAgent(ABC):
         """What each reply has cost, also in episodes that did not end."""
         self._waiting = 0
         """Number of pending replies; if the last one fails and none ever came, the endpoint is down."""
+        self.client = self.make_client(base_url, concurrency, timeout, retries)
+
+    @abstractmethod
+    def make_client(self, base_url: str | None, concurrency: int, timeout: float, retries: int) -> RetryingClient:
+        """Return what sends the requests; ConfigError if the API does not take these settings."""
 
     @abstractmethod
     async def complete(self, body: dict[str, Any], seed: int) -> Timed[Completion]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Any
 
@@ -25,7 +24,6 @@ from agentgym_py.http_client import (
     without_keys,
 )
 from agentgym_py.registry import install_advice
-from agentgym_py.trajectory import Trajectory
 
 _REQUEST_FIELDS = (
     "drop_params", "frequency_penalty", "logit_bias", "max_completion_tokens", "max_tokens", "min_p",
@@ -38,60 +36,27 @@ _REQUEST_FIELDS = (
 class LiteLLMAgent(ChatAgent):
     """A model of any provider through litellm, which translates requests and tool calls and knows prices.
 
-    Args:
-        model: litellm's name, `PROVIDER/MODEL`, such as `anthropic/claude-sonnet-4-5`.
-        base_url: Another address than the provider's.
-        tools: Offer the world's tools, as `OpenAIAgent` does.
-        temperature: Sampling temperature; None sends none, for models that refuse it.
-        max_new_tokens: Longest reply, as `max_tokens`.
-        concurrency: Number of concurrent requests.
-        timeout: Seconds for one response.
-        retries: How often a request is retried.
-        prompt_price: Price of a million prompt tokens, in place of litellm's.
-        completion_price: Price of a million completion tokens.
-        seeds: Send a seed, for providers that support it.
-        extra: More arguments of `litellm.acompletion` about sampling, such as `{"top_k": 40}`; null removes one.
-            `{"drop_params": true}` leaves out what a provider refuses.
-        system_prompt: System message of each conversation.
-        few_shot: Episodes that stand as examples before the first user turn.
+    It takes the arguments of `ChatAgent`. `model` is litellm's name, `PROVIDER/MODEL`, such as
+    `anthropic/claude-sonnet-4-5`. Prices are litellm's by default. `extra` are more arguments of `litellm.acompletion`
+    about sampling, such as `{"top_k": 40}`; `{"drop_params": true}` leaves out what a provider refuses.
 
     Raises:
         ConfigError: an invalid value, or litellm is not installed.
     """
 
-    def __init__(
-        self,
-        model: str = "",
-        base_url: str | None = None,
-        *,
-        tools: bool = False,
-        temperature: float | None = None,
-        max_new_tokens: int = 1024,
-        concurrency: int = 16,
-        timeout: float = 120.0,
-        retries: int = 5,
-        prompt_price: float | None = None,
-        completion_price: float | None = None,
-        seeds: bool = False,
-        extra: dict[str, Any] | None = None,
-        system_prompt: str | None = None,
-        few_shot: Sequence[Trajectory] = (),
-    ) -> None:
-        super().__init__(
-            model, base_url, tools=tools, temperature=temperature, max_new_tokens=max_new_tokens,
-            prompt_price=prompt_price, completion_price=completion_price, seeds=seeds, extra=extra,
-            system_prompt=system_prompt, few_shot=few_shot,
-        )  # fmt: skip
+    def make_client(self, base_url: str | None, concurrency: int, timeout: float, retries: int) -> RetryingClient:
+        """Return a client that knows no address, because litellm finds it."""
         if find_spec("litellm") is None:
             raise ConfigError(f"the agent litellm needs litellm, of the extra `litellm`: {install_advice('litellm')}")
-        if "://" in model:
-            raise ConfigError(f"model must be PROVIDER/MODEL, got {model!r}; an address is base_url")
-        if wrong := next((name for name in extra or {} if name not in _REQUEST_FIELDS), None):
+        if "://" in self.name:
+            raise ConfigError(f"model must be PROVIDER/MODEL, got {self.name!r}; an address is base_url")
+        if wrong := next((name for name in self.sampling["extra"] if name not in _REQUEST_FIELDS), None):
             raise ConfigError(f"extra must not hold {wrong!r}: it may hold {', '.join(_REQUEST_FIELDS)}")
         if base_url is not None:
             self.sampling["base_url"] = self._fixed["base_url"] = checked_address(base_url)
-        self.client = RetryingClient(f"the model {model!r}", concurrency=concurrency, timeout=timeout, retries=retries)
         self._timeout = timeout
+        where = f"the model {self.name!r}"
+        return RetryingClient(where, concurrency=concurrency, timeout=timeout, retries=retries)
 
     async def complete(self, body: dict[str, Any], seed: int) -> Timed[Completion]:
         """Ask litellm, with retries."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import secrets
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -12,6 +11,8 @@ from fastapi.responses import JSONResponse
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from agentgym_py.serving.access import has_token
 
 _EVERYWHERE = "0.0.0.0"  # noqa: S104  # only compared with
 
@@ -28,8 +29,7 @@ def require_token(token: str, advice: str) -> Callable[[Request], Awaitable[None
     """Return a dependency of routes that answers requests without the token with 401 and `advice`."""
 
     async def check_token(request: Request) -> None:
-        header = request.headers.get("authorization", "")
-        if not secrets.compare_digest(header.encode(), f"Bearer {token}".encode()):
+        if not has_token(request.scope, token):
             raise HTTPException(401, advice)
 
     return check_token
@@ -42,12 +42,11 @@ class CloseWithoutToken:
     """
 
     def __init__(self, app: ASGIApp, token: str) -> None:
-        self.app, self.expected = app, f"Bearer {token}".encode()
+        self.app, self.token = app, token
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
-        header = dict(scope.get("headers", ())).get(b"authorization", b"")
-        if scope["type"] != "http" or secrets.compare_digest(header, self.expected):
+        if scope["type"] != "http" or has_token(scope, self.token):
             await self.app(scope, receive, send)
             return
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 import logging
-import secrets
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -32,6 +31,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from agentgym_py.collection.env_turn import EnvTurn
 from agentgym_py.env.base import parse_task
 from agentgym_py.errors import AgentGymError, InfrastructureError
+from agentgym_py.serving.access import has_token
 from agentgym_py.serving.tool_episode import HAS_ENDED, EpisodeSettings, SessionLimits, ToolEpisode
 from agentgym_py.trajectory import Trajectory
 from agentgym_py.version import __version__
@@ -338,11 +338,10 @@ class _RequireToken:
     """Middleware that answers requests without the token with 401 and closes their connection."""
 
     def __init__(self, app: ASGIApp, token: str) -> None:
-        self.app, self.expected = app, f"Bearer {token}".encode()
+        self.app, self.token = app, token
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        header = dict(scope.get("headers", ())).get(b"authorization", b"")
-        if scope["type"] != "http" or secrets.compare_digest(header, self.expected):
+        if scope["type"] != "http" or has_token(scope, self.token):
             await self.app(scope, receive, send)
             return
         advice = "missing or wrong token: send the token that agentgym mcp prints as Bearer"
