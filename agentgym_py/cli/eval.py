@@ -212,20 +212,12 @@ def _run(args: Values, repeated: Repetition | None) -> int:
     from agentgym_py.evaluation import evaluate
     from agentgym_py.evaluation.text import cut_warning, decoding_label
 
-    play, sources = agent_options.play_config(executor), source_digests(settings)
+    play = agent_options.play_config(executor)
     manifest = make_manifest(agent, envs, chosen.split, tasks, chosen.attempts, play.prompt, play.seed)
-    manifest |= {"options": json_safe(settings), **_provenance(agent_options.agent == "model")}
-    manifest |= {"sources": sources} if sources else {}
+    manifest |= _provenance(settings, agent_options.agent == "model")
     against = _Opponent.load(chosen, manifest) if chosen.until_decided else None
-    stored: list[Mapping[str, Any]] = [out.manifest()] if out and out.has_begun else []
-    for earlier in stored:
-        require_sources(earlier.get("sources", {}), str(chosen.out))
-    if repeated:
-        _require_same(repeated, manifest)
-        stored.insert(0, repeated.manifest)
-    for earlier in stored:
-        if same_weights(earlier, manifest):  # the same model in another folder keeps its name in the rows
-            agent.name = manifest["agent"]["name"] = earlier["agent"]["name"]
+    if name := _name_before(manifest, repeated, out):
+        agent.name = manifest["agent"]["name"] = name
     title = f"{agent_title(agent.name, agent.sampling)}{decoding_label(agent.sampling)}"
     with (
         showing_cost_of_stop([agent]), _open_rows(out, manifest) as (before, write), executor,
@@ -265,6 +257,24 @@ def _run(args: Values, repeated: Repetition | None) -> int:
     return int(evaluation.errors == len(trajectories))
 
 
+def _name_before(manifest: Mapping[str, Any], repeated: Repetition | None, out: EvalFolder | None) -> str | None:
+    """Return the name of the same weights in the evaluation that is resumed or repeated; None if there is none.
+
+    A model that lies in another folder now keeps its name in the rows.
+
+    Raises:
+        RunError: it would differ from that evaluation, or a source file has changed.
+    """
+    stored = [repeated.manifest] if repeated else []
+    if repeated:
+        _require_same(repeated, manifest)
+    if out and out.has_begun:
+        stored.append(out.manifest())
+        require_sources(stored[-1].get("sources", {}), str(out.path))
+    names = [earlier["agent"]["name"] for earlier in stored if same_weights(earlier, manifest)]
+    return str(names[-1]) if names else None
+
+
 @dataclass(frozen=True, slots=True)
 class _Opponent:
     """The evaluation with which this one is compared until it is decided which agent is better."""
@@ -301,11 +311,14 @@ class _Opponent:
         return self.compare(trajectories).result.verdict != "undecided"
 
 
-def _provenance(uses_model: bool) -> dict[str, Any]:
-    """Return the software and time of an evaluation, and the threads of a model, which influence rounding."""
+def _provenance(settings: Mapping[str, Any], uses_model: bool) -> dict[str, Any]:
+    """Return the settings with their source files, the software, the time, and a model's threads, which round."""
     threads = sys.modules["torch"].get_num_threads() if uses_model else None
-    now = datetime.now(UTC).isoformat(timespec="seconds")
-    return {"threads": threads, "packages": package_versions(), "commit": git_commit(), "started": now}
+    now, sources = datetime.now(UTC).isoformat(timespec="seconds"), source_digests(settings)
+    return {
+        "options": json_safe(settings), "threads": threads, "packages": package_versions(), "commit": git_commit(),
+        "started": now, **({"sources": sources} if sources else {}),
+    }  # fmt: skip
 
 
 def _require_same(repeated: Repetition, now: Mapping[str, Any]) -> None:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import sys
-import warnings
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext, redirect_stdout, suppress
+from contextlib import ExitStack, nullcontext, redirect_stdout
 from dataclasses import dataclass, fields
 from functools import partial
-from itertools import count
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from agentgym_py import distributed, trust
+from agentgym_py import distributed
 from agentgym_py.agents.model import require_room
 from agentgym_py.checks import Basic
 from agentgym_py.cli import interrupt_status, print_interrupted, resume_hint, write_errors_with
@@ -24,10 +22,16 @@ from agentgym_py.cli.engine_options import EngineOptions
 from agentgym_py.cli.env_options import (
     add_env_options,
     env_specs,
-    env_versions,
     warn_of_training_tasks,
 )
 from agentgym_py.cli.evolve_defaults import require_options, world_defaults
+from agentgym_py.cli.evolve_folder import (
+    record_resumption,
+    require_same_inputs,
+    start_folder,
+    threads_of,
+    trust_options,
+)
 from agentgym_py.cli.evolve_header import header, headline, learning_rates
 from agentgym_py.cli.evolve_tasks import require_all_tasks
 from agentgym_py.cli.improvement_options import CRITIC, REFLECTION, improvement_lines
@@ -45,8 +49,8 @@ from agentgym_py.cli.parser import (
     wants_help,
     with_option_names,
 )
-from agentgym_py.cli.runtime import console, load_torch, print_json, provenance, require_model_files
-from agentgym_py.cli.saved_settings import relative_source, require_sources, saved_settings, source_digests
+from agentgym_py.cli.runtime import console, load_torch, print_json, require_model_files
+from agentgym_py.cli.saved_settings import relative_source, require_sources, saved_settings
 from agentgym_py.cli.trainer_options import (
     add_cloner_options,
     add_trainer_options,
@@ -57,8 +61,7 @@ from agentgym_py.cli.trainer_options import (
 from agentgym_py.cli.values import flatten_options, plugin_names
 from agentgym_py.collection import Executor
 from agentgym_py.collection.processes import Workers
-from agentgym_py.env import registration
-from agentgym_py.errors import ConfigError, EndpointError, NothingToTrainOnError, RunError, setting
+from agentgym_py.errors import ConfigError, EndpointError, NothingToTrainOnError, setting
 from agentgym_py.evolution import Evolution, EvolveConfig, critic
 from agentgym_py.evolution.config import (
     require_cloner,
@@ -72,7 +75,6 @@ from agentgym_py.evolution.config import (
 from agentgym_py.evolution.fork import Fork, fork_lines, origin_of
 from agentgym_py.evolution.run_folder import RunFolder
 from agentgym_py.files import new_folder
-from agentgym_py.registry import is_source
 from agentgym_py.rewards.reward_model import require_reward_model
 from agentgym_py.training import tracking
 from agentgym_py.training.trainer import info_of, require_policy_trainer
@@ -201,15 +203,7 @@ def run(args: Values, fork: Fork | None = None) -> int:
 def _resume_advice(opened: Sequence[RunFolder]) -> str:
     if not opened:
         return "nothing was written yet; start it again"
-    return f"to resume: agentgym evolve --resume {opened[0].path}{_trusted(opened[0])}"
-
-
-def _trusted(folder: RunFolder) -> str:
-    """Return the options that let a run use its own sources and server again."""
-    places = list(folder.read_json("provenance.json").get("sources", {}))
-    if (url := folder.config().get("base_url")) and trust.host(url) not in trust.LOOPBACK:
-        places.append(trust.host(url) or url)
-    return "".join(f" --trust {place}" for place in places)
+    return f"to resume: agentgym evolve --resume {opened[0].path}{trust_options(opened[0])}"
 
 
 def _run(args: Values, opened: list[RunFolder], stack: ExitStack, fork: Fork | None) -> dict[str, Any]:
@@ -273,14 +267,14 @@ def _load(
 ) -> tuple[list[Policy], Executor, Callable[[Policy], Engine]]:
     """Load torch and the base policy, and check, extend or start the folder; the list holds the base of a new run."""
     config, engine, folder = plan.config, plan.engine, opened[0] if opened else None
-    load_torch(_threads(fork.run if fork else folder, plan.model.threads))
+    load_torch(threads_of(fork.run if fork else folder, plan.model.threads))
     base = plan.model.load(config.seed)  # an error ends the command before there is a folder
     if folder is None:
         require_room(base, config.max_new_tokens)
         if fork:
-            distributed.on_rank_zero(_require_same_inputs, fork.run, plan.envs, base, "forked")
+            distributed.on_rank_zero(require_same_inputs, fork.run, plan.envs, base, "forked")
     else:
-        distributed.on_rank_zero(_record_resumption, folder, plan.envs, base)
+        distributed.on_rank_zero(record_resumption, folder, plan.envs, base)
     if folder is None or extends:
         require_compatible_policy(config, plan.trainer, base)
     if folder is not None and extends:
@@ -288,7 +282,7 @@ def _load(
     executor, engines = engine.executor_for(base, plan.model.ray), engine.engine_factory(base, config.slots)
     if folder is not None:
         return [], executor, engines
-    opened.append(distributed.on_rank_zero(lambda: stack.enter_context(_start_folder(args, plan.envs, base, fork))))
+    opened.append(distributed.on_rank_zero(lambda: stack.enter_context(start_folder(args, plan.envs, base, fork))))
     return [base], executor, engines
 
 
@@ -350,96 +344,7 @@ def evolve_config(args: Values) -> EvolveConfig:
     )  # fmt: skip
 
 
-# ---------------------------------------------------------------------------------------------------------- the folder
-
-
-def _start_folder(
-    args: Values, envs: Sequence[EnvSpec], base: Policy, fork: Fork | None
-) -> AbstractContextManager[RunFolder]:
-    settings = saved_settings(args, envs)
-    sources = source_digests(settings)
-    run_provenance = provenance() | {"preset": args["preset"]} | _inputs(envs, base)
-    run_provenance |= {"sources": sources} if sources else {}
-    if fork:
-        return fork.start(Path(args["out"]), settings, run_provenance)
-    return RunFolder.start(Path(args["out"]) if args["out"] else _make_folder(settings), settings, run_provenance)
-
-
-def _inputs(envs: Sequence[EnvSpec], base: Policy) -> dict[str, Any]:
-    """Return what determines a run besides its settings: digests of the base policy and of the worlds."""
-    return {"base_policy": base.digest(), "env_versions": env_versions(envs, "train")}
-
-
-def _require_same_inputs(folder: RunFolder, envs: Sequence[EnvSpec], base: Policy, what: str) -> None:
-    """Raise RunError if the weights or the worlds have changed, so that a run cannot be `what`, such as resumed."""
-    stored = folder.read_json("provenance.json")
-    for name, value in _inputs(envs, base).items():
-        if stored.get(name) != value:
-            raise RunError(f"{folder.path} cannot be {what}: its {name} was {stored.get(name)}, and is {value} now")
-
-
-def _record_resumption(folder: RunFolder, envs: Sequence[EnvSpec], base: Policy) -> None:
-    """Add this resumption to a run's provenance; raises RunError as `_require_same_inputs`."""
-    _require_same_inputs(folder, envs, base, "resumed")
-    stored = folder.read_json("provenance.json")
-    resumed = [*stored.get("resumed", []), provenance()]
-    folder.write_json("provenance.json", stored | {"resumed": resumed})
-
-
-def _make_folder(settings: Mapping[str, Any]) -> Path:
-    """Make the first free folder of this run's name, so that no other process takes it; name an interrupted run."""
-    envs = "+".join(registration.short_name(registration.env_id(name)) if is_source(name) else name
-                    for name in settings["env"])  # fmt: skip
-    name = settings["trainer"]["name"]
-    trainer = trainer_class(name).__name__.lower() if is_source(name) else name
-    first = Path("runs") / f"{envs}-{trainer}-s{settings['seed']}"
-    first.parent.mkdir(parents=True, exist_ok=True)
-    interrupted: list[Path] = []
-    for number in count(1):
-        path = first if number == 1 else first.with_name(f"{first.name}-{number}")
-        with suppress(FileExistsError):
-            path.mkdir()
-            break
-        if _is_interrupted(RunFolder(path)):
-            interrupted.append(path)
-    if interrupted:
-        warnings.warn(
-            f"{interrupted[-1]} holds an interrupted run, and this command starts a new one in {path}; to resume the "
-            f"interrupted run: agentgym evolve --resume {interrupted[-1]}{_trusted(RunFolder(interrupted[-1]))}",
-            stacklevel=2,
-        )
-    return path
-
-
-def _is_interrupted(folder: RunFolder) -> bool:
-    """Return whether a folder holds an unfinished run that no process works on."""
-    if folder.finished or not (folder.path / "run.yaml").is_file():
-        return False
-    try:
-        with folder.locked():
-            return True
-    except RunError:
-        return False
-
-
-def _threads(folder: RunFolder | None, threads: int | None) -> int | None:
-    """Return the chosen number of threads, else that of the run, because another number changes rounding."""
-    stored = folder.read_json("provenance.json") if folder else {}
-    before, processes = stored.get("threads"), stored.get("processes", distributed.world_size())
-    if folder and processes != distributed.world_size():
-        warnings.warn(
-            f"{folder.path} began with {processes} processes and resumes with {distributed.world_size()}: "
-            "the result may not be bit-identical",
-            stacklevel=2,
-        )
-        return threads
-    if folder and threads and before and threads != before:
-        warnings.warn(
-            f"{folder.path} began with {before} threads and resumes with {threads}: the result may not be "
-            "bit-identical",
-            stacklevel=2,
-        )
-    return threads or before
+# -------------------------------------------------------------------------------------------------------- the settings
 
 
 def parser_of(settings: Mapping[str, Any]) -> Parser:

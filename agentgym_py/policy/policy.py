@@ -130,19 +130,10 @@ class Policy:
         place = require_device(device or best_device())
         adapted = AdapterBase(base) if base else adapter_base(name)
         plain = adapted.name if adapted else name
-        with without_progress_bars():
-            model, tokenizer = load_model(plain, dtype, seed, quantize, place)
-        model = (model if quantize else model.to(place)).eval()
-        if attn_implementation is not None:
-            set_attention(model, attn_implementation)
-        if quantize:
-            _run_once(model, f"the model {name!r} does not compute in {quantize} on {place}")
+        model, tokenizer = _load_plain(plain, dtype, seed, quantize, place, attn_implementation)
         sums = weight_sums(model.parameters())
         if adapted:
-            if adapted.format == _format_of(model) and adapted.digest != _digest(model.named_parameters()):
-                raise PolicyError(f"the base {plain!r} has other weights than the adapters in {name!r} were trained on")
-            model = attach_adapters(model, Path(name)).eval()
-            tokenizer = _own_tokenizer(Path(name)) or tokenizer
+            model, tokenizer = _with_adapters(model, tokenizer, adapted, name)
         policy = cls(
             model, tokenizer, name, chat_format=chat_format, context=context, max_context=max_context,
             thinking=thinking, chat_template_kwargs=chat_template_kwargs, system_prompt=system_prompt,
@@ -340,6 +331,31 @@ def require_reader(folder: Path, policy: Policy, what: str) -> None:
         raise ConfigError(f"{what} has other tokens than the policy")
     if (length := _context_length(config)) < policy.max_length:
         raise ConfigError(f"{what} reads {length} tokens at most, the policy {policy.max_length}")
+
+
+def _load_plain(
+    name: str, dtype: str, seed: int, quantize: Quantized | None, place: str, attention: str | None
+) -> tuple[Any, Any]:
+    """Load a model without adapters onto a device, and its tokenizer."""
+    with without_progress_bars():
+        model, tokenizer = load_model(name, dtype, seed, quantize, place)
+    model = (model if quantize else model.to(place)).eval()
+    if attention is not None:
+        set_attention(model, attention)
+    if quantize:
+        _run_once(model, f"the model {name!r} does not compute in {quantize} on {place}")
+    return model, tokenizer
+
+
+def _with_adapters(model: Any, tokenizer: Any, base: AdapterBase, folder: str) -> tuple[Any, Any]:
+    """Attach the adapters in a folder to their base; return the model, and the tokenizer that they were trained with.
+
+    Raises:
+        PolicyError: the model is another one than that of which they are adapters.
+    """
+    if base.format == _format_of(model) and base.digest != _digest(model.named_parameters()):
+        raise PolicyError(f"the base {base.name!r} has other weights than the adapters in {folder!r} were trained on")
+    return attach_adapters(model, Path(folder)).eval(), _own_tokenizer(Path(folder)) or tokenizer
 
 
 def _own_tokenizer(folder: Path) -> Any:

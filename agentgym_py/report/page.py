@@ -1,27 +1,20 @@
 """The page of a run: `report.html`, one file without scripts or network, rewritten after every round.
 
-`figures` makes its figures and `svg` draws them.
+`figures` makes its figures, `svg` draws them, and `episodes` chooses the episodes that it shows.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice, pairwise
 from pathlib import Path
-from shlex import quote
 from typing import Any
 
 import yaml
 
-from agentgym_py import registry
 from agentgym_py.env.registration import short_name
-from agentgym_py.errors import DataError
 from agentgym_py.evaluation.compare import p_value
-from agentgym_py.evaluation.failures import failure_kind
-from agentgym_py.evaluation.first_fault import FAULTS, Fault, FaultGroup, FirstFaults, find_first_fault, first_faults
 from agentgym_py.evaluation.stats import PairedComparison, compare_rates
 from agentgym_py.evaluation.text import (
     cut_remark,
@@ -35,10 +28,19 @@ from agentgym_py.evaluation.text import (
 from agentgym_py.evolution.fork import FORK, fork_lines
 from agentgym_py.evolution.run_folder import RunFolder, read_estimate
 from agentgym_py.files import write_atomic
-from agentgym_py.registry import install_advice, is_source
+from agentgym_py.registry import install_advice
 from agentgym_py.report import figures, svg
+from agentgym_py.report.episodes import (
+    choose_examples,
+    ends_of,
+    fault_table,
+    invalid_example,
+    outcomes_of,
+    read_episodes,
+    round_faults,
+    task_changes,
+)
 from agentgym_py.training.rl.constraints import parse_constraints
-from agentgym_py.trajectory import Step, Trajectory, store
 
 SMOKE = (
     "Success rates of the smoke preset mean nothing: a handful of tasks, and a model that is hardly trained, on failed "
@@ -48,17 +50,8 @@ _OPTION = re.compile(r"(?<!\S)--\w[\w.]*")
 """An option in a text, which no line may break."""
 _LONGEST_PATH = 40
 """Characters of a model's path that the top of the page shows in full."""
-_EXAMPLES = 2
-"""Number of successes that the first and the last round show, and of changed tasks in each direction."""
-_MAX_READ = 2_000
-"""Trajectories of a file that are searched for examples."""
 _MAX_CHANGED = 100
 """Changed tasks that the page names."""
-_MAX_FAULTS = 100
-"""Failures of a round that are searched for their first fault."""
-_TOOLS = 8
-"""Tools that the table of first faults has."""
-
 
 # ---------------------------------------------------------------------------------------------------------- comparison
 
@@ -121,7 +114,7 @@ def forgetting_note(folder: RunFolder, result: Mapping[str, Any]) -> str:
 def _outcomes_in(world: str, path: Path) -> dict[str, float]:
     """Return success by task in one world."""
     return {
-        t.task_id: float(t.success) for t in _read(path)
+        t.task_id: float(t.success) for t in read_episodes(path)
         if t.is_evidence and short_name(t.provenance.env_id) == world
     }  # fmt: skip
 
@@ -167,7 +160,7 @@ def role(number: int, last: int, best: int) -> str:
 
 def _verdict(folder: RunFolder, last: int) -> str:
     """Compare the last agent with Agent_v0 if both have one episode of the same tasks."""
-    first, second = (_outcomes(folder.round(number) / "test.jsonl") for number in (last, 0))
+    first, second = (outcomes_of(folder.round(number) / "test.jsonl") for number in (last, 0))
     if last == 0 or not first or first.keys() != second.keys():
         return ""
     tasks = sorted(first)
@@ -182,25 +175,6 @@ def verdict(paired: PairedComparison, tasks: int) -> str:
         f"[{100 * points.low:+.0f}, {100 * points.high:+.0f}], McNemar p {p if p[0] == '<' else f'= {p}'}; "
         f"solved by the last only {paired.only_first}, by Agent_v0 only {paired.only_second}"
     )
-
-
-def _outcomes(path: Path) -> dict[str, float]:
-    """Return success by task; empty if a task has several episodes, or without a file."""
-    outcomes: dict[str, float] = {}
-    for trajectory in _read(path):
-        if trajectory.task_id in outcomes:
-            return {}
-        if trajectory.is_evidence:
-            outcomes[trajectory.task_id] = float(trajectory.success)
-    return outcomes
-
-
-def _read(path: Path) -> Iterator[Trajectory]:
-    """Yield a file's trajectories up to the first that cannot be read; none without a file."""
-    try:
-        yield from store.read(path, warn=False)
-    except DataError:
-        return
 
 
 # ---------------------------------------------------------------------------------------------------------------- page
@@ -247,8 +221,8 @@ def page_of(folder: RunFolder) -> dict[str, Any]:
     tested = {int(number): summary for number, summary in test["rounds"].items()} if test else {}
     planned = folder.planned_rounds()
     numbers = [metrics["round"] for metrics in rounds]
-    turns, changed = task_changes({number: _outcomes(folder.round(number) / "valid.jsonl") for number in numbers})
-    examples = _examples(folder, numbers, changed, _worlds(config))
+    turns, changed = task_changes({number: outcomes_of(folder.round(number) / "valid.jsonl") for number in numbers})
+    examples = choose_examples(folder, numbers, changed, _worlds(config))
     total = _total_seconds(rounds, test)
     unit = TimeUnit.for_run(total)
     return {
@@ -267,7 +241,7 @@ def page_of(folder: RunFolder) -> dict[str, Any]:
         "outcomes": list(figures.outcomes(rounds, tested)) if rounds else [],
         "rounds": rounds,
         "remark": figures.invalid_remark(rounds),
-        "invalid_example": _invalid_example(examples),
+        "invalid_example": invalid_example(examples),
         "cut": _cut_remark(folder),
         "constraint": _constraint_remark(folder),
         "comparison": rows,
@@ -287,7 +261,7 @@ def page_of(folder: RunFolder) -> dict[str, Any]:
         "changed": changed[:_MAX_CHANGED],
         "unnamed": len(changed[_MAX_CHANGED:]),
         "failing": [figures.failing(rounds)] if rounds else [],
-        "faults": fault_table({number: _round_faults(folder, number) for number in _ends(numbers)}),
+        "faults": fault_table({number: round_faults(folder, number) for number in ends_of(numbers)}),
         "examples": examples,
     }
 
@@ -433,197 +407,3 @@ class TimeUnit:
     def text(self, seconds: float) -> str:
         """Return a time with the unit."""
         return f"{self.number(seconds)} {self.name}"
-
-
-# ------------------------------------------------------------------------------------------------------- changed tasks
-
-
-@dataclass(frozen=True, slots=True)
-class ChangedTask:
-    """A task that was solved in some rounds and failed in others."""
-
-    task: str
-    solved: Mapping[int, bool | None]
-    """By round; None if no episode counts."""
-
-
-def task_changes(outcomes: Mapping[int, Mapping[str, float]]) -> tuple[list[list[int]], list[ChangedTask]]:
-    """Find the tasks whose outcome changed between rounds; `outcomes` has success by round and task.
-
-    Returns rows of round, solved tasks, tasks solved that failed before, and tasks failed that were solved before; and
-    the changed tasks.
-    """
-    rows = []
-    for before, now in pairwise(outcomes):
-        both = outcomes[before].keys() & outcomes[now].keys()
-        gained, lost = (sum(outcomes[now][t] == end != outcomes[before][t] for t in both) for end in (1, 0))
-        rows.append([now, int(sum(outcomes[now].values())), gained, lost])
-    tasks = dict.fromkeys(task for by_task in outcomes.values() for task in by_task)
-    changes = [
-        ChangedTask(task, {n: bool(by_task[task]) if task in by_task else None for n, by_task in outcomes.items()})
-        for task in tasks
-    ]
-    return rows, [change for change in changes if {True, False} <= set(change.solved.values())]
-
-
-# -------------------------------------------------------------------------------------------------------- first faults
-
-
-def fault_table(rounds: Mapping[int, FirstFaults]) -> list[list[str]]:
-    """Return the first faults of rounds by kind and by tool as a table, the header first; empty without any."""
-    if not any(faults.located for faults in rounds.values()):
-        return []
-    kinds, tools = Counter[str](), Counter[str]()
-    for faults in rounds.values():
-        kinds.update({kind: group.count for kind, group in faults.by_kind.items()})
-        tools.update({tool: group.count for tool, group in faults.by_tool.items()})
-    rows = [[kind, *(_fault_cell(faults.by_kind, kind) for faults in rounds.values())]
-            for kind in FAULTS if kind in kinds]  # fmt: skip
-    rows += [[f"tool {tool or '(no action)'}", *(_fault_cell(faults.by_tool, tool) for faults in rounds.values())]
-             for tool, _ in tools.most_common(_TOOLS) if len(tools) > 1]  # fmt: skip
-    searched = (f"round {number}: {len(f.located)} of {f.failures} failures" for number, f in rounds.items())
-    return [["first fault", *searched], *rows]
-
-
-def _fault_cell(groups: Mapping[str, FaultGroup], name: str) -> str:
-    """Return `12 (40 %), median step 4`."""
-    if name not in groups:
-        return "–"
-    group = groups[name]
-    return f"{group.count} ({100 * group.share.value:.0f} %), median step {group.step:g}"
-
-
-def _round_faults(folder: RunFolder, number: int) -> FirstFaults:
-    """Return the first faults of a round's first failures on the valid split."""
-    failures = (t for t in _read(folder.round(number) / "valid.jsonl") if t.is_evidence and not t.success)
-    return first_faults(list(islice(failures, _MAX_FAULTS)))
-
-
-# ------------------------------------------------------------------------------------------------------------ examples
-
-
-@dataclass(frozen=True, slots=True)
-class Example:
-    """A trajectory to read."""
-
-    trajectory: Trajectory
-    anchor: str
-    """Its id on the page."""
-    world: str
-    """Its world as the command line takes it."""
-    fault: Fault | None = None
-    """The first fault of a failure by the exact expert, if it is known."""
-
-    @property
-    def kind(self) -> str:
-        """Success, or the kind of failure."""
-        return failure_kind(self.trajectory) or "success"
-
-    @property
-    def head(self) -> str:
-        """The heading."""
-        outcome = "success" if self.trajectory.success else f"failure ({self.kind})"
-        steps = len(self.trajectory.steps)
-        return f"{outcome}, reward {self.trajectory.reward:.2f}, {steps} step{'' if steps == 1 else 's'}"
-
-    @property
-    def has_credit(self) -> bool:
-        """Whether it failed with a reward above 0, which a reader may take for a mistake."""
-        return not self.trajectory.success and self.trajectory.reward > 0
-
-    @property
-    def shows_instruction(self) -> bool:
-        """Whether the first observation contains the instruction."""
-        steps = self.trajectory.steps
-        first = steps[0].observation if steps else self.trajectory.final_observation
-        return self.trajectory.instruction in first
-
-    @property
-    def turns(self) -> list[tuple[int, Step, int]]:
-        """Each step with its number and the number of identical steps that follow, which are left out."""
-        turns: list[tuple[int, Step, int]] = []
-        for number, step in enumerate(self.trajectory.steps, 1):
-            if turns and _content(turns[-1][1]) == _content(step):
-                turns[-1] = (*turns[-1][:2], turns[-1][2] + 1)
-            else:
-                turns.append((number, step, 0))
-        return turns
-
-
-def _content(step: Step) -> tuple[object, ...]:
-    """Return what the page shows of a step."""
-    return step.observation, step.thought, step.action, step.action_input, step.reward, step.valid, step.cut
-
-
-@dataclass(frozen=True, slots=True)
-class RoundExamples:
-    """The examples of a round."""
-
-    number: int
-    examples: Sequence[Example]
-    failures: Sequence[tuple[str, int, str]]
-    """Kind, count, and anchor of an example, if there is one, of each kind of failure."""
-
-    def anchor(self, task: str) -> str:
-        """Return the anchor of a task's example, or nothing."""
-        return next((example.anchor for example in self.examples if example.trajectory.task_id == task), "")
-
-
-def _examples(
-    folder: RunFolder, rounds: Sequence[int], changed: Sequence[ChangedTask], worlds: Sequence[str]
-) -> list[RoundExamples]:
-    """Choose an example of each kind of failure per round; successes and changed tasks in the first and last one."""
-    ends = _ends(rounds)
-    tasks = set[str]()
-    for before, now in ((False, True), (True, False)):
-        same = (change.task for change in changed if [change.solved[number] for number in ends] == [before, now])
-        tasks |= set(islice(same, _EXAMPLES))
-    return [_round_examples(folder, number, number in ends, tasks, worlds) for number in rounds]
-
-
-def _ends(rounds: Sequence[int]) -> list[int]:
-    """Return the first and the last round."""
-    return sorted({rounds[0], rounds[-1]}) if rounds else []
-
-
-def _invalid_example(rounds: Sequence[RoundExamples]) -> str:
-    """Return the anchor of the last round's first example with an invalid action, or nothing."""
-    examples = rounds[-1].examples if rounds else ()
-    return next((each.anchor for each in examples if any(not step.valid for step in each.trajectory.steps)), "")
-
-
-def _round_examples(
-    folder: RunFolder, number: int, is_end: bool, tasks: Set[str], worlds: Sequence[str]
-) -> RoundExamples:
-    failures = folder.metrics(number)["valid"].get("failures", {})
-    path = folder.round(number) / "valid.jsonl"
-    trajectories = _choose(path, failures, _EXAMPLES, tasks) if is_end else _choose(path, failures)
-    examples = [
-        Example(t, f"round-{number}-{place}", _world_name(t, worlds), None if t.success else find_first_fault(t))
-        for place, t in enumerate(trajectories)
-    ]
-    anchors = {example.kind: example.anchor for example in reversed(examples)}
-    counts = [(kind, failure["count"], anchors.get(kind, "")) for kind, failure in failures.items()]
-    return RoundExamples(number, examples, counts)
-
-
-def _world_name(trajectory: Trajectory, worlds: Sequence[str]) -> str:
-    """Return what the command line takes for the world of a trajectory, which is one of the run's `worlds`."""
-    env_id, sources = trajectory.provenance.env_id, [world for world in worlds if is_source(world)]
-    if not sources or env_id in registry.names("agentgym.envs"):
-        return short_name(env_id)
-    return quote(sources[0]) if len(sources) == 1 else "FILE.py"
-
-
-def _choose(path: Path, kinds: Iterable[str], successes: int = 0, tasks: Set[str] = frozenset()) -> list[Trajectory]:
-    """Choose some successes, one trajectory per kind of failure, and those of `tasks`; successes come first."""
-    chosen, counts = list[Trajectory](), Counter[str]()
-    for trajectory in islice(_read(path), _MAX_READ):
-        kind = failure_kind(trajectory) or "success"
-        needed = counts[kind] < (successes if trajectory.success else 1)
-        if trajectory.is_evidence and (needed or trajectory.task_id in tasks):
-            chosen.append(trajectory)
-            counts[kind] += 1
-            if not successes and counts.keys() >= set(kinds):
-                break
-    return sorted(chosen, key=lambda trajectory: not trajectory.success)
