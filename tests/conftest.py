@@ -16,6 +16,7 @@ from typing import Any
 
 import gymnasium
 import pytest
+from hypothesis import HealthCheck, settings
 
 from agentgym_py.env import EnvSpec, StopReason, TextEnv, registration
 from agentgym_py.trajectory import Provenance, Step, Trajectory
@@ -25,6 +26,10 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a job in the background
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+settings.register_profile(  # an example takes longer while other programs run
+    "agentgym", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("agentgym")
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -49,6 +49,8 @@ HELP_ALL = "--help-all"
 JSON_HELP = "Print JSON, for a program."
 _OUTPUTS = {"out", "resume"}
 """Options that name what a command writes."""
+_LISTED = 12
+"""Most settings of a part, such as a trainer, that an error lists."""
 _HELP = ("-h", "--help", "--help_all")
 
 
@@ -258,10 +260,23 @@ class Parser:
             return f"--env: no such option; give the environment's name alone: {self.usage}"
         names = [*self._flags(), *map(setting, self.suggest(words))]
         hint = suggestion(name, names, self.renamed)
+        if not hint and (of_part := self._settings_beside(name)):
+            return f"{setting(name)}: no such option of this {name.partition('.')[0]}{of_part}"
         if commands := [f"agentgym {command}" for command in self.other_commands(name)]:
             places = " and ".join(filter(None, [", ".join(commands[:-1]), commands[-1]]))
             hint += f"; {setting(name) if hint else 'it'} is an option of {places}"
         return f"{setting(name)}: no such option" + (hint or f"; see {self.prog} {HELP_ALL}")
+
+    def _settings_beside(self, name: str) -> str:
+        """Say which settings a part has, such as the chosen trainer; empty if `name` is not a setting of a part."""
+        part = name.partition(".")[0]
+        if part == name or f"{part}.name" not in self.options:
+            return ""
+        names = [key for key in self.options if key.startswith(f"{part}.") and key != f"{part}.name"]
+        if not names:
+            return ", which has no settings"
+        listed = ", ".join(map(setting, names))
+        return f", which has {listed}" if len(names) <= _LISTED else f"; see {self.prog} {HELP_ALL}"
 
     def _flags(self) -> list[str]:
         return list(map(setting, self.options))

@@ -20,12 +20,13 @@ from agentgym_py.evolution.curricula import Curriculum, find_levels
 from agentgym_py.evolution.reflection import Reflection
 from agentgym_py.evolution.sequence import Schedule
 from agentgym_py.feedback import FeedbackSource
-from agentgym_py.feedback.types import ReadsTokens
+from agentgym_py.feedback.types import ComparesAttempts, FileSource, ReadsTokens
 from agentgym_py.rewards.functions import build_reward, is_relative
 from agentgym_py.rewards.reward_model import require_reward_model
 from agentgym_py.training import OnPolicyTrainer, Trainer
 from agentgym_py.training.coreset import Coreset
 from agentgym_py.training.rl.constraints import ConstraintSettings
+from agentgym_py.training.settings import OfflineSettings
 from agentgym_py.training.trainer import PlanChecks, info_of, require_several_processes, require_single_trajectories
 from agentgym_py.trajectory import Trajectory
 from agentgym_py.trajectory.selectors import SelectConfig
@@ -153,6 +154,9 @@ class EvolveConfig:
         self._require_curriculum()
         self._require_sequence()
         if self.critic:
+            if isinstance(self.critic, FileSource):
+                name = type(self.critic).__name__
+                raise ConfigError(f"critic must score new episodes, and {name} only reads files about earlier ones")
             require_threshold(self.select)
             if self.reward is not None:
                 raise ConfigError(
@@ -163,8 +167,11 @@ class EvolveConfig:
                 f"explore_temperatures has {len(self.explore_temperatures)} for {self.attempts} "
                 f"attempt{'s' * (self.attempts > 1)} at a task; raise {setting('attempts')}"
             )
-        for temperature in self.temperatures:
-            SamplingParams(temperature=temperature)
+        for temperature in self.explore_temperatures:
+            try:
+                SamplingParams(temperature=temperature)
+            except ConfigError as error:
+                raise ConfigError(f"explore_temperatures: {error}") from error
         self.play_config(0)  # both check their settings
         SamplingParams(temperature=self.temperature, max_new_tokens=self.max_new_tokens)
 
@@ -260,7 +267,11 @@ def require_reward(config: EvolveConfig) -> None:
 
 
 def require_attempts_to_judge(config: EvolveConfig, trainer: Trainer | OnPolicyTrainer) -> None:
-    """Raise ConfigError if the reward is that of a relative judge, and each task would have one attempt to judge."""
+    """Raise ConfigError if the reward or the critic compares attempts, and each task would have too few of them."""
+    if isinstance(config.critic, ComparesAttempts) and config.rounds and not config.forks:
+        least = config.critic.least_attempts
+        if config.attempts < least and not isinstance(trainer, OnPolicyTrainer):
+            raise ConfigError(f"the critic compares the attempts at a task: set {setting('attempts', least)} or more")
     if not (config.rounds and config.reward and is_relative(config.reward)):
         return
     needed = f"reward {config.reward!r} compares the attempts at a task"
@@ -315,13 +326,14 @@ def _max_return(spec: EnvSpec) -> float | None:
 
 def require_sequence(config: EvolveConfig, trainer: Trainer | OnPolicyTrainer, envs: Sequence[EnvSpec]) -> None:
     """Raise ConfigError if the worlds are no sequence, or the trainer cannot replay or use EWC as it is asked to."""
-    strength = getattr(trainer, "ewc_lambda", 0.0)
     if not config.sequence:
-        if strength and getattr(trainer, "ewc_anchor", None) is None:
+        if isinstance(trainer, OfflineSettings) and trainer.ewc_lambda and trainer.ewc_anchor is None:
             raise ConfigError(
                 f"{setting('trainer.ewc_lambda')} needs {setting('sequence', True)}, or {setting('trainer.ewc_anchor')}"
             )
         return
+    if getattr(trainer, "ewc_lambda", 0) and not isinstance(trainer, OfflineSettings):
+        raise ConfigError(_without_ewc(trainer))
     names = [short_name(spec.local_spec.name) for spec in envs]
     if len(names) < 2 or len(set(names)) < len(names):
         raise ConfigError(f"{setting('sequence')} needs several worlds, each once, got {', '.join(names)}")
@@ -329,8 +341,20 @@ def require_sequence(config: EvolveConfig, trainer: Trainer | OnPolicyTrainer, e
         require_single_trajectories(trainer, "replay_ratio")
 
 
+def ewc_strength(config: EvolveConfig, trainer: Trainer | OnPolicyTrainer) -> float:
+    """Return the strength of EWC's penalty in a sequence; 0 without one."""
+    return trainer.ewc_lambda if config.sequence and isinstance(trainer, OfflineSettings) else 0.0
+
+
+def _without_ewc(trainer: Trainer | OnPolicyTrainer) -> str:
+    name = type(trainer).__name__
+    return f"{setting('trainer.ewc_lambda')} needs a trainer whose settings extend OfflineSettings; {name}'s do not"
+
+
 def require_cloner(config: EvolveConfig, trainer: Trainer | OnPolicyTrainer, cloner: Trainer | None) -> None:
-    """Raise ConfigError if no trainer can make Agent_v0 of the expert's episodes."""
+    """Raise ConfigError if no trainer can make Agent_v0 of the expert's episodes, or it cannot use EWC."""
+    if cloner is not None and ewc_strength(config, trainer) and not isinstance(cloner, OfflineSettings):
+        raise ConfigError(_without_ewc(cloner))
     if config.expert_tasks and cloner is None and isinstance(trainer, OnPolicyTrainer):
         raise ConfigError(
             f"{type(trainer).__name__} is an on-policy trainer without a cloner that makes Agent_v0 of demonstrations: "

@@ -35,6 +35,7 @@ from agentgym_py.evaluation.evaluate import summary_dict
 from agentgym_py.evaluation.text import cut_warning
 from agentgym_py.evolution.config import (
     EvolveConfig,
+    ewc_strength,
     require_cloner,
     require_compatible,
     require_costs,
@@ -462,6 +463,5 @@ class Evolution:
 
     @property
     def _earlier_worlds(self) -> EarlierWorlds:
-        strength = getattr(self.trainer, "ewc_lambda", 0.0) if self.config.sequence else 0.0
-        folder = self.folder.path / "anchors"
+        strength, folder = ewc_strength(self.config, self.trainer), self.folder.path / "anchors"
         return EarlierWorlds(self.config, self.schedule, folder, strength, self._load_agent, self._selection.selected)

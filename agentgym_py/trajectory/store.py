@@ -26,6 +26,8 @@ from agentgym_py.trajectory.types import Trajectory
 
 _DIGEST_LENGTH = 16
 _BLOCK = 1 << 16
+_PEEKED = 1 << 20
+"""Bytes of a file's first line that tell whether it holds trajectories."""
 _MAX_LISTED = 20
 """Maximum number of stores that an error names."""
 
@@ -270,10 +272,17 @@ def require_file(path: str | Path) -> Path:
     return target
 
 
+def _may_be_store(path: Path) -> bool:
+    """Tell whether a file begins like a store, or is empty; other programs write JSON lines, too."""
+    with path.open("rb") as file:
+        first = file.readline(_PEEKED)
+    return not first or b'"provenance"' in first
+
+
 def _stores_within(folder: Path) -> str:
     if (folder / "trajectories.jsonl").is_file():
         return f"; did you mean {folder / 'trajectories.jsonl'}?"
-    found = sorted(islice(folder.rglob("*.jsonl"), _MAX_LISTED + 1))
+    found = sorted(islice(filter(_may_be_store, folder.rglob("*.jsonl")), _MAX_LISTED + 1))
     names = [str(path) for path in found[:_MAX_LISTED]] + ["…"] * (len(found) > _MAX_LISTED)
     return f"; name one of {', '.join(names)}" if names else ""
 

@@ -296,6 +296,7 @@ def test_verify_says_that_there_is_nothing(agentgym: Run) -> None:
     for name in ("trajectories", "valid"):
         Path(f"here/rounds/01/{name}.jsonl").parent.mkdir(parents=True, exist_ok=True)
         Path(f"here/rounds/01/{name}.jsonl").touch()
+    Path("here/rounds/01/critic.jsonl").write_text('{"kind": "header"}\n')
     stores = "here/rounds/01/trajectories.jsonl, here/rounds/01/valid.jsonl"
     assert agentgym("replay", "here") == (2, "", f"agentgym: here: a folder, not a file; name one of {stores}\n")
     Path("here/trajectories.jsonl").touch()

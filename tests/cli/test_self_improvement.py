@@ -85,11 +85,17 @@ def test_a_run_judges_itself_and_resumes(
         ("--critic.answer a.py:b", "--critic.answer needs --critic NAME"),
         ("--critic self_consistency --reward success", "--reward cannot be combined with --critic NAME"),
         ("--critic self_consistency --select.threshold 2", "--select.threshold must be at most 1 with a critic, got 2"),
+        ("--critic self_consistency", "the critic compares the attempts at a task: set --attempts 2 or more"),
+        ("--critic human --critic.folder x", "--critic must score new episodes, and HumanVerdicts only reads files"),
         ("--critic self_consistency --trainer grpo", "--critic needs an offline trainer"),
         ("--reflection agnet", "No reflection 'agnet' is installed. Did you mean 'agent'"),
         ("--reflection agent --reflection.tokens 0", "--reflection.tokens must be at least 1, got 0"),
         ("--reflection agent --trainer grpo", "--reflection needs an offline trainer"),
         ("--explore_temperatures 0.5,1", "--explore_temperatures has 2 for 1 attempt at a task; raise --attempts"),
+        (
+            "--explore_temperatures 0.5,-1 --attempts 2",
+            "--explore_temperatures: temperature must be 0 (greedy) or more",
+        ),
         ("--explore_temperatures hot", "--explore_temperatures: 'hot' is not what it takes"),
     ],
 )
@@ -113,7 +119,13 @@ def test_scores_have_another_threshold_than_rewards() -> None:
 
 def test_a_pipeline_checks_them(agentgym: Run) -> None:
     """By name or with settings."""
-    stage = {"stage": "rl", "env": "maze", "critic": "self_consistency", "reflection": {"name": "agent", "tokens": 0}}
+    stage = {
+        "stage": "rl",
+        "env": "maze",
+        "attempts": 2,
+        "critic": "self_consistency",
+        "reflection": {"name": "agent", "tokens": 0},
+    }
     Path("file.yaml").write_text(yaml.safe_dump({"out": "p", "stages": [stage]}))
     status, _, err = agentgym("pipeline", "file.yaml", "--list")
     assert status == 2 and "reflection.tokens must be at least 1" in err

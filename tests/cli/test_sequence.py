@@ -81,3 +81,16 @@ def test_a_pipeline_checks_a_sequence(agentgym: Run) -> None:
         Path("file.yaml").write_text(yaml.safe_dump({"out": "p", "stages": [stage]}))
         code, out, err = agentgym("pipeline", "file.yaml", "--list")
         assert code == status and ("replay_ratio must be at least 0 and below 1" in err) == bool(status), (out, err)
+
+
+def test_a_trainer_without_ewc_is_said_to_have_none(agentgym: Run) -> None:
+    """A stranger's settings are listed; no other command is recommended, because it would not help."""
+    for name, fields, has in (
+        ("rated", "    rate: float = 0.1\n", ", which has --trainer.rate"),
+        ("plain", "", ", which has no settings"),
+    ):
+        text = "from dataclasses import dataclass\n\n@dataclass(frozen=True)\nclass Noop:\n"
+        Path(f"{name}.py").write_text(f"{text}{fields}    def train(self, policy, trajectories, **_): ...\n")
+        argv = ("--trainer", f"{name}.py", "--sequence", "true", "--env", "shop", "--trainer.ewc_lambda", "1")
+        status, _, err = agentgym("evolve", "--env", "maze", *argv)
+        assert (status, err) == (2, f"agentgym: --trainer.ewc_lambda: no such option of this trainer{has}\n")

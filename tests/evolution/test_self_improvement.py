@@ -39,6 +39,7 @@ from agentgym_py.policy.tokens import encode
 from agentgym_py.training import TrainReport
 from agentgym_py.trajectory import Trajectory, store
 from agentgym_py.trajectory.selectors import SelectConfig
+from agentgym_trainers.filtered_bc import FilteredBC
 from agentgym_trainers.grpo import GRPO
 
 Make = Callable[..., Trajectory]
@@ -192,7 +193,7 @@ def test_wrong_settings_are_refused() -> None:
         ({"critic": FirstAttempts(), "reward": "success"}, "reward cannot be combined with"),
         ({"critic": FirstAttempts(), "select": SelectConfig(threshold=2.0)}, "must be at most 1 with a critic, got 2"),
         ({"explore_temperatures": [0.1, 0.2, 0.3]}, "explore_temperatures has 3 for 2 attempts"),
-        ({"explore_temperatures": [-1.0]}, "temperature"),
+        ({"explore_temperatures": [-1.0]}, "explore_temperatures: temperature must be 0"),
     ]
     for changes, message in wrong:
         with pytest.raises(ConfigError, match=message):
@@ -204,6 +205,15 @@ def test_wrong_settings_are_refused() -> None:
     for changes in ignored:
         with pytest.raises(ConfigError, match=f"{next(iter(changes))} needs an offline trainer"):
             require_compatible(replace(on_policy, **changes), GRPO())
+
+
+def test_a_critic_that_compares_needs_attempts() -> None:
+    """Known before anything is played; forks of a state can be compared, too."""
+    alone = replace(SMALL, attempts=1, critic=SelfConsistency())
+    with pytest.raises(ConfigError, match="compares the attempts at a task: set attempts=2 or more"):
+        require_compatible(alone, FilteredBC())
+    for config in (replace(alone, attempts=2), replace(alone, forks=1), replace(alone, critic=FirstAttempts())):
+        require_compatible(config, FilteredBC())
 
 
 # ---- reflection ------------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ pytest.importorskip("torch")
 from agentgym_py.env import EnvSpec
 from agentgym_py.errors import ConfigError
 from agentgym_py.evolution import Evolution, EvolveConfig
-from agentgym_py.evolution.config import require_sequence
+from agentgym_py.evolution.config import require_cloner, require_sequence
 from agentgym_py.evolution.run_folder import RunFolder
 from agentgym_py.evolution.sequence import (
     Schedule,
@@ -31,7 +31,8 @@ from agentgym_py.evolution.sequence import (
 from agentgym_py.policy import Policy
 from agentgym_py.report import page
 from agentgym_py.report.model_card import round_origin
-from agentgym_py.trajectory import store
+from agentgym_py.training import TrainReport
+from agentgym_py.trajectory import Trajectory, store
 from agentgym_py.trajectory.selectors import SelectConfig
 from agentgym_trainers.dpo import DPO
 from agentgym_trainers.filtered_bc import FilteredBC
@@ -224,3 +225,23 @@ def test_wrong_sequences_are_refused() -> None:
         require_sequence(SMALL, DPO(), WORLDS)
     with pytest.raises(ConfigError, match="ewc_lambda needs"):
         require_sequence(replace(SMALL, sequence=False, replay_ratio=0.0), TRAINER, WORLDS)
+
+
+@dataclass(frozen=True)
+class Strange:
+    """A stranger's trainer, with a setting that only looks like EWC's."""
+
+    ewc_lambda: float = 1.0
+
+    def train(self, policy: Policy, trajectories: Sequence[Trajectory], **_: Any) -> TrainReport:
+        raise AssertionError("it is refused before")
+
+
+def test_a_trainer_that_knows_no_ewc_is_named() -> None:
+    """As the trainer of a sequence, and as the one that learns its demonstrations."""
+    with pytest.raises(ConfigError, match=r"ewc_lambda needs a trainer .* OfflineSettings; Strange's do not"):
+        require_sequence(SMALL, Strange(), WORLDS)
+    with pytest.raises(ConfigError, match="Strange's do not"):
+        require_cloner(SMALL, WeightedBC(ewc_lambda=1.0), Strange(0.0))
+    require_sequence(SMALL, Strange(0.0), WORLDS)
+    require_cloner(SMALL, WeightedBC(), Strange(0.0))
