@@ -227,6 +227,8 @@ class Parser:
             return {self.command_key: first, **self.commands[first].parse(words[1:])}
         if first:
             hint = suggestion(first, self.commands)
+            if not hint and "show" in self.commands and not first.startswith("--"):
+                hint = f"; did you mean {self.prog} show {first}?"
             raise UsageError(f"{first}: no such command{hint or f'; see {self.prog} --help'}")
         raise UsageError(f"{self.prog} needs a command: {', '.join(self.commands)}")
 

@@ -124,6 +124,8 @@ def test_help_and_lists_load_no_torch() -> None:
         (["evolv"], "evolv: no such command; did you mean evolve?\n"),
         (["envs"], "agentgym envs needs a command: list, show"),
         (["envs", "lst"], "lst: no such command; did you mean list?"),
+        (["envs", "maze"], "maze: no such command; did you mean agentgym envs show maze?"),
+        (["trainers", "grpo"], "grpo: no such command; did you mean agentgym trainers show grpo?"),
         (["envs", "list", "--jsn"], "--jsn: no such option; did you mean --json?"),
         (["evolve", "--round", "3"], "--round: no such option; did you mean --rounds?"),
         (["evolve", "--rounds"], "--rounds needs a value"),
