@@ -86,7 +86,6 @@ def test_a_run_judges_itself_and_resumes(
         ("--critic self_consistency --reward success", "--reward cannot be combined with --critic NAME"),
         ("--critic self_consistency --select.threshold 2", "--select.threshold must be at most 1 with a critic, got 2"),
         ("--critic self_consistency", "the critic compares the attempts at a task: set --attempts 2 or more"),
-        ("--critic human --critic.folder x", "--critic must score new episodes, and HumanVerdicts only reads files"),
         ("--critic self_consistency --trainer grpo", "--critic needs an offline trainer"),
         ("--reflection agnet", "No reflection 'agnet' is installed. Did you mean 'agent'"),
         ("--reflection agent --reflection.tokens 0", "--reflection.tokens must be at least 1, got 0"),

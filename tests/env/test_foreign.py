@@ -166,7 +166,8 @@ def test_an_answer_of_another_form_is_no_evidence_either(monkeypatch: pytest.Mon
         env.reset(options={"task": 1})
         env.step("more")
         state = env.snapshot()
-        monkeypatch.setattr(Session, "step", lambda self, reply, text: {}["observation"])
+        answer: dict[str, ForeignTurn] = {}
+        monkeypatch.setattr(Session, "step", lambda self, reply, text: answer["observation"])
         with pytest.raises(InfrastructureError, match="counter failed: KeyError"):
             copy.restore(state)
         with pytest.raises(InfrastructureError, match="counter failed: KeyError"):

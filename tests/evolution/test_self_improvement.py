@@ -207,6 +207,20 @@ def test_wrong_settings_are_refused() -> None:
             require_compatible(replace(on_policy, **changes), GRPO())
 
 
+@dataclass(frozen=True)
+class Notes(FirstAttempts):
+    """A source that reads what was written about earlier episodes."""
+
+    def input_files(self) -> list[Path]:
+        return []
+
+
+def test_a_critic_of_files_is_refused() -> None:
+    """It has nothing to say of episodes that are not played yet."""
+    with pytest.raises(ConfigError, match="critic must score new episodes, and Notes only reads files"):
+        replace(SMALL, critic=Notes())
+
+
 def test_a_critic_that_compares_needs_attempts() -> None:
     """Known before anything is played; forks of a state can be compared, too."""
     alone = replace(SMALL, attempts=1, critic=SelfConsistency())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from agentgym_py.agents.chat import ACT
@@ -38,10 +40,10 @@ def test_an_environment_is_used_again() -> None:
 def test_settings_of_a_world_that_cannot_be_made_are_refused() -> None:
     """By name, before a server starts."""
     assert EpisodeSettings.of_world("maze", {"difficulty": "easy"}) == EpisodeSettings.of_world(SPEC)
-    for wrong, message in (
-        (lambda: EpisodeSettings.of_world("mase"), "maze"),
-        (lambda: EpisodeSettings.of_world("maze", split="trian"), "train"),
-        (lambda: EpisodeSettings.of_world("maze", {"max_steps": 0}), "max_steps"),
-    ):
+    wrong: list[tuple[dict[str, Any], str]] = [
+        ({"env": "mase"}, "maze"), ({"env": "maze", "split": "trian"}, "train"),
+        ({"env": "maze", "env_kwargs": {"max_steps": 0}}, "max_steps"),
+    ]  # fmt: skip
+    for arguments, message in wrong:
         with pytest.raises(AgentGymError, match=message):
-            wrong()
+            EpisodeSettings.of_world(**arguments)
