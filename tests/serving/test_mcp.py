@@ -135,7 +135,7 @@ def test_every_world_answers_as_it_does_directly(world: str) -> None:
                 assert reply is not None
                 steps.append(
                     Step(before, text, reply.thought, reply.action, reply.action_input, reward, info["valid_action"],
-                         info["reward_parts"])
+                         info["reward_parts"], costs=info.get("costs", {}))
                 )  # fmt: skip
             assert texts(await client.call_tool(name, {})) == ["The episode has ended."]
         return steps
