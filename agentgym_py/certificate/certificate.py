@@ -49,6 +49,16 @@ Verdict = Literal["passed", "failed", "incomplete"]
 
 
 @dataclass(frozen=True, slots=True)
+class CertificateSettings(Settings):
+    """How much the checks of a certificate try."""
+
+    episodes: int = 50
+    """Episodes of a check. Expensive checks play a fifth, checks with several agents play as many with each."""
+    memory_episodes: int = 2000
+    """Episodes over which memory must stay flat."""
+
+
+@dataclass(frozen=True, slots=True)
 class Certificate:
     """What the checks found, and whether the world passed."""
 
@@ -121,14 +131,14 @@ def certify(
     Args:
         world: Its class, its short name or Gymnasium id, or a spec with arguments.
         checks: Names of `ALL_CHECKS` to run; by default all, without which no certificate is `passed`.
-        settings: How much the checks try.
+        settings: How much the checks try; by default `CertificateSettings()`.
         on_result: Called after each check.
 
     Raises:
         ConfigError: the world cannot be made.
         UnknownNameError: no such world or check.
     """
-    settings = settings or Settings(episodes=50, memory_episodes=2000)
+    settings = settings or CertificateSettings()
     report = run_checks(world, checks or ALL_CHECKS, settings, on_result, ALL_CHECKS)
     return certificate_of(report, predict_seconds(report.spec, report_checks(report), settings))
 

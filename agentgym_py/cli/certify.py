@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentgym_py import registry
+from agentgym_py.certificate.certificate import CertificateSettings
 from agentgym_py.checks import Basic
 from agentgym_py.cli.check import FAILED, run_and_show
 from agentgym_py.cli.env_options import ENV_HELP, add_env_kwargs, env_spec, print_env_error
 from agentgym_py.cli.parser import Parser, UsageError, Values, read_options, suggestion
 from agentgym_py.cli.runtime import console, print_json
-from agentgym_py.testing.harness import Settings
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -24,13 +24,9 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class CertifyOptions(Settings):
+class CertifyOptions(CertificateSettings):
     """The extent of the checks, and their output."""
 
-    episodes: int = 50
-    """Episodes of a check. Expensive checks play a fifth, checks with several agents play as many with each."""
-    memory_episodes: int = 2000
-    """Episodes over which memory must stay flat."""
     out: Basic[str] = "certificates"
     """Folder of the certificate `ID.json` and of the badge `ID.svg`."""
     json: bool = False
