@@ -14,6 +14,7 @@ from agentgym_py.checks import require_at_least, require_field_types, require_po
 from agentgym_py.errors import ConfigError
 from agentgym_py.files import with_current_names
 from agentgym_py.registry import install_advice
+from agentgym_py.training.rl.constraints import ConstraintSettings
 from agentgym_py.training.trainer import PlanChecks
 from agentgym_py.trajectory.preferences import Level, Match
 from agentgym_py.trajectory.types import OMIT_DEFAULT
@@ -339,7 +340,7 @@ def current_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     return current | {"trainer": trainer}
 
 
-_SHARED = {*OfflineSettings.__mro__, *TrlOfflineSettings.__mro__, *OnPolicySettings.__mro__}
+_SHARED = {*OfflineSettings.__mro__, *TrlOfflineSettings.__mro__, *OnPolicySettings.__mro__, ConstraintSettings}
 """Classes whose settings most trainers have."""
 
 

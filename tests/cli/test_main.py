@@ -612,7 +612,10 @@ def test_numbers_that_belong_together_are_refused_at_once(
         (["train", "--preset", "smoke"], "did you mean --coreset?; --preset is an option of agentgym evolve\n"),
         (["play", "shop", "--rounds", "2"], "--rounds: no such option; it is an option of agentgym evolve\n"),
         (["eval", "--trainer.epochs", "2"], "; it is an option of agentgym evolve, agentgym train and agentgym plan\n"),
-        (["evolve", "--tasks", "3"], "; --tasks is an option of agentgym collect and agentgym eval\n"),
+        (
+            ["evolve", "--tasks", "3"],
+            "; --tasks is an option of agentgym collect, agentgym eval, agentgym attack and agentgym credit\n",
+        ),
         (["trainers", "list", "--preset", "x"], "; it is an option of agentgym evolve\n"),
     ],
 )
