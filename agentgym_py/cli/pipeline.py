@@ -164,7 +164,8 @@ class Pipeline:
                 raise UsageError(f"--out {path} already holds other files; choose another folder")
             return {"stages": stages, "done": {}, "begun": {}}
         state = self.folder.read_json(_STATE)
-        stored, begun = state.get("stages"), state.get("begun") or {}
+        stored: Any = state.get("stages")
+        begun: Any = state.get("begun") or {}
         if not (_are_stages(stored, list) and _are_stages(begun, dict) and isinstance(state.get("done"), dict)):
             raise RunError(f"{path / _STATE} is damaged: its stages are missing; give a new --out")
         stored = [_with_current_names(stage) for stage in stored]

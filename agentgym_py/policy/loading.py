@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from agentgym_py import trust
-from agentgym_py.errors import AgentGymError, ConfigError, PolicyError, UnknownNameError, did_you_mean, nearest
+from agentgym_py.errors import AgentGymError, ConfigError, PolicyError, UnknownNameError, did_you_mean, nearest, setting
 from agentgym_py.policy.saving import ADAPTER_CONFIG, BASE_FILE, AdapterBase, save_checkpoint
 from agentgym_py.policy.tiny import BASES, base_folder
 from agentgym_py.registry import install_advice
@@ -185,7 +185,7 @@ def _why_not_on_hub(name: str) -> str:
     if huggingface_hub.constants.HF_HUB_OFFLINE:
         return "in the hub's cache, and HF_HUB_OFFLINE turns the hub off"
     if not trust.is_named(name):
-        return f"in the hub's cache, and only a file names it; to fetch it, add --trust {name}"
+        return f"in the hub's cache, and only a file names it; to fetch it, add {setting('trust', name)}"
     try:
         if name not in _ON_HUB and not huggingface_hub.file_exists(name, "config.json"):
             return "on the hub (a private model needs a token, HF_TOKEN)"
