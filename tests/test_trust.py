@@ -172,7 +172,7 @@ def test_a_trajectory_names_only_text_worlds(env_id: str, run: Run, monkeypatch:
 def hub(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Models that the hub was asked for; it has none."""
     huggingface_hub, asked = pytest.importorskip("huggingface_hub"), list[str]()
-    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
     monkeypatch.setattr(huggingface_hub, "file_exists", lambda name, *_: asked.append(name))
     return asked
 
