@@ -37,7 +37,20 @@ from agentgym_py.trajectory import store
 from agentgym_py.trajectory.selectors import SelectConfig, build_selector
 
 RESULTS = Path(__file__).parent / "learning.jsonl"
-WORLDS = ("shop", "household", "calculator", "lab", "maze", "sql", "textcraft", "todo", "service", "tools", "wordle")
+WORLDS = (
+    "shop",
+    "household",
+    "calculator",
+    "lab",
+    "maze",
+    "sql",
+    "textcraft",
+    "todo",
+    "service",
+    "tools",
+    "wordle",
+    "grid",
+)
 DIFFICULTIES = ("easy", "medium", "hard")
 TASKS = range(300)
 COLUMNS = (

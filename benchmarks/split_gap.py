@@ -25,7 +25,20 @@ from agentgym_py.evaluation.text import format_rate
 from agentgym_py.policy import Policy
 from agentgym_trainers.filtered_bc import FilteredBC
 
-WORLDS = ("calculator", "household", "lab", "maze", "service", "shop", "sql", "textcraft", "todo", "tools", "wordle")
+WORLDS = (
+    "calculator",
+    "grid",
+    "household",
+    "lab",
+    "maze",
+    "service",
+    "shop",
+    "sql",
+    "textcraft",
+    "todo",
+    "tools",
+    "wordle",
+)
 _TASKS, _UNMET = 150, 1_000_000
 _PLAY = PlayConfig(slots=64)
 

@@ -27,6 +27,7 @@ HELD_OUT = {
     "textcraft": 6211197073402695839,
     "wordle": 16249772860793438351,
     "service": 17972530389413430713,
+    "grid": 16483659735989158075,
     "sql": 6182809081710810375,
 }
 """Digests of the first observations and the expert's plans of five valid and five test tasks of each difficulty."""

@@ -1,0 +1,270 @@
+"""AgentGrid: its rooms and missions, plans against a blind search, walks, and a fair expert that knows what it saw."""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agentgym_envs.grid import wording
+from agentgym_envs.grid.env import GridEnv
+from agentgym_envs.grid.levels import LEVELS, draw, names_of
+from agentgym_envs.grid.planner import fair_plan, plan
+from agentgym_envs.grid.view import seen_cells
+from agentgym_envs.grid.world import FREE, LOCKED, OPEN, WALL, World
+from agentgym_py.env import SPLITS
+from agentgym_py.errors import ConfigError, SnapshotError
+from agentgym_py.rng import Rng
+
+DIFFICULTIES = ("easy", "medium", "hard")
+SMALL = ("OpenRedDoor", "GoToObj", "PickupDist", "OneRoomS8", "GoToRedBall", "OpenDoor", "GoToLocal", "PutNextLocal")
+
+
+def world_of(level: str, number: int, split: str = "test") -> World:
+    """The start of a task of a level."""
+    return World(draw(Rng("grid test", level, number), level, wording.colors(Rng(number), split)))
+
+
+def searched(world: World) -> int:
+    """Moves of a shortest solution, found by trying every move in every state."""
+    queue, seen = deque([(world, 0)]), set()
+    while queue:
+        here, moves = queue.popleft()
+        for move in range(6):
+            there = here.copy()
+            there.do(move)
+            if there.is_done:
+                return moves + 1
+            key = (there.at, there.facing, *there.places, *there.doors, *there.marks, there.carried, there.done)
+            if key not in seen and not there.is_lost:
+                seen.add(key)
+                queue.append((there, moves + 1))
+    raise AssertionError("no plan")
+
+
+@pytest.mark.parametrize("level", SMALL)
+def test_plans_are_as_short_as_a_blind_search_finds(level: str) -> None:
+    """In one room, from the start and after a few moves."""
+    tried = 0
+    for number in range(40):
+        world, rng = world_of(level, number), Rng("walk", number)
+        for _ in range(rng.below(4)):
+            world.do(rng.below(3))
+        moves = plan(world)
+        if not world.is_done and len(moves) <= 7:  # a blind search of more moves takes too long
+            assert len(moves) == searched(world), (level, number)
+            tried += 1
+            if tried == 4:
+                break
+    assert tried
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_both_experts_do_every_level(level: str) -> None:
+    """The exact one after a walk too; the fair one if it has time. Each of its actions is valid."""
+    env, walked = GridEnv(level=level, max_steps=300), GridEnv(level=level, max_steps=1000)
+    for number, split in enumerate(SPLITS):
+        env.reset(options={"task": number, "split": split})
+        assert env.current_task and env.current_task.kind == level
+        while not env.stop_reason:
+            assert env.step(env.fair_expert() or "")[4]["valid_action"]
+        assert env.succeeded, env.current_task
+        walked.reset(options={"task": number, "split": split})
+        rng = Rng("walk", number)
+        for _ in range(rng.below(20)):
+            before = walked.snapshot()
+            walked.step(rng.choice(walked.actions()))
+            if walked.stop_reason:
+                walked.restore(before)
+        assert [walked.step(action) for action in walked.expert()][-1][4]["success"]
+
+
+def test_levels_are_taken_in_turn() -> None:
+    """By an argument, one of them alone, under the same ids."""
+    for difficulty in DIFFICULTIES:
+        env = GridEnv(difficulty=difficulty)
+        names = names_of(difficulty)
+        assert tuple(env.task(number, "test").kind for number in range(len(names))) == names
+        one = GridEnv(level=names[3])
+        assert one.task(2, "test") == env.task(2 * len(names) + 3, "test")
+        assert one.difficulty == difficulty
+    with pytest.raises(ConfigError, match="BossLevel"):
+        GridEnv(level="BossLevl")
+    one = GridEnv(level="BossLevel")
+    assert {one.reset(seed=seed)[1]["task_id"] and one.current_task and one.current_task.kind for seed in range(5)} == {
+        "BossLevel"
+    }
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_rooms_are_as_babyai_has_them(level: str) -> None:
+    """Every room can be reached through doors, locked doors have a key elsewhere, and nothing stands in a wall."""
+    for number in range(10):
+        layout = draw(Rng(level, number), level, wording.COLORS)
+        colors = {thing.color for thing in layout.things if thing.kind == "key"}
+        needs_all = level not in ("GoToDoor", "GoToObjDoor")  # their doors are locked by chance
+        for door, state in enumerate(layout.doors):
+            assert state != LOCKED or not needs_all or layout.things[door].color in colors
+        assert all(layout.places[index] or thing.inside >= 0 for index, thing in enumerate(layout.things))
+        assert layout.cells[layout.at] == FREE
+        assert layout.limit >= layout.size**2 * (layout.rows * layout.columns == 1)
+
+
+def test_the_view_stops_at_walls_and_closed_doors() -> None:
+    """What lies behind a door is seen when it opens."""
+    world = world_of("OpenRedDoor", 1)
+    door = next(index for index, thing in enumerate(world.layout.things) if thing.kind == "door")
+    for move in plan(world)[:-1]:
+        world.do(move)
+    beyond = world.front + world.layout.steps[world.facing]
+    assert beyond not in seen_cells(world) and world.front in seen_cells(world)
+    world.do(5)
+    assert world.doors[door] == OPEN and beyond in seen_cells(world)
+
+
+def test_unseen_things_do_not_guide_the_fair_expert() -> None:
+    """Its next moves stay the same when what it has not seen is moved."""
+    for number in range(30):
+        env = GridEnv(difficulty="hard")
+        env.reset(options={"task": number, "split": "test"})
+        for _ in range(4):
+            if env.stop_reason:
+                break
+            moves = fair_plan(env._world, env._seen)
+            other = env._world.copy()
+            hidden = [index for index, cell in enumerate(other.places) if cell and not env._seen >> cell & 1]
+            movable = [index for index in hidden if other.layout.things[index].kind != "door"]
+            cells = [other.places[index] for index in movable]
+            for index, cell in zip(movable, cells[1:] + cells[:1], strict=True):
+                other.places[index] = other.marks[index] = cell
+                other.cells[cell] = index + 1
+            assert fair_plan(other, env._seen) == moves
+            env.step(env.fair_expert() or "")
+
+
+def test_a_reward_falls_with_each_move() -> None:
+    """1 - 0.9 t / T, where a walk has several moves."""
+    env = GridEnv(level="GoToObj")
+    env.reset(options={"task": 0, "split": "test"})
+    moves = plan(env._world)
+    reward = [env.step(action) for action in env.expert()][-1][1]
+    assert reward == pytest.approx(1 - 0.9 * len(moves) / 64) and env._world.moves == len(moves)
+
+
+def test_a_needed_box_that_is_opened_ends_the_episode() -> None:
+    """Without success; another box only opens."""
+    env = GridEnv(level="UnlockPickup", max_steps=200)
+    env.reset(options={"task": 0, "split": "test"})
+    while not ((action := env.expert()[0]).startswith("pick up") and "box" in action):
+        env.step(action)
+    env.step(action.replace("pick up", "go to"))
+    _, reward, terminated, _, info = env.step("toggle")
+    assert (reward, terminated, info["success"]) == (0.0, True, False)
+    assert env.expert() == [] and env.fair_expert() is None and env.actions() == []
+
+
+@pytest.fixture
+def env() -> GridEnv:
+    """A room with things."""
+    env = GridEnv(level="PutNextLocal", max_steps=100)
+    env.reset(options={"task": 1, "split": "test"})
+    return env
+
+
+def test_walks_end_before_their_thing(env: GridEnv) -> None:
+    """`go to` faces it, `pick up` carries it, `drop next to` leaves it beside another."""
+    sight = env._sights[0]
+    env.step(f"go to {sight.name}")
+    assert env._world.front == sight.cell
+    env.step(f"Thought: it is here\nAction: pick up the {sight.name}")
+    assert env._world.carried == sight.thing
+    for _ in range(4):
+        other = next((other for other in env._sights if other.thing != sight.thing), None)
+        if other:
+            break
+        env.step("turn left")
+    assert other
+    assert env.step(f"drop next to {other.name}")[4]["valid_action"]
+    assert env._world.is_beside(env._world.places[sight.thing], other.cell)
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        "go up",
+        "go to",
+        "go to red unicorn 1",
+        "go to red ball 99",
+        "drop",
+        "toggle and go through",
+        "sing",
+        "",
+        "x" * 999,
+    ],
+)
+def test_what_cannot_be_done_changes_nothing(env: GridEnv, action: str) -> None:
+    """And is not valid."""
+    before = {key: value for key, value in env.state().items() if key not in ("moves", "marks")}
+    assert not env.step(action)[4]["valid_action"]
+    assert {key: value for key, value in env.state().items() if key not in ("moves", "marks")} == before
+
+
+def test_tool_calls_are_read(env: GridEnv) -> None:
+    """As the words are."""
+    name = env._sights[0].name
+    assert env.step(f'{{"name": "go_to", "arguments": {{"thing": "{name}"}}}}')[4]["valid_action"]
+    assert env.step('{"name": "turn_left", "arguments": {}}')[4]["valid_action"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"at": 0}, {"at": True}, {"facing": 4}, {"carried": 99}, {"places": []}, {"places": [7] * 8}, {"doors": "x"},
+     {"done": 2}, {"gone": 1}, {"moves": -1}, {"seen": "0x1"}, {"seen": "-1"}, {"seen": 1}, {"more": 1}],
+)  # fmt: skip
+def test_a_snapshot_that_cannot_be_is_refused(env: GridEnv, change: dict[str, object]) -> None:
+    """Nothing changes then."""
+    whole = json.loads(env.snapshot())
+    before = env.snapshot()
+    with pytest.raises(SnapshotError):
+        env.restore(json.dumps(whole | {"state": whole["state"] | change}).encode())
+    assert env.snapshot() == before
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.text(max_size=30))
+def test_any_text_is_a_step(text: str) -> None:
+    """After every verb."""
+    env = GridEnv(level="GoToLocal")
+    env.reset(options={"task": 1})
+    for verb in ("", "go to ", "pick up ", "drop next to ", "toggle and go through "):
+        assert isinstance(env.step(verb + text)[0], str)
+
+
+def test_secrets_are_unseen_names(env: GridEnv) -> None:
+    """No observation contains one, and a thing that comes into view is none any more."""
+    for _ in range(4):
+        observation = env.step("turn left")[0]
+        assert not [name for name in env.secrets() if name in observation]
+    assert len(env.secrets()) < len(env.puzzle.things)
+
+
+def test_training_texts_are_rich() -> None:
+    """No training mission is worded as BabyAI words it, and hardly two alike."""
+    env = GridEnv(difficulty="medium")
+    tasks = [env.task(number, "train") for number in range(200)]
+    assert len({task.instruction for task in tasks}) > 190
+    assert len({thing.color for task in tasks for thing in env.puzzle_of(task).things}) > 40
+    held_out = {env.task(number, split).instruction.lower() for split in ("valid", "test") for number in range(200)}
+    assert not held_out & {task.instruction.lower().rstrip(".!?") for task in tasks}
+
+
+def test_walls_stay() -> None:
+    """Whatever is done."""
+    world, rng = world_of("MiniBossLevel", 3), Rng("walls")
+    walls = [cell for cell, content in enumerate(world.cells) if content == WALL]
+    for _ in range(500):
+        world.do(rng.below(6))
+    assert [cell for cell, content in enumerate(world.cells) if content == WALL] == walls
