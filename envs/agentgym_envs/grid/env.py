@@ -230,7 +230,8 @@ class GridEnv(GeneratedEnv[Layout]):
 
     def secrets(self) -> list[str]:
         """Return the names of unseen things, unless another thing of the name was seen or the mission names it."""
-        world, task = self._world, self._require_reset()
+        task = self._require_reset()
+        world = self._world
         seen = {
             thing.name
             for index, thing in enumerate(world.layout.things)

@@ -238,8 +238,8 @@ def _put_across(rooms: Rooms, count: int) -> Mission:
 def _move_two_across(rooms: Rooms, count: int) -> Mission:
     left, right = _halves(rooms, count)
     (a, d), (b, c) = rooms.rng.sample(left, 2), rooms.rng.sample(right, 2)
-    clauses = (rooms.clause(_PUT, rooms.look(one), rooms.look(other)) for one, other in ((a, b), (c, d)))
-    return _two(*clauses)
+    first, second = (rooms.clause(_PUT, rooms.look(one), rooms.look(other)) for one, other in ((a, b), (c, d)))
+    return _two(first, second)
 
 
 def _unlock_pick_up(rooms: Rooms, others: int = 0, blocked: bool = False) -> Mission:
