@@ -23,7 +23,7 @@ import yaml
 
 from agentgym_envs.maze.env import MazeEnv
 from agentgym_py import registry
-from agentgym_py.cli import build_parser, command_module
+from agentgym_py.cli import build_parser, command_module, evolve_folder
 from agentgym_py.cli.env_options import warn_of_training_tasks
 from agentgym_py.cli.evolve_header import header, learning_rates
 from agentgym_py.cli.parser import normalize_argv
@@ -358,7 +358,7 @@ def test_ctrl_c_says_how_to_go_on_and_it_goes_on(
     )
 
 
-@pytest.mark.parametrize("place", ["env_specs", "load_torch", "_inputs", "_start_folder"])
+@pytest.mark.parametrize("place", ["env_specs", "load_torch", "_inputs", "start_folder"])
 def test_ctrl_c_before_there_is_a_run(
     agentgym: Run, small_model: str, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
@@ -368,7 +368,8 @@ def test_ctrl_c_before_there_is_a_run(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(command_module("evolve"), place, interrupted)
+        module = evolve_folder if place == "_inputs" else command_module("evolve")
+        patch.setattr(module, place, interrupted)
         status, _, err = agentgym("evolve", *SMALL, "--model", small_model, "--out", "run")
     assert status == 130 and "interrupted; nothing was written yet; start it again" in err and "--resume" not in err
     assert not Path("run").exists()
@@ -524,13 +525,13 @@ def test_a_new_run_never_takes_an_old_folder(agentgym: Run) -> None:
     """Without --out the name gets -2, -3, …."""
     settings = {"env": ["shop", "guess"], "trainer": {"name": "dpo"}, "seed": 4}
     for name in ("shop+guess-dpo-s4", "shop+guess-dpo-s4-2"):
-        assert command_module("evolve")._make_folder(settings) == Path("runs") / name
+        assert evolve_folder._make_folder(settings) == Path("runs") / name
 
 
 def test_an_interrupted_run_is_named_when_its_folder_is_not_used(agentgym: Run) -> None:
     """With the command that resumes it; a finished run, and one that is in use, are not."""
     settings = {"env": ["shop"], "trainer": {"name": "dpo"}, "seed": 4}
-    make = command_module("evolve")._make_folder
+    make = evolve_folder._make_folder
     run = RunFolder.create(Path("runs/shop-dpo-s4"), {})
     with pytest.warns(UserWarning, match=r"agentgym evolve --resume runs/shop-dpo-s4$") as caught:
         assert make(settings) == Path("runs/shop-dpo-s4-2")
@@ -566,7 +567,7 @@ def test_runs_that_start_together_have_a_folder_each(agentgym: Run) -> None:
 
     def start(seed: int) -> Path:
         together.wait()
-        found: Path = command_module("evolve")._make_folder({"env": ["shop"], "trainer": {"name": "dpo"}, "seed": seed})
+        found: Path = evolve_folder._make_folder({"env": ["shop"], "trainer": {"name": "dpo"}, "seed": seed})
         return found
 
     with ThreadPoolExecutor(4) as pool:
