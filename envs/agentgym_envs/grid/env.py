@@ -72,6 +72,7 @@ class GridEnv(GeneratedEnv[Layout]):
 
     Expert: it knows everything and plans in moves, by breadth-first search. Its plan is shortest among those that
     carry only what the mission names, keys, and what blocks the only way. Walks stand for moves if they take as many.
+    If that search grows too large, it does one clause after the other, and the plan may be longer.
     The fair expert knows only what it has seen: it goes to where it sees more until it can do the next clause.
 
     Args:
@@ -241,7 +242,7 @@ class GridEnv(GeneratedEnv[Layout]):
         return sorted(name for name in hidden if name not in task.instruction)
 
     def expert(self) -> list[str]:
-        """Return a plan that is shortest in moves (see the class)."""
+        """Return a plan that does the mission; the class says when it is the shortest."""
         self._require_reset()
         if self._is_over:
             return []
