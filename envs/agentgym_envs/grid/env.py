@@ -24,7 +24,7 @@ _FORMS = "Write turn left, turn right, move forward, pick up, drop, toggle, or a
 
 
 class GridEnv(GeneratedEnv[Layout]):
-    """AgentGrid-v0: carry out a mission in rooms of a grid, seen from inside.
+    """AgentGrid-v0: carry out a mission in the rooms of a grid.
 
     It is BabyAI in AgentGym's text form: BabyAI's levels, missions, moves, view and reward.
 
