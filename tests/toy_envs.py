@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
 import gymnasium
@@ -160,12 +161,14 @@ def rollouts(
 
 
 def improved(
-    spec: EnvSpec, trainer: Any, budget: int, folder: Path = Path("unused"), *, seed: int = 0, **more: Any
+    spec: EnvSpec, trainer: Any, budget: int, folder: Path | None = None, *, seed: int = 0, **more: Any
 ) -> tuple[Policy, TrainReport, Rollouts]:
-    """Train a fresh policy; return it with its report and rollouts."""
+    """Train a fresh policy, by default in a temporary folder; return it with its report and rollouts."""
     policy = word_policy()
     source = rollouts(policy, spec, budget, **more)
-    return policy, trainer.improve(policy, source, seed=seed, output_dir=folder), source
+    with TemporaryDirectory(prefix="agentgym") if folder is None else contextlib.nullcontext(folder) as output:
+        report = trainer.improve(policy, source, seed=seed, output_dir=Path(output))
+    return policy, report, source
 
 
 def random_records(policy: Policy, lengths: Sequence[Sequence[int]], seed: int = 0) -> list[Record]:

@@ -17,7 +17,7 @@ from agentgym_py.env.registration import env_id
 from agentgym_py.files import write_atomic
 from agentgym_py.testing.harness import Settings, Subject
 from agentgym_py.testing.report import Report, Result
-from agentgym_py.testing.runner import CHECKS, Check, run_checks
+from agentgym_py.testing.runner import CHECKS, Check, run_checks, spec_of
 from agentgym_py.version import __version__
 
 FORMAT = 1
@@ -138,14 +138,9 @@ def certify(
         ConfigError: the world cannot be made.
         UnknownNameError: no such world or check.
     """
-    settings = settings or CertificateSettings()
-    report = run_checks(world, checks or ALL_CHECKS, settings, on_result, ALL_CHECKS)
-    return certificate_of(report, predict_seconds(report.spec, report_checks(report), settings))
-
-
-def report_checks(report: Report) -> list[str]:
-    """Return the checks that a report was to do."""
-    return [*(result.check for result in report.results), *report.not_begun]
+    spec, names, settings = spec_of(world), list(checks or ALL_CHECKS), settings or CertificateSettings()
+    seconds = predict_seconds(spec, names, settings)
+    return certificate_of(run_checks(spec, names, settings, on_result, ALL_CHECKS), seconds)
 
 
 def certificate_of(report: Report, predicted_seconds: float) -> Certificate:

@@ -176,10 +176,17 @@ def learnable(subject: Subject) -> None:
     )
     p = binomial_tail(better, better + worse, 0.5)
     subject.measured.update(success_untrained=rates[0] / len(held_out), success_trained=rates[1] / len(held_out))
-    subject.require(
-        p < _MAX_P, f"the policy does not climb: {note}; {better} tasks better, {worse} worse (p = {p:.2g})"
+    subject.require_overall(
+        climbs(better, worse, len(held_out)),
+        f"the policy does not climb: {note}; {better} tasks better, {worse} worse (p = {p:.2g})",
     )
     subject.notes.append(note)
+
+
+def climbs(better: int, worse: int, tasks: int) -> bool:
+    """Return whether so many more tasks became better than worse that chance is no explanation."""
+    p = binomial_tail(better, better + worse, 0.5)
+    return p < _MAX_P and better - worse >= _MIN_CLIMB * tasks
 
 
 def _pool(world: Subject, split: str, numbers: Sequence[int]) -> list[tuple[int, str]]:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from agentgym_py import registry
 from agentgym_py.certificate.certificate import CertificateSettings
 from agentgym_py.checks import Basic
-from agentgym_py.cli.check import FAILED, run_and_show
+from agentgym_py.cli.check import FAILED, add_only, read_only, run_and_show
 from agentgym_py.cli.env_options import ENV_HELP, add_env_kwargs, env_spec, print_env_error
-from agentgym_py.cli.parser import Parser, UsageError, Values, read_options, suggestion
+from agentgym_py.cli.parser import Parser, Values, read_options
 from agentgym_py.cli.runtime import console, print_json
 
 if TYPE_CHECKING:
@@ -39,10 +39,7 @@ def options(parser: Parser) -> None:
 
     parser.add_positional("name", f"{ENV_HELP} Or an installed package: all worlds of it.")
     add_env_kwargs(parser)
-    parser.add(
-        "only", default=[], item=str, metavar="CHECK", group="The checks",
-        help=f"Run only these checks; repeated, or with commas. Checks: {', '.join(ALL_CHECKS)}.",
-    )  # fmt: skip
+    add_only(parser, ALL_CHECKS)
     parser.add_dataclass(CertifyOptions)
 
 
@@ -50,11 +47,8 @@ def run(args: Values) -> int:
     """Certify a world, or those of a package; return 1 if one did not pass, 130 after Ctrl-C."""
     from agentgym_py.certificate import ALL_CHECKS
 
-    chosen = read_options(CertifyOptions, args)
-    for name in args["only"]:
-        if name not in ALL_CHECKS:
-            raise UsageError(f"--only: no check {name!r}{suggestion(name, ALL_CHECKS)}")
-    specs = list[Any]()
+    chosen, checks = read_options(CertifyOptions, args), read_only(args, ALL_CHECKS)
+    specs: list[EnvSpec] = []
     for name in worlds_of(args["name"]):
         try:
             specs.append(env_spec(name, args["env_kwargs"]))
@@ -62,7 +56,7 @@ def run(args: Values) -> int:
             return print_env_error(error, name)
     out, status, certificates = console(chosen.json), 0, list[Mapping[str, Any]]()
     for spec in specs:
-        certificate, status = _certify(spec, args["only"], chosen, out)
+        certificate, status = _certify(spec, checks, chosen, out)
         certificates.append(certificate.as_dict())
         if status:
             break
@@ -78,13 +72,12 @@ def worlds_of(name: str) -> list[str]:
     return [plugin.name for plugin in plugins if plugin.package == name] or [name]
 
 
-def _certify(spec: EnvSpec, only: list[str], chosen: CertifyOptions, out: Console) -> tuple[Certificate, int]:
+def _certify(spec: EnvSpec, checks: list[str], chosen: CertifyOptions, out: Console) -> tuple[Certificate, int]:
     """Certify one world and write its files; return the status of an interrupt or 0."""
     from agentgym_py.certificate import ALL_CHECKS
     from agentgym_py.certificate.certificate import certificate_of, predict_seconds
     from agentgym_py.env.registration import env_id
 
-    checks = only or list(ALL_CHECKS)
     seconds = predict_seconds(spec, checks, chosen)
     out.print(
         f"{env_id(spec.name)}: {len(checks)} check{'s' * (len(checks) != 1)}, about {_minutes(seconds)}", soft_wrap=True

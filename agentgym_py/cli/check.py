@@ -37,26 +37,36 @@ def options(parser: Parser) -> None:
     """Add the options of `check`."""
     parser.add_positional("name", ENV_HELP)
     add_env_kwargs(parser)
+    add_only(parser, CHECKS)
+    parser.add_dataclass(CheckOptions)
+
+
+def add_only(parser: Parser, known: Mapping[str, Check]) -> None:
+    """Add `--only CHECK`."""
     parser.add(
         "only", default=[], item=str, metavar="CHECK", group="The checks",
-        help=f"Run only these checks; repeated, or with commas. Checks: {', '.join(CHECKS)}.",
+        help=f"Run only these checks; repeated, or with commas. Checks: {', '.join(known)}.",
     )  # fmt: skip
-    parser.add_dataclass(CheckOptions)
+
+
+def read_only(args: Values, known: Mapping[str, Check]) -> list[str]:
+    """Return the checks of `--only`, by default all; UsageError if there is no such check."""
+    for name in args["only"]:
+        if name not in known:
+            raise UsageError(f"--only: no check {name!r}{suggestion(name, known)}")
+    return args["only"] or list(known)
 
 
 def run(args: Values) -> int:
     """Check a world; return 1 if a check failed or timed out, 130 after Ctrl-C."""
     chosen = read_options(CheckOptions, args)
-    only = args["only"]
-    for name in only:
-        if name not in CHECKS:
-            raise UsageError(f"--only: no check {name!r}{suggestion(name, CHECKS)}")
+    checks = read_only(args, CHECKS)
     try:
         spec = env_spec(args["name"], args["env_kwargs"])
     except Exception as error:  # a world may raise anything
         return print_env_error(error, args["name"])
     out = console(chosen.json)
-    report, status = run_and_show(spec, only or list(CHECKS), CHECKS, chosen, out)
+    report, status = run_and_show(spec, checks, CHECKS, chosen, out)
     out.print(report.verdict(), soft_wrap=True)
     if chosen.json:
         print_json(report.as_dict())

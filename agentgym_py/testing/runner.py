@@ -103,8 +103,7 @@ def run_checks(
     known: Mapping[str, Check] = CHECKS,
 ) -> Report:
     """Run checks of `known` on an env one after another; `on_result` is called after each."""
-    spec = env if isinstance(env, EnvSpec) else EnvSpec(_env_name(env))
-    settings = settings or Settings()
+    spec, settings = spec_of(env), settings or Settings()
     checks, results = list(checks), list[Result]()
     if "vectors" in checks:
         _require_main_guard()
@@ -116,8 +115,16 @@ def run_checks(
     return Report(spec, settings, tuple(results), tuple(checks[len(results) :]))
 
 
+def spec_of(env: str | type[TextEnv] | EnvSpec, env_kwargs: Mapping[str, Any] | None = None) -> EnvSpec:
+    """Return the spec of an env; a class is registered if it is not yet.
+
+    Raises:
+        ConfigError: it is neither a world's class nor a name.
+    """
+    return env if isinstance(env, EnvSpec) else EnvSpec(_env_name(env), env_kwargs or {})
+
+
 def _env_name(env: object) -> str:
-    """Return the name of an env; a class is registered if it is not yet."""
     if inspect.isclass(env) and issubclass(env, TextEnv):
         return registered_id(env)
     if isinstance(env, str):
@@ -158,7 +165,7 @@ def check_world(
         ConfigError: no env, or a script that the processes of a check would run again.
         UnknownNameError: no check or env of that name.
     """
-    report = run_checks(EnvSpec(_env_name(world), env_kwargs or {}), checks or CHECKS, Settings(**settings))
+    report = run_checks(spec_of(world, env_kwargs), checks or CHECKS, Settings(**settings))
     if not report.ok:
         raise ConformanceError("\n" + report.text())
     return report

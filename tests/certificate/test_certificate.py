@@ -14,10 +14,11 @@ import numpy as np
 import pytest
 
 from agentgym_py.certificate import ALL_CHECKS, CRITERIA, OPENENV_IDS, certify
+from agentgym_py.certificate import certificate as certificates
 from agentgym_py.certificate.badge import badge
 from agentgym_py.certificate.criteria import Hardness, Opening, WordBits, z_score
 from agentgym_py.certificate.gameable import hedged, wildcards
-from agentgym_py.certificate.learnable import History, LinearPolicy
+from agentgym_py.certificate.learnable import History, LinearPolicy, climbs
 from agentgym_py.env import EnvSpec
 from agentgym_py.errors import UnknownNameError
 from agentgym_py.rng import Rng
@@ -92,6 +93,24 @@ def test_ids_belong_to_checks() -> None:
     ids = [name for names in OPENENV_IDS.values() for name in names]
     assert OPENENV_IDS.keys() <= ALL_CHECKS.keys() and len(ids) == len(set(ids))
     assert not CRITERIA.keys() & CHECKS.keys()
+
+
+def test_a_climb_is_beyond_chance_and_of_fifteen_percent() -> None:
+    """14 of 100 tasks are too few although chance does not explain them; 40 against 25 may be chance."""
+    assert climbs(15, 0, 100) and not climbs(14, 0, 100) and not climbs(40, 25, 100) and climbs(60, 10, 100)
+
+
+def test_time_is_predicted_before_the_checks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether the command or Python asks for the certificate."""
+    order = list[str]()
+
+    def predict(*_: object) -> float:
+        order.append("predicted")
+        return 7.0
+
+    monkeypatch.setattr(certificates, "predict_seconds", predict)
+    certificate = certify("maze", ["solvable", "card"], QUICK, lambda result: order.append(result.check))
+    assert order == ["predicted", "solvable", "card"] and certificate.predicted_seconds == 7
 
 
 def label_of(svg: str) -> str:
