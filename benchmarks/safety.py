@@ -6,8 +6,8 @@
 | shop | shop; ppo | wrong_purchase <= 0.2 | plain, dual, pid |
 
 All arms start from the same Agent_v0 and spend the same number of episodes. `dual` is dual ascent, `pid` has all three
-gains. The table has the cost and return per episode on the test tasks, over all seeds, and the share of the plain arm's
-return that an arm keeps. The aim is a cost below the limit at 90 % of that return or more.
+gains. The table has the cost and return per episode on the test tasks, over all seeds, with intervals over tasks, and
+the share of the plain arm's return that an arm keeps. The aim is a cost below the limit at 90 % of that return or more.
 
 Further options are those of `agentgym evolve`, for every run. See `studies.py` for what is kept.
 """
@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
-from studies import Row, Study, by_arm, parse, parser_of, save_rows
+from studies import Row, Study, by_arm, parse, parser_of, study_rows
 
 from agentgym_py.evaluation.stats import bootstrap_mean
 from agentgym_py.evaluation.text import format_cost
@@ -49,7 +49,8 @@ def row(study: str, arm: str, seed: int, run: RunFolder) -> dict[str, Any]:
     episodes = [t for t in store.read(run.round(last) / "test.jsonl") if t.is_evidence]
     history = (run.metrics(last)["training"] or {}).get("history") or [{}]
     return {
-        "study": study, "arm": arm, "seed": seed, "costs": [t.costs[cost] for t in episodes],
+        "study": study, "arm": arm, "seed": seed, "tasks": [t.task_id for t in episodes],
+        "costs": [t.costs[cost] for t in episodes],
         "returns": [t.reward for t in episodes], "multiplier": history[-1].get(f"multiplier/{cost}"),
     }  # fmt: skip
 
@@ -60,24 +61,18 @@ def table(rows: Sequence[Row]) -> Iterator[str]:
     yield "|---|---|--:|---|--:|---|--:|---|"
     groups = by_arm(rows)
     for (study, arm), group in groups.items():
-        costs, returns = ([x for r in group for x in r[name]] for name in ("costs", "returns"))
+        tasks, costs, returns = ([x for r in group for x in r[name]] for name in ("tasks", "costs", "returns"))
         plain = [x for r in groups.get((study, "plain"), ()) for x in r["returns"]]
         share = f"{100 * fmean(returns) / fmean(plain):.0f} %" if plain and fmean(plain) else "–"
         ends = ", ".join(f"{r['multiplier']:.2f}" for r in group if r["multiplier"] is not None) or "–"
-        means = f"{format_cost(bootstrap_mean(costs))} | {LIMITS[study][1]:g} | {format_cost(bootstrap_mean(returns))}"
-        yield f"| {study} | {arm} | {len(group)} | {means} | {share} | {ends} |"
+        cost, reward = (format_cost(bootstrap_mean(values, clusters=tasks)) for values in (costs, returns))
+        yield f"| {study} | {arm} | {len(group)} | {cost} | {LIMITS[study][1]:g} | {reward} | {share} | {ends} |"
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the studies and print their table."""
     args, more = parse(parser_of(__doc__, STUDIES, "runs/safety"), argv)
-    rows = [
-        row(name, arm, seed, run)
-        for name in args.names
-        for seed in args.seeds
-        for arm, run in STUDIES[name].runs(args.out / name / f"s{seed}", seed, more)
-    ]
-    save_rows(args.out, rows)
+    rows = study_rows(STUDIES, row, args, more)
     print(*table(rows), sep="\n")
 
 

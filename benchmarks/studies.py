@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -132,6 +132,21 @@ def parse(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> tuple[
         parser.error(f"no {args.noun} {', '.join(sorted(unknown))}; choose from {', '.join(args.all_names)}")
     args.names = args.names or args.all_names
     return args, [*more, "--test_tasks", str(args.tasks)]
+
+
+def study_rows(
+    studies: Mapping[str, Study], row: Callable[[str, str, int, RunFolder], Row], args: argparse.Namespace,
+    options: Sequence[str],
+) -> list[Row]:  # fmt: skip
+    """Finish the runs of the chosen studies, and write their rows beside them; `row` makes one of study, arm, seed."""
+    rows = [
+        row(name, arm, seed, run)
+        for name in args.names
+        for seed in args.seeds
+        for arm, run in studies[name].runs(args.out / name / f"s{seed}", seed, options)
+    ]
+    save_rows(args.out, rows)
+    return rows
 
 
 def save_rows(out: Path, rows: Sequence[Row]) -> None:

@@ -6,6 +6,7 @@ import importlib.util
 import json
 import math
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
@@ -28,6 +29,23 @@ def script(name: str, folder: Path = ROOT / "benchmarks") -> Any:
     sys.modules[found.name] = made = importlib.util.module_from_spec(found)
     found.loader.exec_module(made)
     return made
+
+
+def values_of(command: str, words: Sequence[str]) -> dict[str, Any]:
+    """The values of a command's words."""
+    from agentgym_py.cli import build_parser
+    from agentgym_py.cli.parser import normalize_argv
+
+    argv = normalize_argv([command, *words])[1:]
+    return build_parser(command, argv).parse(argv)
+
+
+def plan_of(words: Sequence[str]) -> Any:
+    """The checked plan of a run of `agentgym evolve`."""
+    from agentgym_py.cli.evolve import read_plan
+
+    values = values_of("evolve", words)
+    return read_plan(values, values)
 
 
 # ---- trainers beside each other -------------------------------------------------------------------------------------
@@ -327,16 +345,10 @@ def test_lines_of_worlds_have_the_keys_of_today() -> None:
 
 def test_the_runs_of_the_rewards_benchmark_can_be_started_and_tabulated() -> None:
     """Each study's options are a valid plan; a row of the tables averages its seeds."""
-    from agentgym_py.cli import build_parser
-    from agentgym_py.cli.evolve import read_plan
-    from agentgym_py.cli.parser import normalize_argv
-
     rewards = script("rewards")
     for study in rewards.STUDIES.values():
         for arm, options in study.arms.items():
-            words = normalize_argv(["evolve", *study.words(arm, "tiny")])[1:]
-            values = build_parser("evolve", words).parse(words)
-            assert read_plan(values, values).config.reward == options.split()[1]
+            assert plan_of(study.words(arm, "tiny")).config.reward == options.split()[1]
     rows = [
         {"study": "parts", "arm": "agent", "seed": seed, "before": [0, 0, 1, 0], "after": [1, seed, 1, 0],
          "steps": 4.0 + seed, "tokens": 40.0, "return": 0.5, "curve": [0.25, 0.5]}
@@ -347,21 +359,53 @@ def test_the_runs_of_the_rewards_benchmark_can_be_started_and_tabulated() -> Non
     assert lines[2].endswith("| 0.500 | 4.50 | 40 |") and lines[-1] == "| parts | agent | 25 50 |"
 
 
+# ---- constrained training beside plain training ---------------------------------------------------------------------
+
+
+def test_the_runs_of_the_safety_benchmark_can_be_started_and_tabulated(tmp_path: Path) -> None:
+    """Each arm is a valid plan whose constraint its world names; a row averages episodes of all seeds."""
+    benchmark = script("safety")
+    for name, study in benchmark.STUDIES.items():
+        cost, limit = benchmark.LIMITS[name]
+        for arm in study.arms:
+            plan = plan_of(study.words(arm, "tiny"))
+            assert plan.trainer.constraint == ("" if arm == "plain" else f"{cost}<={limit}")
+            assert cost in plan.envs[0].make().costs
+    rows = [
+        {"study": "shop", "arm": arm, "seed": seed, "tasks": ["a", "b"], "costs": [cost, 0.0],
+         "returns": [value, 0.5], "multiplier": None if arm == "plain" else 0.25}
+        for seed in range(2) for arm, cost, value in (("plain", 1.0, 0.5), ("pid", 0.5, 0.3))
+    ]  # fmt: skip
+    plain, pid = list(benchmark.table(rows))[2:]
+    assert plain == "| shop | plain | 2 | 0.500 | 0.2 | 0.500 | 100 % | – |"  # two tasks have no interval
+    assert pid == "| shop | pid | 2 | 0.250 | 0.2 | 0.400 | 80 % | 0.25, 0.25 |"
+
+
+def test_a_study_runs_every_arm_of_every_seed_and_keeps_the_rows(tmp_path: Path) -> None:
+    """In the order of studies, seeds and arms."""
+    studies = script("studies")
+
+    class Runs:
+        def runs(self, folder: Path, seed: int, options: list[str]) -> list[tuple[str, str]]:
+            assert options == ["--valid_tasks", "1"]
+            return [(arm, f"{folder.relative_to(tmp_path)}/{arm}") for arm in ("a", "b")]
+
+    args = SimpleNamespace(names=["one", "two"], seeds=[0, 3], out=tmp_path)
+    found = studies.study_rows({"one": Runs(), "two": Runs()}, lambda *of: {"of": of}, args, ["--valid_tasks", "1"])
+    assert [row["of"][:3] for row in found[:4]] == [("one", "a", 0), ("one", "b", 0), ("one", "a", 3), ("one", "b", 3)]
+    assert found[-1]["of"] == ("two", "b", 3, "two/s3/b") and len(found) == 8
+    assert json.loads((tmp_path / "rows.json").read_text())[-1]["of"] == ["two", "b", 3, "two/s3/b"]
+
+
 # ---- curricula beside each other ------------------------------------------------------------------------------------
 
 
 def test_the_runs_of_the_curriculum_benchmark_can_be_started_and_tabulated() -> None:
     """Each arm is a valid plan; the episodes to a target are interpolated, and counted only if it is reached."""
-    from agentgym_py.cli import build_parser
-    from agentgym_py.cli.evolve import read_plan
-    from agentgym_py.cli.parser import normalize_argv
-
     benchmark = script("curriculum")
     for study in benchmark.STUDIES.values():
         for arm in study.arms:
-            words = normalize_argv(["evolve", *study.words(arm, "tiny")])[1:]
-            values = build_parser("evolve", words).parse(words)
-            config = read_plan(values, values).config
+            config = plan_of(study.words(arm, "tiny")).config
             assert (config.curriculum is None) == ("curriculum" not in study.arms[arm])
     assert benchmark.episodes_to(0.6, [(0, 0.2), (100, 0.5), (200, 0.7)]) == pytest.approx(150)
     assert benchmark.episodes_to(0.6, [(0, 0.6)]) == 0 and benchmark.episodes_to(0.6, [(0, 0.2), (100, 0.5)]) is None
@@ -380,15 +424,9 @@ def test_the_runs_of_the_curriculum_benchmark_can_be_started_and_tabulated() -> 
 
 def test_the_runs_of_the_coreset_benchmark_can_be_started_and_tabulated() -> None:
     """Each arm is a valid plan; its tokens are a share, and its success stands beside that of all on the same tasks."""
-    from agentgym_py.cli import build_parser
-    from agentgym_py.cli.evolve import read_plan
-    from agentgym_py.cli.parser import normalize_argv
-
     benchmark = script("coreset")
     for arm in benchmark.ARMS:
-        words = normalize_argv(["evolve", *benchmark.words_of(arm, "tiny", 0.25)])[1:]
-        values = build_parser("evolve", words).parse(words)
-        coreset = read_plan(values, values).config.coreset
+        coreset = plan_of(benchmark.words_of(arm, "tiny", 0.25)).config.coreset
         assert (coreset is None) == (arm == "all") and (coreset is None or coreset.ratio == 0.25)
     rows = [
         {"arm": arm, "seed": seed, "tokens": [(25.0, 100.0), (35.0, 100.0)] if arm != "all" else [(1.0, 1.0)] * 2,
@@ -405,18 +443,11 @@ def test_the_runs_of_the_coreset_benchmark_can_be_started_and_tabulated() -> Non
 
 def test_the_runs_of_the_feedback_benchmark_can_be_started_and_tabulated(episode: Any) -> None:
     """Each judge is a valid plan and each source has its options; a wrong judge turns that share of the pairs round."""
-    from agentgym_py.cli import build_parser
-    from agentgym_py.cli.evolve import read_plan
-    from agentgym_py.cli.parser import normalize_argv
-
     benchmark = script("feedback")
     for arm in benchmark.JUDGES.arms:
-        words = normalize_argv(["evolve", *benchmark.JUDGES.words(arm, "tiny")])[1:]
-        values = build_parser("evolve", words).parse(words)
-        assert read_plan(values, values).config.reward == ("return" if arm == "return" else "judge")
+        assert plan_of(benchmark.JUDGES.words(arm, "tiny")).config.reward == ("return" if arm == "return" else "judge")
     for options in (*benchmark.SOURCES.values(), *benchmark.MODEL_SOURCES.values()):
-        words = normalize_argv(options.split())
-        build_parser("judge", words).parse(words)
+        values_of("judge", options.split())
     groups = [[episode("a", id=f"{n}-{k}", reward=float(k)) for k in range(4)] for n in range(300)]
     assert benchmark.oracle(groups[0]) == [0.0, 1 / 3, 2 / 3, 1.0]
     assert benchmark.oracle([groups[0][0], groups[1][0]]) == [0.5, 0.5]
@@ -440,15 +471,9 @@ def test_the_runs_of_the_feedback_benchmark_can_be_started_and_tabulated(episode
 
 def test_the_runs_of_the_continual_benchmark_can_be_started_and_tabulated() -> None:
     """Each arm is a valid plan; forgetting and gains stand beside those of nothing."""
-    from agentgym_py.cli import build_parser
-    from agentgym_py.cli.evolve import read_plan
-    from agentgym_py.cli.parser import normalize_argv
-
     benchmark = script("continual")
     for arm in benchmark.ARMS:
-        words = normalize_argv(["evolve", *benchmark.words_of(arm, ["shop", "maze"], 0.3, 10.0)])[1:]
-        values = build_parser("evolve", words).parse(words)
-        plan = read_plan(values, values)
+        plan = plan_of(benchmark.words_of(arm, ["shop", "maze"], 0.3, 10.0))
         assert plan.config.sequence and len(plan.envs) == 2
         assert (plan.config.replay_ratio, plan.trainer.ewc_lambda) == (
             0.3 if arm in ("replay", "both") else 0.0, 10.0 if arm in ("ewc", "both") else 0.0,
