@@ -113,7 +113,7 @@ class WorldDataset(RLDataset):
     ) -> None:  # fmt: skip
         if min(group_size, batch_size) < 1:
             raise ConfigError(f"group_size and batch_size must be at least 1, got {group_size} and {batch_size}")
-        settings = EpisodeSettings(EnvSpec(env) if isinstance(env, str) else env, split, seed, prompt)
+        settings = EpisodeSettings.of_world(env, split=split, prompt=prompt, seed=seed)
         with closing(settings.spec.make()) as world:
             ids = [world.task(number, split).id for number in tasks]
         self._batch_size = batch_size
