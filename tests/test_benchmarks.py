@@ -34,7 +34,7 @@ def script(name: str, folder: Path = ROOT / "benchmarks") -> Any:
 def values_of(command: str, words: Sequence[str]) -> dict[str, Any]:
     """The values of a command's words."""
     from agentgym_py.cli import build_parser
-    from agentgym_py.cli.parser import normalize_argv
+    from agentgym_py.cli.argv import normalize_argv
 
     argv = normalize_argv([command, *words])[1:]
     return build_parser(command, argv).parse(argv)

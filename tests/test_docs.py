@@ -23,7 +23,7 @@ import yaml
 import agentgym_py
 from agentgym_py import files, registry
 from agentgym_py.cli import COMMANDS, build_parser
-from agentgym_py.cli.parser import normalize_argv
+from agentgym_py.cli.argv import normalize_argv
 from agentgym_py.env import TextEnv, registration
 from agentgym_py.env.registration import env_plugins
 

@@ -206,7 +206,8 @@ def run_resumable(work: Callable[[], int], advice: Callable[[], str]) -> int:
 
 
 def _main(argv: Sequence[str]) -> int:
-    from agentgym_py.cli.parser import HelpRequest, UsageError, normalize_argv
+    from agentgym_py.cli.argv import normalize_argv
+    from agentgym_py.cli.parser import HelpRequest, UsageError
 
     words = normalize_argv(argv)
     name = words[0] if words else ""

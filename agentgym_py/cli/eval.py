@@ -6,7 +6,7 @@ import hashlib
 import math
 import sys
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -25,6 +25,7 @@ from agentgym_py.cli.agent_options import (
     show_outcome,
     showing_cost_of_stop,
 )
+from agentgym_py.cli.argv import peek_options, require_allowed
 from agentgym_py.cli.env_options import (
     add_env_options,
     env_specs,
@@ -33,16 +34,7 @@ from agentgym_py.cli.env_options import (
     warn_of_training_tasks,
 )
 from agentgym_py.cli.interrupts import no_interrupt_lost, require_not_interrupted
-from agentgym_py.cli.parser import (
-    Parser,
-    UsageError,
-    Values,
-    add_config,
-    peek_options,
-    read_options,
-    require_allowed,
-    wants_help,
-)
+from agentgym_py.cli.parser import Parser, UsageError, Values, add_config, read_options, wants_help
 from agentgym_py.cli.runtime import console, git_commit, package_versions, print_json, require_model_files
 from agentgym_py.cli.saved_settings import require_sources, saved_settings, source_digests
 from agentgym_py.engine.sampling import SamplingParams
@@ -224,18 +216,9 @@ def _run(args: Values, repeated: Repetition | None) -> int:
         phases_for(agent, console(chosen.json)) as phases,
     ):  # fmt: skip
         phase = phases.begin(f"{chosen.split}, {title}", len(envs) * chosen.tasks * chosen.attempts)
-        for trajectory in before:
-            phase(trajectory)
-
-        def progress(trajectory: Trajectory) -> None:
-            require_not_interrupted()
-            write(trajectory)
-            phase(trajectory)
-            show_outcome(agent, trajectory)
-
         evaluation, trajectories = evaluate(
-            agent, envs, chosen.split, tasks, attempts=chosen.attempts, play=play, progress=progress, before=before,
-            is_decided=against.is_decided if against else None,
+            agent, envs, chosen.split, tasks, attempts=chosen.attempts, play=play, before=before,
+            progress=_progress(agent, phase, before, write), is_decided=against.is_decided if against else None,
         )  # fmt: skip
         phases.end()
         if warning := cut_warning(trajectories):
@@ -255,6 +238,23 @@ def _run(args: Values, repeated: Repetition | None) -> int:
         if comparison:
             print(f"\n{comparison}")
     return int(evaluation.errors == len(trajectories))
+
+
+def _progress(
+    agent: Agent, phase: Callable[[Trajectory], object], before: Sequence[Trajectory],
+    write: Callable[[Trajectory], object],
+) -> Callable[[Trajectory], None]:  # fmt: skip
+    """Show the episodes of before; return what writes and shows each new one."""
+    for trajectory in before:
+        phase(trajectory)
+
+    def progress(trajectory: Trajectory) -> None:
+        require_not_interrupted()
+        write(trajectory)
+        phase(trajectory)
+        show_outcome(agent, trajectory)
+
+    return progress
 
 
 def _name_before(manifest: Mapping[str, Any], repeated: Repetition | None, out: EvalFolder | None) -> str | None:

@@ -16,6 +16,7 @@ from agentgym_py.agents.model import require_room
 from agentgym_py.checks import Basic
 from agentgym_py.cli import interrupt_status, print_interrupted, resume_hint, write_errors_with
 from agentgym_py.cli.agent_options import ModelOptions
+from agentgym_py.cli.argv import peek_envs, peek_options, require_allowed
 from agentgym_py.cli.coreset_options import CORESET
 from agentgym_py.cli.curriculum_options import CURRICULUM, curriculum_lines
 from agentgym_py.cli.engine_options import EngineOptions
@@ -41,10 +42,7 @@ from agentgym_py.cli.parser import (
     UsageError,
     Values,
     add_config,
-    peek_envs,
-    peek_options,
     read_options,
-    require_allowed,
     suggestion,
     wants_help,
     with_option_names,
@@ -209,14 +207,7 @@ def _resume_advice(opened: Sequence[RunFolder]) -> str:
 def _run(args: Values, opened: list[RunFolder], stack: ExitStack, fork: Fork | None) -> dict[str, Any]:
     """Resume the run in `opened`, or start one and append it there; `stack` holds its lock."""
     folder = opened[0] if opened else None
-    settings, extends = args, False
-    if folder is not None:
-        require_sources(folder.read_json("provenance.json").get("sources", {}), str(folder.path))
-        settings = read_settings(folder)
-        extends = args["rounds"] not in (None, settings["rounds"])
-        if extends:
-            folder.require_extensible(args["rounds"])
-            settings["rounds"] = args["rounds"]
+    settings, extends = _stored_settings(folder, args) if folder is not None else (args, False)
     plan = read_plan(settings, args)
     config, envs = plan.config, plan.envs
     require_reward_model(config.reward_model)
@@ -246,20 +237,38 @@ def _run(args: Values, opened: list[RunFolder], stack: ExitStack, fork: Fork | N
         Evolution, folder, envs, config, plan.trainer, _loader(plan.model, config.seed, base), cloner=plan.cloner,
         executor=executor, engine=engines,
     )  # fmt: skip
+    lines = _header_lines(folder, plan, settings, base)
+    if fork:
+        base.clear()  # it is not what the next round starts from
+    return _run_with_progress(evolution, folder, lines, out)
+
+
+def _stored_settings(folder: RunFolder, args: Values) -> tuple[Values, bool]:
+    """Return the settings of a run that is resumed, and whether `args` extend it by rounds."""
+    require_sources(folder.read_json("provenance.json").get("sources", {}), str(folder.path))
+    settings = read_settings(folder)
+    extends = args["rounds"] not in (None, settings["rounds"])
+    if extends:
+        folder.require_extensible(args["rounds"])
+        settings["rounds"] = args["rounds"]
+    return settings, extends
+
+
+def _header_lines(folder: RunFolder, plan: RunPlan, settings: Values, base: Sequence[Policy]) -> list[str]:
+    """Describe a run before its first round; a new one, whose base is loaded, with its learning rates."""
+    config = plan.config
     plan_lines = [
         *fork_lines(folder),
-        *curriculum_lines(config, envs, settings["curriculum.name"]),
+        *curriculum_lines(config, plan.envs, settings["curriculum.name"]),
         *improvement_lines(config, settings["critic.name"], settings["reflection.name"]),
     ]
-    lines = header(folder, config, len(envs), plan_lines)
+    lines = header(folder, config, len(plan.envs), plan_lines)
     if base:
         trainers = {"trainer": (settings["trainer.name"], plan.trainer)}
         if plan.cloner and config.expert_tasks:
             trainers = {"cloner": (info_of(plan.trainer).warm_start or "", plan.cloner), **trainers}
         lines += learning_rates(base[0].num_parameters, trainers, base[0].learning_rate_scale)
-    if fork:
-        base.clear()  # it is not what the next round starts from
-    return _run_with_progress(evolution, folder, lines, out)
+    return lines
 
 
 def _load(

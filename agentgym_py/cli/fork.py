@@ -12,8 +12,9 @@ from pathlib import Path
 from agentgym_py import distributed
 from agentgym_py.checks import Basic
 from agentgym_py.cli import evolve
+from agentgym_py.cli.argv import normalize_argv
 from agentgym_py.cli.env_options import env_specs
-from agentgym_py.cli.parser import Parser, UsageError, Values, normalize_argv
+from agentgym_py.cli.parser import Parser, UsageError, Values
 from agentgym_py.cli.saved_settings import require_sources, saved_settings
 from agentgym_py.cli.trainer_options import trainer_class
 from agentgym_py.cli.values import PLUGINS, flatten_options, is_mapping_type, nest_options, plugin_names

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from agentgym_py import registry
 from agentgym_py.checks import Basic
 from agentgym_py.cli import run_resumable
+from agentgym_py.cli.argv import peek_options
 from agentgym_py.cli.env_options import add_own_envs, register_own_envs
 from agentgym_py.cli.episode_options import add_episode_options, read_episodes, require_episode_files
 from agentgym_py.cli.interrupts import require_not_interrupted
-from agentgym_py.cli.parser import Parser, UsageError, Values, add_config, peek_options, read_options
+from agentgym_py.cli.parser import Parser, UsageError, Values, add_config, read_options
 from agentgym_py.cli.plugin_options import PluginOption
 from agentgym_py.cli.runtime import console, print_json
 from agentgym_py.errors import ConfigError

@@ -11,7 +11,6 @@ import ast
 import inspect
 import textwrap
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import MISSING, Field, dataclass, fields
 from functools import lru_cache, partial
 from itertools import pairwise
@@ -23,13 +22,11 @@ import yaml
 from agentgym_py import registry, trust
 from agentgym_py.checks import is_basic
 from agentgym_py.cli.values import (
-    PLUGINS,
     as_list,
     convert,
     is_mapping_type,
     load_yaml,
     nest_options,
-    plugin_names,
 )
 from agentgym_py.env import registration
 from agentgym_py.errors import AgentGymError, ConfigError, nearest, setting
@@ -433,73 +430,9 @@ def config_text(args: Mapping[str, Any]) -> str:
 # ------------------------------------------------------------------------------------------------------------ spelling
 
 
-def normalize_argv(argv: Iterable[str]) -> list[str]:
-    """Write option names as they are declared: with underscores, and `--trainer` as `--trainer.name` (`PLUGINS`)."""
-    return [_normalize(word) if word.startswith("--") and len(word) > 2 else word for word in argv]
-
-
-def _normalize(word: str) -> str:
-    name, equals, value = word[2:].partition("=")
-    first, dot, rest = name.replace("-", "_").partition(".")
-    if first.endswith("_kwargs"):  # names of envs and of their arguments stay
-        rest = name.partition(".")[2]
-    value = "-.inf" if value == "-inf" else value
-    return f"--{f'{name}.name' if name in PLUGINS else first + dot + rest}{equals}{value}"
-
-
 def wants_help(argv: Sequence[str]) -> bool:
     """Return whether the command line asks for help."""
     return not set(_HELP).isdisjoint(argv)
-
-
-def peek_options(argv: Sequence[str]) -> dict[str, str]:
-    """Return the values of `PLUGINS`, `preset`, `config`, `resume` and `manifest`, on which other options depend.
-
-    Mistakes are left to the parser.
-    """
-    values: dict[str, str] = {}
-    for word, following in zip(argv, [*argv[1:], ""], strict=False):
-        name, equals, value = word.removeprefix("--").partition("=")
-        name = name.removesuffix(".name")
-        if word.startswith("--") and name in (*PLUGINS, "preset", "config", "resume", "manifest"):
-            values[name] = value if equals else following
-    values = {name: value for name, value in values.items() if value and not value.startswith("--")}
-    return {**_peek_file(values["config"]), **values} if "config" in values else values
-
-
-def peek_envs(argv: Sequence[str]) -> list[str]:
-    """Return the worlds of `--env` on a command line, or else in its `--config` file."""
-    words = [
-        value if equals else following
-        for word, following in zip(argv, [*argv[1:], ""], strict=False)
-        for name, equals, value in [word.partition("=")]
-        if name == "--env"
-    ]
-    if not words and (path := peek_options(argv).get("config")):
-        with suppress(UsageError):
-            settings = read_yaml(path)
-            words = as_list(settings.get("env", [])) if isinstance(settings, dict) else []
-    return [name for word in words if isinstance(word, str) for name in word.split(",")]
-
-
-def _peek_file(path: str) -> dict[str, str]:
-    try:
-        settings = read_yaml(path)
-    except UsageError:
-        return {}
-    if not isinstance(settings, dict):
-        return {}
-    preset = settings.get("preset")
-    return plugin_names(settings) | ({"preset": preset} if isinstance(preset, str) else {})
-
-
-def require_allowed(argv: Sequence[str], config: type, reason: str) -> None:
-    """Raise UsageError if an option is not a field of `config`; the message names its first field."""
-    first, *others = (f"--{field.name}" for field in fields(cast(Any, config)))
-    for word in argv:
-        name = word.partition("=")[0].removesuffix(".name")
-        if name.startswith("--") and name not in (first, *others):
-            raise UsageError(f"{name} cannot be combined with {first}: {reason}; allowed are {', '.join(others)}")
 
 
 def suggestion(name: str, choices: Iterable[str], renamed: Mapping[str, str] | None = None) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agentgym_py.cli.parser import JSON_HELP, Parser, UsageError, Values, peek_options, read_options
+from agentgym_py.cli.argv import peek_options
+from agentgym_py.cli.parser import JSON_HELP, Parser, UsageError, Values, read_options
 from agentgym_py.cli.runtime import console, print_json
 from agentgym_py.cli.trainer_options import add_trainer_options, read_trainer
 from agentgym_py.training.memory_plan.memory import GIB, RESERVED_GIB, MemoryPlan, Workload

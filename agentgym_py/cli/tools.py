@@ -10,9 +10,10 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from agentgym_py.checks import Basic, require_at_least, require_field_types
+from agentgym_py.cli.argv import peek_envs
 from agentgym_py.cli.env_options import add_env_options, env_specs
 from agentgym_py.cli.interrupts import require_not_interrupted
-from agentgym_py.cli.parser import JSON_HELP, Parser, UsageError, Values, peek_envs, read_options
+from agentgym_py.cli.parser import JSON_HELP, Parser, UsageError, Values, read_options
 from agentgym_py.cli.runtime import console, print_json
 from agentgym_py.env.registration import short_name
 from agentgym_py.errors import setting

@@ -15,10 +15,11 @@ from agentgym_py import distributed
 from agentgym_py.checks import Basic
 from agentgym_py.cli import run_resumable
 from agentgym_py.cli.agent_options import ModelOptions
+from agentgym_py.cli.argv import peek_options
 from agentgym_py.cli.coreset_options import CORESET
 from agentgym_py.cli.episode_options import add_episode_options, read_episodes, require_episode_files
 from agentgym_py.cli.interrupts import interruptible
-from agentgym_py.cli.parser import Parser, UsageError, Values, add_config, peek_options, read_options
+from agentgym_py.cli.parser import Parser, UsageError, Values, add_config, read_options
 from agentgym_py.cli.runtime import console, prepare_torch, print_json, provenance
 from agentgym_py.cli.saved_settings import absolute_model_path
 from agentgym_py.cli.trainer_options import add_trainer_options, read_trainer, trainer_class

@@ -17,6 +17,7 @@ from gymnasium.utils import seeding
 
 from agentgym_py.checks import is_path, parameters_of, require_arguments
 from agentgym_py.env.actions import Reply, parse_reply
+from agentgym_py.env.snapshots import SNAPSHOT_FORMAT, read_snapshot, require_end, write_snapshot
 from agentgym_py.env.spaces import UnicodeText
 from agentgym_py.env.types import MAX_TEXT, SPLITS, Outcome, Prompt, StopReason, Task
 from agentgym_py.errors import (
@@ -31,13 +32,6 @@ from agentgym_py.errors import (
 from agentgym_py.rng import Rng
 
 _TERMINATED, _TRUNCATED = StopReason.TERMINATED, StopReason.TRUNCATED
-_ENDS = ("", _TERMINATED, _TRUNCATED)
-"""Values of `ended` in a snapshot; empty while the episode runs."""
-_SNAPSHOT_FORMAT = 1
-_SNAPSHOT_KINDS = {"task": str, "steps": int, "ended": str, "success": bool, "rng": int, "last": str, "state": dict}
-_SNAPSHOT_KEYS = dict.fromkeys(("format", "env", "version", *_SNAPSHOT_KINDS)).keys()
-_RNG_STATES = range(1 << 64)
-_WRITER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _INIT_ADVICE = "call super().__init__(max_steps=..., split=split, render_mode=render_mode) in it"
 _NOT_IN_SNAPSHOTS = ("split", "render_mode")
 """Arguments that do not change an episode of a given task."""
@@ -202,6 +196,14 @@ class TextEnv(gymnasium.Env[str, str]):
         """Values of the argument `difficulty` from easy to hard: the levels of a curriculum; empty without them."""
         return ()
 
+    @property
+    def files_digest(self) -> str | None:
+        """Digest of the files that an argument names and on which episodes depend; None without such files.
+
+        It is part of a trajectory's provenance: a replay with other files says so.
+        """
+        return None
+
     def tools(self) -> list[dict[str, Any]] | None:
         """Return JSON schemas (OpenAI function tools) of the actions; None if the world has no tools."""
         return None
@@ -335,7 +337,7 @@ class TextEnv(gymnasium.Env[str, str]):
         """Return the episode as JSON bytes, from which `restore` continues exactly in any process."""
         task = self._require_reset()
         data = {
-            "format": _SNAPSHOT_FORMAT,
+            "format": SNAPSHOT_FORMAT,
             "env": self.name,
             "version": self.version,
             "task": task.id,
@@ -348,7 +350,7 @@ class TextEnv(gymnasium.Env[str, str]):
         }
         if self._kwargs:
             data["arguments"] = self._kwargs
-        return _WRITER.encode(data).encode("utf-8", "surrogatepass")
+        return write_snapshot(data)
 
     def restore(self, snapshot: bytes) -> None:
         """Continue the episode of `snapshot`.
@@ -356,25 +358,15 @@ class TextEnv(gymnasium.Env[str, str]):
         Raises:
             SnapshotError: not a snapshot, or one of another world, version or set of arguments; nothing has changed.
         """
-        try:
-            # json.loads would first guess the encoding of bytes
-            data = json.loads(snapshot.decode("utf-8", "surrogatepass") if type(snapshot) is bytes else snapshot)
-        except (ValueError, TypeError, RecursionError) as error:
-            raise SnapshotError(f"The bytes are not a snapshot: no JSON: {error}") from error
-        _check_origin(data, {"format": _SNAPSHOT_FORMAT, "env": self.name})
+        data = read_snapshot(snapshot, self.name)
         if (arguments := data.get("arguments", {})) != self._kwargs:
             raise SnapshotError(
                 f"The snapshot does not fit: its world was made with {arguments or 'no arguments'}, this one with "
                 f"{self._kwargs or 'none'}"
             )
         try:
-            for key, kind in _SNAPSHOT_KINDS.items():
-                if type(data[key]) is not kind:
-                    raise SnapshotError(f"A snapshot's {key!r} must be of type {kind.__name__}, got {data[key]!r:.60}")
-            if data["steps"] < 0 or data["ended"] not in _ENDS or data["rng"] not in _RNG_STATES:
-                raise SnapshotError("The snapshot has an impossible 'steps', 'ended' or 'rng'")
             if self.stops_at_end:
-                _check_end(data, self.max_steps)
+                require_end(data, self.max_steps)
                 terminal = self.is_terminal(data["state"])
                 if terminal is not None and terminal != (data["ended"] == "terminated"):
                     raise SnapshotError("The snapshot's 'ended' contradicts its 'state'")
@@ -429,29 +421,6 @@ def _changed_arguments(env_class: type, arguments: Mapping[str, Any], without: S
         with suppress(TypeError, ValueError):  # values that JSON cannot hold are not compared
             changed[name] = json.loads(json.dumps(sorted(value) if isinstance(value, set | frozenset) else value))
     return changed
-
-
-def _check_end(data: Mapping[str, Any], max_steps: int) -> None:
-    """SnapshotError unless steps, end and success of a snapshot agree, in a world that stops at the end."""
-    steps, ended = data["steps"], data["ended"]
-    if steps > max_steps or (not ended and steps == max_steps) or (ended == "truncated" and steps < max_steps):
-        raise SnapshotError(f"A snapshot of {steps} steps that is {ended or 'not ended'}; max_steps is {max_steps}")
-    if ended and not steps:
-        raise SnapshotError(f"A snapshot that is {ended} before the first step")
-    if data["success"] and not ended:
-        raise SnapshotError("A snapshot of success whose episode has not ended")
-
-
-def _check_origin(data: Any, expected: Mapping[str, Any]) -> None:
-    """SnapshotError unless this is a snapshot with the expected format, world and version."""
-    if not isinstance(data, dict):
-        raise SnapshotError(f"The bytes are not a snapshot: {data!r:.60} is not a JSON object")
-    if not data.keys() >= _SNAPSHOT_KEYS:
-        missing = [key for key in _SNAPSHOT_KEYS if key not in data]
-        raise SnapshotError(f"The bytes are not a snapshot: they lack {', '.join(missing)}")
-    for key, value in expected.items():
-        if data[key] != value:
-            raise SnapshotError(f"The snapshot does not fit: its {key} is {data[key]!r:.100}, not {value!r}")
 
 
 def require_choice(name: str, value: object, choices: Sequence[object]) -> None:

@@ -24,9 +24,9 @@ import yaml
 from agentgym_envs.maze.env import MazeEnv
 from agentgym_py import registry
 from agentgym_py.cli import build_parser, command_module, evolve_folder
+from agentgym_py.cli.argv import normalize_argv
 from agentgym_py.cli.env_options import warn_of_training_tasks
 from agentgym_py.cli.evolve_header import header, learning_rates
-from agentgym_py.cli.parser import normalize_argv
 from agentgym_py.cli.saved_settings import saved_settings
 from agentgym_py.cli.train import is_interrupted
 from agentgym_py.cli.trainer_options import read_cloner, read_trainer

@@ -17,8 +17,9 @@ import pytest
 
 from agentgym_py import __version__, files, registry
 from agentgym_py.cli import COMMANDS, GROUPS, build_parser, command_module, main
+from agentgym_py.cli.argv import normalize_argv
 from agentgym_py.cli.examples import EXAMPLES, IN_HELP, examples_of
-from agentgym_py.cli.parser import Parser, UsageError, normalize_argv
+from agentgym_py.cli.parser import Parser, UsageError
 from agentgym_py.cli.values import convert, metavar_of
 from agentgym_py.errors import naming_options
 from agentgym_py.training.settings import RENAMED

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from agentgym_py.cli import build_parser
-from agentgym_py.cli.parser import normalize_argv
+from agentgym_py.cli.argv import normalize_argv
 from agentgym_py.trajectory import store
 
 pytest.importorskip("torch")
