@@ -290,18 +290,9 @@ def app_of(viewer: Viewer, token: str) -> FastAPI:
     """Return the application; every request for data needs the token."""
     stop = threading.Event()
 
-    def follow() -> None:
-        while True:
-            try:
-                viewer.index.update()
-            except (OSError, sqlite3.Error, DataError, WriteError) as error:  # such as a full disk
-                warnings.warn(f"the index was not updated: {error}; the viewer tries again", stacklevel=1)
-            if stop.wait(_POLL_SECONDS):
-                return
-
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        thread = threading.Thread(target=follow, daemon=True)
+        thread = threading.Thread(target=_follow, args=(viewer, stop), daemon=True)
         thread.start()
         yield
         stop.set()
@@ -338,6 +329,17 @@ def app_of(viewer: Viewer, token: str) -> FastAPI:
 
     app.include_router(_api(viewer, token))
     return app
+
+
+def _follow(viewer: Viewer, stop: threading.Event) -> None:
+    """Update the index until `stop` is set."""
+    while True:
+        try:
+            viewer.index.update()
+        except (OSError, sqlite3.Error, DataError, WriteError) as error:  # such as a full disk
+            warnings.warn(f"the index was not updated: {error}; the viewer tries again", stacklevel=1)
+        if stop.wait(_POLL_SECONDS):
+            return
 
 
 def _api(viewer: Viewer, token: str) -> APIRouter:

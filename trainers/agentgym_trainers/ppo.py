@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from agentgym_py.policy import Policy
     from agentgym_py.training.rl.actor_critic import Output
     from agentgym_py.training.rl.batch import Record, TokenBatch
+    from agentgym_py.training.rl.learner import Learner
     from agentgym_py.training.rl.losses import Loss
 
 
@@ -182,26 +183,17 @@ def run_ppo(
     `step_weight` is the weight of a turn's process rewards in its own advantage.
     """
     from agentgym_py.training.rl.batch import episode_stats
-    from agentgym_py.training.rl.learner import Learner
     from agentgym_py.training.rl.loop import Loop
 
     settings.check_round(rollouts.remaining)
-    learner = Learner(
-        policy, settings, seed=seed, temperature=rollouts.temperature, reference=settings.kl_coef > 0,
-        critic_rate=settings.critic_learning_rate, critic_gradient=settings.critic_gradient,
-        entropy_gradient=settings.entropy_coef > 0, remote_sampler=rollouts.is_remote,
-    )  # fmt: skip
-    multipliers = Multipliers(settings)
-    parts = [part for part in (extra, multipliers) if part]
-    with Loop(learner, rollouts, output_dir, progress, [seed], parts) as loop:
+    learner, multipliers = make_learner(settings, policy, rollouts, seed), Multipliers(settings)
+    scored, mask_cut = rollouts.scorer is not None, settings.mask_truncated_completions
+    rewards_of = rewards_of or token_rewards
+    with Loop(learner, rollouts, output_dir, progress, [seed], [part for part in (extra, multipliers) if part]) as loop:
         totals = loop.totals
         totals.kl_coef = totals.kl_coef if loop.finished else settings.kl_coef
         for _ in loop.iterations():
-            left = math.ceil(rollouts.remaining / settings.tasks_per_iteration)
-            tasks = math.ceil(rollouts.remaining / left)  # as many in each iteration, not a rest in the last
-            played = [group[0] for group in rollouts.groups(tasks, 1)]
-            scored = rollouts.scorer is not None  # a score is of the whole episode: no bootstrap
-            mask_cut = settings.mask_truncated_completions
+            played = play_iteration(settings, rollouts)
             episodes, records = encode_episodes(played, policy, loop.dropped, scored, mask_cut)
             if not records:
                 continue
@@ -212,24 +204,19 @@ def run_ppo(
             if extra:
                 extra.score(episodes, records, loop.dropped)
             for episode, record in zip(episodes, records, strict=True):
-                penalized = multipliers.penalize_steps(episode)
-                fill_advantages(settings, record, (rewards_of or token_rewards)(penalized, record, totals.kl_coef))
+                rewards_n = rewards_of(multipliers.penalize_steps(episode), record, totals.kl_coef)
+                fill_advantages(settings, record, rewards_n)
                 add_step_advantages(record, step_weight)
             whiten_advantages(records)
             learner.net.critic_gradient = 0.0 if warming_up else settings.critic_gradient
             for minibatch in learner.minibatches(records, "token", epochs=settings.epochs):
                 for batch in learner.microbatches(minibatch):  # N agent tokens of B episodes
                     out = learner.forward(batch)
-                    loss = settings_loss(settings, out, batch)
-                    if warming_up:
-                        loss = loss._replace(loss_N=settings.vf_coef * loss.logged_N["value_loss"])
-                    learner.backward(loss, out, batch)
+                    learner.backward(settings_loss(settings, out, batch, critic_only=warming_up), out, batch)
                 learner.step()
             divergence = kl_to_reference(records)
-            stats = {"kl_coefficient": totals.kl_coef}
-            if divergence is not None:
-                stats |= {"kl_ref": divergence, "kl_penalty": totals.kl_coef * divergence}
-            stats |= {**episode_stats(played, mask_cut), **(extra.logged if extra else {})}
+            stats = kl_stats(totals.kl_coef, divergence) | episode_stats(played, mask_cut)
+            stats |= dict(extra.logged) if extra else {}
             stats |= (mean_parts(played) if scored else {}) | multipliers.logged
             loop.finish_iteration(records, settings.epochs, learner.logged | stats)
             if loop.finished > settings.critic_warmup + 1:  # the sampling policy had been trained
@@ -238,16 +225,34 @@ def run_ppo(
     return loop.report(loop.finished > settings.critic_warmup)
 
 
-def settings_loss(settings: PPOSettings, out: Output, batch: TokenBatch) -> Loss:
-    """Return the loss of a batch's N agent tokens by the settings."""
+def make_learner(settings: PPOSettings, policy: Policy, rollouts: Rollouts, seed: int) -> Learner:
+    """Return a learner with a new critic, and with a reference model if the KL counts."""
+    from agentgym_py.training.rl.learner import Learner
+
+    return Learner(
+        policy, settings, seed=seed, temperature=rollouts.temperature, reference=settings.kl_coef > 0,
+        critic_rate=settings.critic_learning_rate, critic_gradient=settings.critic_gradient,
+        entropy_gradient=settings.entropy_coef > 0, remote_sampler=rollouts.is_remote,
+    )  # fmt: skip
+
+
+def play_iteration(settings: PPOSettings, rollouts: Rollouts) -> list[Trajectory]:
+    """Play an iteration's episodes, one per task: as many in each iteration, not a rest in the last."""
+    left = math.ceil(rollouts.remaining / settings.tasks_per_iteration)
+    return [group[0] for group in rollouts.groups(math.ceil(rollouts.remaining / left), 1)]
+
+
+def settings_loss(settings: PPOSettings, out: Output, batch: TokenBatch, *, critic_only: bool = False) -> Loss:
+    """Return the loss of a batch's N agent tokens by the settings; that of the critic alone while it warms up."""
     assert out.values_N is not None and batch.advantages_N is not None
     assert batch.values_N is not None and batch.returns_N is not None
-    return ppo_loss(
+    loss = ppo_loss(
         out.logps_N, batch.old_logps_N, batch.advantages_N, out.values_N, batch.values_N, batch.returns_N,
         out.entropy_N, clip=settings.clip, value_clip=settings.value_clip, vf_coef=settings.vf_coef,
         entropy_coef=settings.entropy_coef, valued_N=batch.valued_N,
         importance_N=batch.importance_N,
     )  # fmt: skip
+    return loss._replace(loss_N=settings.vf_coef * loss.logged_N["value_loss"]) if critic_only else loss
 
 
 def encode_episodes(
@@ -255,7 +260,7 @@ def encode_episodes(
 ) -> tuple[list[Trajectory], list[Record]]:
     """Return the episodes that can be learnt from, and their records.
 
-    Those that are `scored` have no bootstrap. `mask_cut` leaves replies that were cut out of the loss.
+    Those that are `scored`, as a whole, have no bootstrap. `mask_cut` leaves replies that were cut out of the loss.
     """
     from agentgym_py.policy.tokens import why_nothing_to_learn
     from agentgym_py.training.rl.batch import encode_record
@@ -331,3 +336,9 @@ def kl_to_reference(records: Sequence[Record]) -> float | None:
 
     old_N, ref_N = concat_field(records, "old_logps"), concat_field(records, "ref_logps")
     return None if old_N is None or ref_N is None else float((old_N - ref_N).mean())
+
+
+def kl_stats(kl_coef: float, divergence: float | None) -> dict[str, float]:
+    """Return the logs of the KL to the reference; only its coefficient without a reference."""
+    stats = {"kl_coefficient": kl_coef}
+    return stats if divergence is None else stats | {"kl_ref": divergence, "kl_penalty": kl_coef * divergence}
