@@ -18,6 +18,7 @@ from agentgym_envs.grid.world import (
     PICKUP,
     RIGHT,
     TOGGLE,
+    TURNS,
     World,
 )
 
@@ -103,8 +104,8 @@ def _route(world: World, seen: Sequence[int], is_ahead: Callable[[int], bool]) -
                 route.append(step[1])
                 pose = step[0]
             return route[::-1]
-        for move, turned in ((LEFT, (facing + 3) & 3), (RIGHT, (facing + 1) & 3)):
-            if (other := at * 4 + turned) not in parents:
+        for move, by in TURNS:
+            if (other := at * 4 + ((facing + by) & 3)) not in parents:
                 parents[other] = pose, move
                 queue.append(other)
         if front in passable and (other := front * 4 + facing) not in parents:

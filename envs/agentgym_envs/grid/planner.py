@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from agentgym_envs.grid.mission import Verb
 from agentgym_envs.grid.view import SIDE
@@ -20,12 +21,11 @@ from agentgym_envs.grid.world import (
     DROP,
     FORWARD,
     FREE,
-    LEFT,
     LOCKED,
     OPEN,
     PICKUP,
-    RIGHT,
     TOGGLE,
+    TURNS,
     UNKNOWN,
     WALL,
     World,
@@ -206,6 +206,18 @@ class _Variant:
     drops: int = 0
 
 
+class _Node(NamedTuple):
+    """A pose in a variant."""
+
+    number: int
+    """Variant and pose in one number."""
+    variant: _Variant
+    at: int
+    facing: int
+    entering: bool
+    """Whether the door ahead was just opened by `ENTER`."""
+
+
 @dataclass(slots=True)
 class _Search:
     """One search; without a goal it looks for a place from which an unseen cell is ahead."""
@@ -228,60 +240,79 @@ class _Search:
 
     def run(self) -> list[int] | None:
         """Return the moves, or None."""
-        layout = self.start.layout
-        poses, steps, things = 8 * len(self.start.cells), layout.steps, layout.things
-        parents, queue = self._parents, self._queue
+        poses, parents, queue = self._poses, self._parents, self._queue
         start = self._add(self.start, frozenset()) * poses + self.start.at * 8 + self.start.facing * 2
-        parents[start] = -1, -1
-        queue.append(start)
+        self._reach(start, -1, -1)
         while queue and len(parents) < _MOST_NODES:
-            node = queue.popleft()
-            number, pose = divmod(node, poses)
-            at, facing, entering = pose >> 3, pose >> 1 & 3, pose & 1
-            variant = self._variants[number]
-            world, faced = variant.world, variant.faced
-            front = at + steps[facing]
-            content = world.cells[front]
-            if self.is_goal is None and self._sees_unknown(world, at, facing):
-                return self._path(node)
-            base = node - pose
-            if not entering:
-                for move, turned in ((LEFT, (facing + 3) & 3), (RIGHT, (facing + 1) & 3)):
-                    if at + steps[turned] in faced:
-                        self._event(node, variant, at, facing, move)
-                    elif (other := base + at * 8 + turned * 2) not in parents:
-                        parents[other] = node, move
-                        queue.append(other)
-            door = content - 1 if content > 0 and things[content - 1].kind == "door" else -1
-            if content == FREE or entering or (door >= 0 and world.doors[door] == OPEN):
-                if front + steps[facing] in faced:
-                    self._event(node, variant, at, facing, FORWARD, entering)
-                elif (other := base + front * 8 + facing * 2) not in parents:
-                    parents[other] = node, FORWARD
-                    queue.append(other)
-            if entering:
-                continue
-            if door >= 0:
-                if door in variant.tracked:
-                    if world.doors[door] != LOCKED or world.has_key(door):
-                        self._event(node, variant, at, facing, TOGGLE)
-                elif world.doors[door] == CLOSED and node + 1 not in parents:
-                    parents[node + 1] = node, ENTER
-                    queue.append(node + 1)
-            elif content > 0:
-                if content - 1 in self.boxes:
-                    self._event(node, variant, at, facing, TOGGLE)
-                if world.carried < 0 and self._may_take(variant, content - 1):
-                    self._event(node, variant, at, facing, PICKUP)
-            elif content == FREE and world.carried >= 0:
-                if front in variant.beside:
-                    self._event(node, variant, at, facing, DROP)
-                elif variant.may_drop and variant.drops < _DROPS:
-                    variant.drops += 1
-                    self._event(node, variant, at, facing, DROP, dropped=variant.dropped | {world.carried})
+            number = queue.popleft()
+            variant, pose = divmod(number, poses)
+            node = _Node(number, self._variants[variant], pose >> 3, pose >> 1 & 3, bool(pose & 1))
+            if self.is_goal is None and self._sees_unknown(node.variant.world, node.at, node.facing):
+                return self._path(number)
+            if not node.entering:
+                self._turn(node)
+            self._walk(node)
+            if not node.entering:
+                self._act(node)
             if self._found >= 0:
                 return self._path(self._found)
         return None
+
+    @property
+    def _poses(self) -> int:
+        """Poses of a variant: cell, facing, and whether the agent is about to enter the door ahead."""
+        return 8 * len(self.start.cells)
+
+    def _reach(self, number: int, before: int, move: int) -> None:
+        """Add a node unless it was reached in fewer moves."""
+        if number not in self._parents:
+            self._parents[number] = before, move
+            self._queue.append(number)
+
+    def _turn(self, node: _Node) -> None:
+        number, variant, at, facing, _ = node
+        steps, faced = variant.world.layout.steps, variant.faced
+        for move, by in TURNS:
+            turned = (facing + by) & 3
+            if at + steps[turned] in faced:
+                self._event(node, move)
+            else:
+                self._reach(number + (turned - facing) * 2, number, move)
+
+    def _walk(self, node: _Node) -> None:
+        number, variant, at, facing, entering = node
+        step = variant.world.layout.steps[facing]
+        if entering or variant.world.is_passable(at + step):
+            if at + 2 * step in variant.faced:
+                self._event(node, FORWARD)
+            else:
+                self._reach(number - entering + 8 * step, number, FORWARD)
+
+    def _act(self, node: _Node) -> None:
+        """Toggle, pick up or drop what is ahead."""
+        number, variant, at, facing, _ = node
+        world = variant.world
+        front = at + world.layout.steps[facing]
+        thing = world.cells[front] - 1
+        if thing < 0 and world.carried < 0:
+            return
+        if thing >= 0 and world.layout.things[thing].kind == "door":
+            if thing in variant.tracked:
+                if world.doors[thing] != LOCKED or world.has_key(thing):
+                    self._event(node, TOGGLE)
+            elif world.doors[thing] == CLOSED:
+                self._reach(number + 1, number, ENTER)
+        elif thing >= 0:
+            if thing in self.boxes:
+                self._event(node, TOGGLE)
+            if world.carried < 0 and self._may_take(variant, thing):
+                self._event(node, PICKUP)
+        elif world.cells[front] == FREE and world.carried >= 0:
+            if front in variant.beside:
+                self._event(node, DROP)
+            elif variant.may_drop and variant.drops < _DROPS:
+                variant.drops += 1
+                self._event(node, DROP, dropped=variant.dropped | {world.carried})
 
     def _sees_unknown(self, world: World, at: int, facing: int) -> bool:
         """Whether an unseen cell lies straight ahead, in sight."""
@@ -302,28 +333,19 @@ class _Search:
             return False
         return thing in variant.takes or (thing in self.blocking and thing not in variant.dropped)
 
-    def _event(
-        self,
-        node: int,
-        variant: _Variant,
-        at: int,
-        facing: int,
-        move: int,
-        entering: int = 0,
-        dropped: frozenset[int] | None = None,
-    ) -> None:
-        world = variant.world.copy()
-        world.at, world.facing = at, facing
-        if entering:
+    def _event(self, node: _Node, move: int, dropped: frozenset[int] | None = None) -> None:
+        """Do a move that leads to another variant."""
+        world = node.variant.world.copy()
+        world.at, world.facing = node.at, node.facing
+        if node.entering:
             world.doors[world.cells[world.front] - 1] = OPEN
         world.do(move)
-        number = self._add(world, variant.dropped if dropped is None else dropped)
-        other = number * 8 * len(world.cells) + world.at * 8 + world.facing * 2
-        if other not in self._parents:
-            self._parents[other] = node, move
-            self._queue.append(other)
-            if self._found < 0 and self.is_goal is not None and self.is_goal(world):
-                self._found = other
+        number = self._add(world, node.variant.dropped if dropped is None else dropped)
+        other = number * self._poses + world.at * 8 + world.facing * 2
+        is_new = other not in self._parents
+        self._reach(other, node.number, move)
+        if is_new and self._found < 0 and self.is_goal is not None and self.is_goal(world):
+            self._found = other
 
     def _add(self, world: World, dropped: frozenset[int]) -> int:
         """The number of a state's variant."""
@@ -361,7 +383,7 @@ class _Search:
 
     def blockers(self) -> frozenset[int]:
         """Return things that lie between cells that were reached and others."""
-        poses, world = 8 * len(self.start.cells), self.start
+        poses, world = self._poses, self.start
         reached = {node % poses >> 3 for node in self._parents}
         steps, things, found = world.layout.steps, world.layout.things, set[int]()
         for cell in reached:

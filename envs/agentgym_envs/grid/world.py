@@ -8,6 +8,8 @@ from functools import cached_property
 from agentgym_envs.grid.mission import Clause, Mission, Verb
 
 LEFT, RIGHT, FORWARD, PICKUP, DROP, TOGGLE = range(6)
+TURNS = ((LEFT, 3), (RIGHT, 1))
+"""Turns, and by how many quarters to the right each changes the facing."""
 FREE, WALL, UNKNOWN = 0, -1, -2
 """Content of a cell; a positive number is 1 + the index of a thing."""
 OPEN, CLOSED, LOCKED = range(3)

@@ -14,12 +14,17 @@ from agentgym_envs.grid.env import GridEnv
 from agentgym_envs.grid.levels import LEVELS, draw, names_of
 from agentgym_envs.grid.planner import fair_plan, plan
 from agentgym_envs.grid.view import seen_cells
-from agentgym_envs.grid.world import FREE, LOCKED, OPEN, WALL, World
+from agentgym_envs.grid.world import BORDER, FREE, LOCKED, OPEN, WALL, World
 from agentgym_py.env import SPLITS
 from agentgym_py.errors import ConfigError, SnapshotError
 from agentgym_py.rng import Rng
 
 DIFFICULTIES = ("easy", "medium", "hard")
+MIDDLE_ONLY = (
+    "GoToDoor", "GoToObjDoor", "OpenDoor", "ActionObjDoor", "OpenTwoDoors", "OpenDoorsOrderN4", "UnlockLocal",
+    "UnlockLocalDist", "KeyInBox",
+)  # fmt: skip
+"""Levels whose doors all lie around the middle room."""
 SMALL = ("OpenRedDoor", "GoToObj", "PickupDist", "OneRoomS8", "GoToRedBall", "OpenDoor", "GoToLocal", "PutNextLocal")
 
 
@@ -101,16 +106,26 @@ def test_levels_are_taken_in_turn() -> None:
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_rooms_are_as_babyai_has_them(level: str) -> None:
-    """Every room can be reached through doors, locked doors have a key elsewhere, and nothing stands in a wall."""
+    """Doors lie in walls and other things in rooms, every room can be reached, and locked doors have a key."""
     for number in range(10):
         layout = draw(Rng(level, number), level, wording.COLORS)
+        for thing, cell in zip(layout.things, layout.places, strict=True):
+            in_walls = [(place - BORDER) % (layout.size - 1) == 0 for place in divmod(cell, layout.stride)]
+            assert not cell or sum(in_walls) == (thing.kind == "door"), thing
+        reached = [layout.at]
+        for cell in reached:
+            around = (cell + step for step in layout.steps)
+            reached += [other for other in around if layout.cells[other] != WALL and other not in reached]
+        inside = sum(content != WALL for content in layout.cells)
+        assert len(reached) == inside or (level in MIDDLE_ONLY and len(reached) > (layout.size - 2) ** 2)
         colors = {thing.color for thing in layout.things if thing.kind == "key"}
         needs_all = level not in ("GoToDoor", "GoToObjDoor")  # their doors are locked by chance
         for door, state in enumerate(layout.doors):
             assert state != LOCKED or not needs_all or layout.things[door].color in colors
         assert all(layout.places[index] or thing.inside >= 0 for index, thing in enumerate(layout.things))
         assert layout.cells[layout.at] == FREE
-        assert layout.limit >= layout.size**2 * (layout.rows * layout.columns == 1)
+        usual = layout.mission.navigations * layout.size**2 * layout.rows * layout.columns
+        assert layout.limit == (LEVELS[level].limit or usual)
 
 
 def test_the_view_stops_at_walls_and_closed_doors() -> None:

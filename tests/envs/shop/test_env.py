@@ -30,10 +30,13 @@ def walk(env: ShopEnv, rng: Rng, steps: int) -> list[tuple[object, ...]]:
 def test_gymnasium_accepts_every_mode(mode: Any, strict: bool) -> None:
     """Gymnasium's checker is content, and copies step under `make_vec`."""
     options = {"observation_mode": mode, "strict_compat": strict}
-    check_env(gymnasium.make("AgentShop-v0", disable_env_checker=True, **options).unwrapped, skip_render_check=True)
+    env: Any = gymnasium.make("AgentShop-v0", disable_env_checker=True, **options).unwrapped
+    check_env(env, skip_render_check=True)
     vector = gymnasium.make_vec("AgentShop-v0", num_envs=2, vectorization_mode="sync", **options)
-    vector.reset(seed=1)
-    vector.step(("search[shoes]", "click[buy now]"))
+    starts, _ = vector.reset(seed=1)
+    assert tuple(starts) == (env.reset(seed=1)[0], env.reset(seed=2)[0])
+    turns, rewards, terminated, *_ = vector.step(("click[buy now]", "search[shoes]"))
+    assert turns[1] == env.step("search[shoes]")[0] and not rewards.any() and not terminated.any()
     vector.close()
 
 
