@@ -9,7 +9,13 @@ from agentgym_py.env import TextEnv
 from agentgym_py.errors import ConfigError
 
 MOST_STATES = 200_000
-"""States of an episode after which an enumeration is given up."""
+"""States of a task after which an enumeration is given up."""
+FEW_STATES = 20_000
+"""The same where continuations can take its place: about as many states as they would play."""
+
+
+class TooManyStatesError(ConfigError):
+    """A task has too many states to enumerate them."""
 
 
 @runtime_checkable
@@ -34,14 +40,16 @@ class Enumeration:
         """Return the value of a live environment's state, which is left as it was.
 
         Raises:
-            ConfigError: there are too many states.
+            TooManyStatesError: there are too many states.
         """
         if env.stop_reason:
             return 0.0
         state = env.snapshot()
         if state not in self._values:
             if len(self._values) >= self._most:
-                raise ConfigError(f"truth cannot be exact: an episode has more than {self._most:,} states; use forks")
+                raise TooManyStatesError(
+                    f"truth cannot be exact: a task has more than {self._most:,} states; use forks"
+                )
             self._values[state] = 0.0  # counts towards the limit while its successors are enumerated
             total = 0.0
             for reply, probability in self._agent.action_probabilities(env).items():

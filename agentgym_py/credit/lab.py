@@ -71,7 +71,7 @@ class CreditReport:
     cosine_of: Literal["gradients", "advantages"]
     """What the cosine compares: gradients of a policy's weights, or for other agents the advantages themselves."""
     left_out: Mapping[str, int]
-    """Episodes that could not be credited, by reason."""
+    """Episodes and steps that could not be credited, by reason."""
     config: CreditConfig
 
     def as_dict(self) -> dict[str, Any]:
@@ -96,8 +96,12 @@ class CreditReport:
             "bias: expectation minus true advantage, its mean and root mean square over steps; sd: of one step's value "
             f"over groups; cosine: of the {self.cosine_of} by the estimates with those by the true ones.",
         ]
-        notes += [f"{count} episodes {reason} are left out." for reason, count in self.left_out.items()]
-        return notes
+        if not self.spread:
+            notes.append(
+                "All true advantages are equal, so there is nothing to rank: choose an agent that solves some of the "
+                "tasks and fails others."
+            )
+        return notes + [f"{count} {what} are left out." for what, count in self.left_out.items()]
 
     def __str__(self) -> str:
         """Return the table in Markdown, and the notes."""
@@ -140,7 +144,7 @@ def measure_credit(
         policy: The agent's policy, for the cosine of its gradients.
 
     Raises:
-        ConfigError: no step could be credited, or the truth cannot be exact.
+        ConfigError: no step could be credited, or the truth cannot be exact and must be.
     """
     probes = collect_probes(agent, play, envs, config, tasks=tasks, split=split, seed=seed)
     measured = {name: measure_estimator(name, one, probes, config, seed) for name, one in estimators.items()}

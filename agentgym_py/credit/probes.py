@@ -19,7 +19,7 @@ from agentgym_py.collection.branching import snapshots_at
 from agentgym_py.collection.env_pool import EnvPool
 from agentgym_py.collection.job import StateSnapshot
 from agentgym_py.credit.estimators import return_to_go
-from agentgym_py.credit.exact import Enumeration, KnownPolicy
+from agentgym_py.credit.exact import FEW_STATES, MOST_STATES, Enumeration, KnownPolicy, TooManyStatesError
 from agentgym_py.env import EnvSpec
 from agentgym_py.errors import AgentGymError, ConfigError, InfrastructureError
 from agentgym_py.rewards.state_values import CHANGED, FAILED, Play
@@ -47,7 +47,7 @@ class CreditConfig:
     """Groups that are drawn again for each step; even. They cost no episodes."""
     truth: Literal["auto", "forks", "exact"] = "auto"
     """`forks`: advantages by continuations; `exact`: by enumeration, for an agent with known probabilities such as
-    `random`; `auto`: the latter if it is possible."""
+    `random`; `auto`: the latter if it is possible and no task has more than 20,000 states."""
 
     def __post_init__(self) -> None:
         require_at_least(self, {"group_size": 2, "episodes": 1, "steps": 0, "continuations": 4, "redraws": 4})
@@ -102,7 +102,14 @@ def collect_probes(
         raise ConfigError(f"truth cannot be exact for {agent.name}, whose action probabilities are unknown; use forks")
     jobs, left_out = jobs_for(envs, split, tasks, 2 * config.group_size), Counter[str]()
     pools = _pools(jobs, play(jobs), 2 * config.group_size, left_out)
-    trunks = _trunks(pools, config, seed, known, left_out)
+    try:
+        trunks, changed = _trunks(pools, config, seed, known)
+    except TooManyStatesError:
+        if config.truth == "exact":
+            raise
+        known = None
+        trunks, changed = _trunks(pools, config, seed, None)
+    left_out.update(changed)
     probes = _probes(trunks, play, config, left_out)
     if not probes:
         raise ConfigError(f"no step could be credited: {dict(left_out) or 'every episode ended before its first step'}")
@@ -119,7 +126,7 @@ def _pools(
         pools.setdefault((job.env.key, str(job.task)), []).append(episode)
     complete = [pool for pool in pools.values() if all(episode.is_evidence for episode in pool)]
     if missing := len(pools) - len(complete):
-        left_out["of tasks with an infrastructure failure"] = missing * attempts
+        left_out["episodes of tasks with an infrastructure failure"] = missing * attempts
     return complete
 
 
@@ -136,14 +143,14 @@ class _Trunk(NamedTuple):
 
 
 def _trunks(
-    pools: Sequence[Sequence[Trajectory]], config: CreditConfig, seed: int, known: KnownPolicy | None,
-    left_out: Counter[str],
-) -> list[_Trunk]:  # fmt: skip
-    """Draw the credited steps, and rebuild the states around them."""
-    trunks = list[_Trunk]()
+    pools: Sequence[Sequence[Trajectory]], config: CreditConfig, seed: int, known: KnownPolicy | None
+) -> tuple[list[_Trunk], Counter[str]]:
+    """Draw the credited steps, and rebuild the states around them; count the episodes that cannot be rebuilt."""
+    trunks, left_out = list[_Trunk](), Counter[str]()
     with closing(EnvPool()) as envs:
         for pool in pools:
-            enumeration = Enumeration(known) if known else None
+            most = MOST_STATES if config.truth == "exact" else FEW_STATES
+            enumeration = Enumeration(known, most) if known else None
             for episode in pool[: config.episodes]:
                 drawn = Rng("credit", seed, episode.id).sample(range(len(episode.steps)), len(episode.steps))
                 steps = sorted(drawn[: config.steps or None])
@@ -154,11 +161,11 @@ def _trunks(
                 except AgentGymError as error:
                     if isinstance(error, ConfigError):
                         raise
-                    left_out[FAILED if isinstance(error, InfrastructureError) else CHANGED] += 1
+                    left_out[f"episodes {FAILED if isinstance(error, InfrastructureError) else CHANGED}"] += 1
                     continue
                 others = [other for other in pool if other is not episode]
                 trunks.append(_Trunk(episode, steps, states, values, others))
-    return trunks
+    return trunks, left_out
 
 
 def _exact_values(
@@ -189,7 +196,7 @@ def _probes(trunks: Sequence[_Trunk], play: Play, config: CreditConfig, left_out
             if all(episode.is_evidence for at in (step, step + 1) for episode in families[at]):
                 probes.append(_probe(trunk, step, families, config.continuations))
             else:
-                left_out["with a continuation that an infrastructure failure ended"] += 1
+                left_out["steps with a continuation that an infrastructure failure ended"] += 1
     return probes
 
 

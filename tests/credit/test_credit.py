@@ -229,6 +229,29 @@ def test_advantages_by_forks_are_near_the_exact_ones(toy_envs: Any) -> None:
     assert all(probe.advantage == pytest.approx(sum(probe.halves) / 2) for probe in forks.probes)
 
 
+def test_too_large_tasks_are_continued_unless_the_truth_must_be_exact(
+    toy_envs: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`auto` gives the numbers of `forks`."""
+    config = CreditConfig(group_size=2, episodes=1, steps=2, continuations=4, redraws=4)
+    for name in ("FEW_STATES", "MOST_STATES"):
+        monkeypatch.setattr(f"agentgym_py.credit.probes.{name}", 3)
+    found, forks = (
+        lab(toy_envs, {"tree": E.tree}, replace(config, truth=truth), tasks=range(3)) for truth in ("auto", "forks")
+    )
+    assert found.truth == "forks" and found.scores == forks.scores
+    with pytest.raises(ConfigError, match="truth cannot be exact: a task has more than 3 states"):
+        lab(toy_envs, {"tree": E.tree}, replace(config, truth="exact"), tasks=range(3))
+
+
+def test_equal_advantages_are_nothing_to_rank() -> None:
+    """The notes say so; a table of zeros looks like a result."""
+    agent = RandomAgent()
+    spec, config = EnvSpec("maze", {"difficulty": "easy", "max_steps": 2}), CreditConfig(2, 1, 1, 4, 4)
+    report = measure_credit(agent, Collector(agent).collect_batch, [spec], {"tree": E.tree}, config, tasks=range(2))
+    assert report.spread == 0 and "All true advantages are equal" in report.notes()[-1]
+
+
 def test_the_same_seed_measures_the_same(toy_envs: Any) -> None:
     config = CreditConfig(group_size=2, episodes=1, steps=1, continuations=4, redraws=4)
     first, second = (lab(toy_envs, {"rloo": E.rloo, "mine": E.dr_grpo}, config, tasks=range(5)) for _ in range(2))
