@@ -30,6 +30,8 @@ class Episode:
     steps: list[Step] = field(default_factory=list)
     ids: list[int] = field(default_factory=list)
     """Token ids of the episode so far, for agents that are models."""
+    files_digest: str | None = None
+    """Of the files that its world read (`TextEnv.files_digest`)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,6 +82,11 @@ def read_task(task: Any) -> Task:
         raise TypeError(f"optimal_steps is {task.optimal_steps!r:.60}, not an integer") from error
 
 
+def read_digest(env: TextEnv) -> str | None:
+    """Return the digest of the files that a world read; TypeError for other than a string."""
+    return None if env.files_digest is None else text(env.files_digest, "files_digest")
+
+
 def read_reply(reply: Reply) -> tuple[str, str, str | None]:
     """Return thought, action and action input of a reply as the env read it; TypeError for other than strings."""
     action_input = reply.action_input if reply.action_input is None else text(reply.action_input, "the action input")

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from agentgym_py.agents import Agent, Episode
 from agentgym_py.collection.env_pool import EnvPool
-from agentgym_py.collection.env_turn import flag, read_reply, read_start, read_task, read_turn
+from agentgym_py.collection.env_turn import flag, read_digest, read_reply, read_start, read_task, read_turn
 from agentgym_py.collection.job import Job, StateSnapshot
 from agentgym_py.collection.play_config import PlayConfig
 from agentgym_py.collection.replies import Reply, replies_of
@@ -116,7 +116,9 @@ class EpisodeLoop:
         env, task, error = episode.env, episode.task, ended.error
         return Trajectory(
             id=_id(job, task.id),
-            provenance=_provenance(self.agent, self.config, job, task.id, env.version, episode.seed),
+            provenance=_provenance(
+                self.agent, self.config, job, task.id, env.version, episode.seed, episode.files_digest
+            ),
             split=task.split, kind=task.kind, difficulty=task.difficulty, instruction=task.instruction,
             rules=episode.rules, steps=tuple(episode.steps), final_observation=episode.observation,
             reward=sum(step.reward for step in episode.steps), success=bool(env.succeeded) and error is None,
@@ -145,7 +147,8 @@ class EpisodeLoop:
         start = _start(env, _env_seed(self.config, task.id), task.id)
         rules, observation = read_start(start, self.config.prompt, env)
         rules = with_note(job.note, with_template(self.config.prompt_template, rules))
-        return Episode(env, task, seed_of(self.config.seed, task.id, job.attempt), rules, observation)
+        seed = seed_of(self.config.seed, task.id, job.attempt)
+        return Episode(env, task, seed, rules, observation, files_digest=read_digest(env))
 
     def _restore(self, job: Job, start: StateSnapshot, env: TextEnv) -> Episode:
         env.restore(start.snapshot)
@@ -154,7 +157,7 @@ class EpisodeLoop:
             raise SnapshotError(f"{job.env.name} did not restore the state of {job.task!r} byte by byte")
         steps = [replace(step, trained=False) for step in start.steps]
         seed = seed_of(self.config.seed, task.id, job.attempt, hashlib.sha256(start.snapshot).hexdigest())
-        return Episode(env, task, seed, start.rules, start.observation, steps)
+        return Episode(env, task, seed, start.rules, start.observation, steps, files_digest=read_digest(env))
 
 
 def _start(env: TextEnv, seed: int, task: str) -> tuple[str, dict[str, Any]]:
@@ -240,7 +243,9 @@ def failed_trajectory(agent: Agent, config: PlayConfig, job: Job, error: str) ->
     )  # fmt: skip
 
 
-def _provenance(agent: Agent, config: PlayConfig, job: Job, task_id: str, version: int, seed: int) -> Provenance:
+def _provenance(
+    agent: Agent, config: PlayConfig, job: Job, task_id: str, version: int, seed: int, files_digest: str | None = None
+) -> Provenance:
     from agentgym_py.version import __version__
 
     spec = job.env.local_spec
@@ -249,6 +254,7 @@ def _provenance(agent: Agent, config: PlayConfig, job: Job, task_id: str, versio
         agent=agent.name, policy_digest=agent.policy_digest, sampling=dict(agent.sampling), prompt=config.prompt,
         prompt_template=config.prompt_template, note=None if job.start else job.note,
         package_version=__version__, env_seed=job.start.env_seed if job.start else _env_seed(config, task_id),
+        files_digest=files_digest,
     )  # fmt: skip
 
 

@@ -120,11 +120,13 @@ def _differences(trajectory: Trajectory, env: TextEnv, observation: str) -> Iter
     """Yield the difference, or None, for the start, for each step and for the end."""
     task = env.current_task
     assert task is not None
-    provenance, rules, version = trajectory.provenance, trajectory.rules, trajectory.provenance.env_version
+    provenance, rules = trajectory.provenance, trajectory.rules
+    version, digest = provenance.env_version, provenance.files_digest
     if (text := env.rules.get(provenance.prompt)) is not None:
         rules = with_note(provenance.note, with_template(provenance.prompt_template, text))
     yield (
         _compare(0, "version of the world", version, version if env.reads_version(version, task.split) else env.version)
+        or _compare(0, "files of the world", digest, env.files_digest if digest else None)
         or _compare(0, "instruction", trajectory.instruction, task.instruction)
         or _compare(0, "rules", trajectory.rules, rules)
         or _compare(0, "split", trajectory.split, task.split)

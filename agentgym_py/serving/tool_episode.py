@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Self
 
 from agentgym_py.agents.chat import ACT, call_text, offered_tools
-from agentgym_py.collection.env_turn import EnvTurn, flag, read_reply, read_start, read_task, read_turn
+from agentgym_py.collection.env_turn import EnvTurn, flag, read_digest, read_reply, read_start, read_task, read_turn
 from agentgym_py.env import EnvSpec, Prompt, StopReason, TextEnv, require_split
 from agentgym_py.env.base import require_prompt
 from agentgym_py.env.tracebacks import contained
@@ -122,6 +122,7 @@ class ToolEpisode:
         self.env_seed = seed_of(settings.seed, "world", self.task.id)  # that of the collector
         start = env.reset(seed=self.env_seed, options={"task": self.task.id})
         self.rules, self.observation = read_start(start, settings.prompt, env)
+        self.files_digest = read_digest(env)
         self.tools = self._offered_tools()
 
     def _offered_tools(self) -> list[dict[str, Any]]:
@@ -161,7 +162,7 @@ class ToolEpisode:
             provenance=Provenance(
                 env_id=spec.name, env_version=self.env.version, env_kwargs=dict(spec.kwargs), task_id=task.id,
                 seed=self.settings.seed, agent=agent, prompt=self.settings.prompt, package_version=__version__,
-                env_seed=self.env_seed,
+                env_seed=self.env_seed, files_digest=self.files_digest,
             ),
             split=task.split, kind=task.kind, difficulty=task.difficulty, instruction=task.instruction,
             rules=self.rules, steps=tuple(self.steps), final_observation=self.observation,

@@ -123,6 +123,8 @@ class Provenance:
     """Text in place of these rules, in which `{rules}` stands for them."""
     note: str | None = field(default=None, metadata=OMIT_DEFAULT)
     """Text after the rules of this episode alone, such as a reflection on an earlier try."""
+    files_digest: str | None = field(default=None, metadata=OMIT_DEFAULT)
+    """Digest of the files that the world read, such as an index of tools (`TextEnv.files_digest`)."""
 
     @property
     def task_key(self) -> tuple[str, str, str]:

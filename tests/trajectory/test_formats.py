@@ -192,7 +192,7 @@ def rich(number: int) -> Trajectory:
     )  # fmt: skip
     origin = Provenance("AgentShop-v0", 1, {"mode": ["text", None]}, "shop/1", 2**64 - 1, "tiny", "abc",
                         {"temperature": 0.7}, "brief", "0.1.0", 2**63 + 1, "{rules}",
-                        note="Again.")  # fmt: skip
+                        note="Again.", files_digest="4f")  # fmt: skip
     made = Trajectory(f"t{number}", origin, "test", "buy", "hard", "Buy.", "rules", (step, step), "end", 0.5, True,
                       StopReason.ERROR, 4, "timeout")  # fmt: skip
     for part in (made, origin, step, record):

@@ -230,9 +230,8 @@ def _schema() -> pyarrow.Schema:
     )
     step = dict.fromkeys(strings, text)
     step |= {"reward": real, "valid": flag, "trained": flag, "tokens": tokens, "usage": usage, "summary": tokens}
-    origin = dict.fromkeys(
-        ("env_id", "task_id", "agent", "policy_digest", "prompt", "prompt_template", "note", *_AS_TEXT), text
-    )
+    about = ("env_id", "task_id", "agent", "policy_digest", "prompt", "prompt_template", "note", "files_digest")
+    origin = dict.fromkeys((*about, *_AS_TEXT), text)
     origin |= {"package_version": text, "env_version": integer, "seed": pa.uint64(), "env_seed": pa.uint64()}
     columns = dict.fromkeys(("id", "split", "kind", "difficulty", "instruction", "rules", "final_observation"), text)
     columns |= {"success": flag, "stop_reason": text, "reward": real, "optimal_steps": integer, "error": text}

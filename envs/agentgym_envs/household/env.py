@@ -127,6 +127,11 @@ class HouseholdEnv(GeneratedEnv[Room]):
         self._house: House  # from the first reset on
         self._sentences = self._sentences_in("new")
 
+    @property
+    def files_digest(self) -> str | None:
+        """Return the digest of the current task's room, if it is a game's file."""
+        return self.house.room.digest if self.games and self.current_task else None
+
     # ---- tasks ----------------------------------------------------------------------------------------------------
 
     def draft(self, rng: Rng, split: str) -> Draft[Room]:

@@ -87,14 +87,19 @@ class ShopEnv(TextEnv):
         super().__init__(max_steps=max_steps, split=split, render_mode=render_mode)
         if goals == "human" and difficulty is not None:
             raise ConfigError("goals='human' has no difficulties: leave out difficulty")
-        self.catalogue = load_catalogue(catalogue)
+        self.catalogue, self._is_embedded = load_catalogue(catalogue), catalogue is None
         self.observation_mode = observation_mode
         self.moves: Moves = (StrictMoves if strict_compat else Moves)(self.catalogue)
         self.stops_at_end = not strict_compat
-        self.tasks = _tasks(self.catalogue, goals, difficulty, embedded=catalogue is None)
+        self.tasks = _tasks(self.catalogue, goals, difficulty, embedded=self._is_embedded)
         self.session = Session()
         self._shop_task: ShopTask | None = None
         self._expert: Expert | None = None
+
+    @property
+    def files_digest(self) -> str | None:
+        """Return the version of a catalogue's folder."""
+        return None if self._is_embedded else self.catalogue.version
 
     # ---- tasks ----------------------------------------------------------------------------------------------------
 

@@ -156,6 +156,11 @@ class TextCraftEnv(GeneratedEnv[Puzzle]):
         self._inventory: dict[str, int] = {}
         self._done = False
 
+    @property
+    def files_digest(self) -> str | None:
+        """Return the version of a folder of recipes."""
+        return self.folder.version if self.folder else None
+
     def _targets_by_split(self, folder: Folder) -> dict[str, list[str]]:
         """The folder's things of this difficulty, sorted."""
         low, high = DEPTHS[self.difficulty]

@@ -140,6 +140,11 @@ class ToolsEnv(GeneratedEnv[Puzzle]):
         """The levels of a curriculum; `retrieval` is another game, with shorter plans than `hard`."""
         return tuple(name for name in self.limits if name != "retrieval")
 
+    @property
+    def files_digest(self) -> str | None:
+        """Return the digest of the index."""
+        return self.index.digest if self.index else None
+
     def draft(self, rng: Rng, split: str) -> Draft[Puzzle]:
         """Draw a request to one of the split's databases."""
         return draft(CONNECTIONS, rng, split, self.difficulty)
@@ -264,11 +269,11 @@ class ToolsEnv(GeneratedEnv[Puzzle]):
     def state(self) -> dict[str, Any]:
         """Return the successful calls, from which the rest follows, the answer, and a digest of the index if any."""
         state = {"calls": [[call.tool, call.arguments] for call in self.session.log], "answer": self.session.answer}
-        return state if self.index is None else {**state, "index": self.index.digest}
+        return state if self.index is None else {**state, "index": self.files_digest}
 
     def load_state(self, task: Task, state: dict[str, Any]) -> None:
         """Repeat the calls."""
-        if state.get("index") != (self.index.digest if self.index else None):
+        if state.get("index") != self.files_digest:
             raise SnapshotError("the snapshot is of an episode with another index of tools")
         answer = state["answer"]
         if answer is not None and not isinstance(answer, str):

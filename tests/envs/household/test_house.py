@@ -219,4 +219,5 @@ def test_a_start_at_a_receptacle_faces_it(games: Path) -> None:
     """The first text then names it, and one is there."""
     env = HouseholdEnv(games=games)
     told, _ = env.reset(options={"task": "pick_and_place_simple-Bread-None-SideTable-28"})
+    assert env.files_digest == env.house.room.digest
     assert told.startswith("You are at cabinet 9. The cabinet 9 is closed.") and "open cabinet 9" in env.actions()

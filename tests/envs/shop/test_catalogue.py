@@ -103,6 +103,7 @@ def test_documents_are_those_of_the_recordings(folders: dict[str, Path], golden:
 def test_a_catalogue_is_read_once(folders: dict[str, Path]) -> None:
     """Environments of one folder share products and index, however the folder is named."""
     folder = folders["bare"]
+    assert ShopEnv(catalogue=folder).files_digest == load_catalogue(folder).version and ShopEnv().files_digest is None
     assert ShopEnv(catalogue=folder).catalogue is ShopEnv(catalogue=str(folder / ".." / folder.name)).catalogue
     assert copy.deepcopy(load_catalogue(folder)) is load_catalogue(folder)
 

@@ -290,6 +290,7 @@ def test_tasks_from_a_folder_are_solved(tmp_path: Path) -> None:
     episodes = 0
     for split in SPLITS:
         env = TextCraftEnv(recipes=path, difficulty="easy", split=split)
+        assert env.files_digest == env.folder.version and TextCraftEnv().files_digest is None  # type: ignore[union-attr]
         try:
             env.reset(options={"task": 0})
         except CatalogueError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -78,6 +79,10 @@ def test_the_expert_succeeds_whatever_the_index_knows(folder: Path, retrieved: i
     spec = EnvSpec("tools", {"difficulty": "retrieval", "index": str(folder), "retrieved": retrieved})
     played = Collector(ExpertAgent(fair=True)).collect_batch(jobs_for([spec], "test", range(20)))
     assert all(t.success for t in played) and all(replay(t, spec.make()).holds for t in played[:3])
+    assert {t.provenance.files_digest for t in played} == {ToolIndex.load(folder).digest}
+    about = replace(played[0].provenance, files_digest="of another index")
+    result = replay(replace(played[0], provenance=about), spec.make())
+    assert result.difference and result.difference.what == "files of the world"
 
 
 def test_wrong_arguments_are_refused(folder: Path, tmp_path: Path) -> None:
