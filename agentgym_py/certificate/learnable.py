@@ -184,7 +184,7 @@ def learnable(subject: Subject) -> None:
 
 
 def climbs(better: int, worse: int, tasks: int) -> bool:
-    """Return whether so many more tasks became better than worse that chance is no explanation."""
+    """Return whether at least 15 % more tasks became better than worse, and more than chance explains."""
     p = binomial_tail(better, better + worse, 0.5)
     return p < _MAX_P and better - worse >= _MIN_CLIMB * tasks
 
