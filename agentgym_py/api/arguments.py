@@ -169,7 +169,7 @@ def source_of(source: str | FeedbackSource, settings: Mapping[str, Any]) -> Feed
     return made
 
 
-_GROUPS = {"trainer": "agentgym.trainers", "source": "agentgym.feedback"}
+_GROUPS: Mapping[str, registry.Group] = {"trainer": "agentgym.trainers", "source": "agentgym.feedback"}
 
 
 def _plugin_of(plugin: Any, settings: Mapping[str, Any], noun: str, methods: Sequence[str], example: str) -> Any:
