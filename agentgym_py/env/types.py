@@ -13,6 +13,13 @@ Prompt = Literal["full", "brief", "none"]
 SPLITS = ("train", "valid", "test")
 MAX_TEXT = 1 << 20
 """Most characters of an observation or a reply."""
+TINY_WORLDS_DEFAULTS: Mapping[str, Any] = {
+    "model": "tiny-worlds",
+    "env_kwargs": {"difficulty": "easy"},
+    "expert_tasks": 25,
+    "max_new_tokens": 96,
+}
+"""`TextEnv.evolve_defaults` of a world for the base `tiny-worlds`; a world with longer replies changes the last."""
 
 
 class StopReason(StrEnum):

@@ -68,8 +68,10 @@ class Fork:
         point = cls(RunFolder.open(Path(path)), int(number))
         done = point.run.finished_rounds()
         if missing := [name for name in range(point.after + 1) if name not in done]:
-            over = f"its rounds {', '.join(map(str, done))} are over" if done else "no round is over yet"
-            raise RunError(f"{path} cannot be forked after round {number}, because round {missing[0]} is not: {over}")
+            over = f"finished: {', '.join(map(str, done))}" if done else "no round is finished yet"
+            raise RunError(
+                f"{path} cannot be forked after round {number}, because round {missing[0]} is not finished; {over}"
+            )
         return point
 
     def require_changeable(self) -> None:

@@ -33,7 +33,7 @@ def run(tmp_path: Path) -> RunFolder:
         ("", ConfigError, "names no round"),
         ("@", ConfigError, "names no round"),
         ("@-1", ConfigError, "names no round"),
-        ("@3", RunError, "round 3 is not: its rounds 0, 1, 2 are over"),
+        ("@3", RunError, "round 3 is not finished; finished: 0, 1, 2"),
         ("x@1", RunError, "no such folder"),
     ],
 )

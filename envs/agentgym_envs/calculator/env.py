@@ -12,6 +12,7 @@ from agentgym_envs.calculator.expressions import ExpressionError, evaluate, form
 from agentgym_envs.calculator.problems import Problem, draft
 from agentgym_py.env import GeneratedEnv, Outcome, Reply, Task, function_tool, text_parameter
 from agentgym_py.env.generated import Draft
+from agentgym_py.env.types import TINY_WORLDS_DEFAULTS
 from agentgym_py.rng import Rng
 
 _NUMBER = re.compile(r"[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d+)?(?:/\d+)?", re.ASCII)
@@ -74,12 +75,7 @@ class CalculatorEnv(GeneratedEnv[Problem]):
     max_return: ClassVar[float | None] = 1.0
     version: ClassVar[int] = 3
     held_out_version: ClassVar[int | None] = 1
-    evolve_defaults: ClassVar[Mapping[str, Any]] = {
-        "model": "tiny-worlds",
-        "env_kwargs": {"difficulty": "easy"},
-        "expert_tasks": 25,
-        "max_new_tokens": 96,
-    }
+    evolve_defaults: ClassVar[Mapping[str, Any]] = TINY_WORLDS_DEFAULTS
     limits: ClassVar[Mapping[str, int]] = {"easy": 15, "medium": 20, "hard": 25}
     rules: ClassVar[Mapping[str, str]] = {
         "full": (

@@ -17,6 +17,7 @@ from agentgym_envs.grid.world import Layout, World
 from agentgym_py.env import GeneratedEnv, Outcome, Reply, Task, function_tool, text_parameter
 from agentgym_py.env.base import require_choice
 from agentgym_py.env.generated import Draft
+from agentgym_py.env.types import TINY_WORLDS_DEFAULTS
 from agentgym_py.rng import Rng
 
 _MAX_LENGTH = 100
@@ -89,12 +90,7 @@ class GridEnv(GeneratedEnv[Layout]):
     reading_actions: ClassVar[tuple[str, ...]] = ("turn",)
     max_return: ClassVar[float | None] = 1.0
     id_arguments: ClassVar[tuple[str, ...]] = ("difficulty", "level")
-    evolve_defaults: ClassVar[Mapping[str, Any]] = {
-        "model": "tiny-worlds",
-        "env_kwargs": {"difficulty": "easy"},
-        "expert_tasks": 25,
-        "max_new_tokens": 96,
-    }
+    evolve_defaults: ClassVar[Mapping[str, Any]] = TINY_WORLDS_DEFAULTS
     limits: ClassVar[Mapping[str, int]] = {"easy": 24, "medium": 96, "hard": 192}
     random_baselines: ClassVar[Mapping[str, float]] = {"easy": 0.8, "medium": 0.65, "hard": 0.6}
     rules: ClassVar[Mapping[str, str]] = {

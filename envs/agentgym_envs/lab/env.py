@@ -16,6 +16,7 @@ from agentgym_envs.lab.verbs import do
 from agentgym_envs.lab.wording import request
 from agentgym_py.env import GeneratedEnv, Outcome, Reply, Task
 from agentgym_py.env.generated import Draft
+from agentgym_py.env.types import TINY_WORLDS_DEFAULTS
 from agentgym_py.rng import Rng
 
 _EASY = (
@@ -86,12 +87,7 @@ class LabEnv(GeneratedEnv[Puzzle]):
     name: ClassVar[str] = "lab"
     reading_actions: ClassVar[tuple[str, ...]] = ("look", "read", "inventory")
     max_return: ClassVar[float | None] = 1.0
-    evolve_defaults: ClassVar[Mapping[str, Any]] = {
-        "model": "tiny-worlds",
-        "env_kwargs": {"difficulty": "easy"},
-        "expert_tasks": 25,
-        "max_new_tokens": 96,
-    }
+    evolve_defaults: ClassVar[Mapping[str, Any]] = TINY_WORLDS_DEFAULTS
     limits: ClassVar[Mapping[str, int]] = {"easy": 50, "medium": 80, "hard": 120}
     rules: ClassVar[Mapping[str, str]] = {
         "full": (

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from agentgym_envs.maze.house import STEPS, House, draw_house, path, path_to_nearest
 from agentgym_py.env import GeneratedEnv, Outcome, Reply, Task, function_tool, text_parameter
 from agentgym_py.env.generated import Draft
+from agentgym_py.env.types import TINY_WORLDS_DEFAULTS
 from agentgym_py.env.wording import expand
 from agentgym_py.rng import Rng
 
@@ -145,12 +146,7 @@ class MazeEnv(GeneratedEnv[House]):
     version: ClassVar[int] = 2
     held_out_version: ClassVar[int | None] = 0
     max_return: ClassVar[float | None] = 1.0
-    evolve_defaults: ClassVar[Mapping[str, Any]] = {
-        "model": "tiny-worlds",
-        "env_kwargs": {"difficulty": "easy"},
-        "expert_tasks": 25,
-        "max_new_tokens": 96,
-    }
+    evolve_defaults: ClassVar[Mapping[str, Any]] = TINY_WORLDS_DEFAULTS
     limits: ClassVar[Mapping[str, int]] = {"easy": 24, "medium": 40, "hard": 64}
     rules: ClassVar[Mapping[str, str]] = {
         "full": (

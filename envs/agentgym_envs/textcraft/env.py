@@ -14,6 +14,7 @@ from agentgym_envs.textcraft.recipes import Book, Folder, Recipe, closure, depth
 from agentgym_envs.textcraft.trees import DEPTHS, draw_recipes
 from agentgym_py.env import GeneratedEnv, Outcome, Reply, Task, function_tool, text_parameter
 from agentgym_py.env.generated import Draft
+from agentgym_py.env.types import TINY_WORLDS_DEFAULTS
 from agentgym_py.env.wording import expand
 from agentgym_py.errors import CatalogueError, SnapshotError
 from agentgym_py.rng import Rng, seed_of
@@ -121,12 +122,7 @@ class TextCraftEnv(GeneratedEnv[Puzzle]):
     max_return: ClassVar[float | None] = 1.0
     version: ClassVar[int] = 3
     held_out_version: ClassVar[int | None] = 1
-    evolve_defaults: ClassVar[Mapping[str, Any]] = {
-        "model": "tiny-worlds",
-        "env_kwargs": {"difficulty": "easy"},
-        "expert_tasks": 25,
-        "max_new_tokens": 160,
-    }
+    evolve_defaults: ClassVar[Mapping[str, Any]] = {**TINY_WORLDS_DEFAULTS, "max_new_tokens": 160}
     limits: ClassVar[Mapping[str, int]] = {"easy": 10, "medium": 30, "hard": 50}
     rules: ClassVar[Mapping[str, str]] = {
         "full": (

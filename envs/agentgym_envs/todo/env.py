@@ -25,6 +25,7 @@ from agentgym_envs.todo.tools import TOOLS, call, check_arguments
 from agentgym_py.env import GeneratedEnv, Outcome, Reply, Task
 from agentgym_py.env.actions import parse_tool_call
 from agentgym_py.env.generated import Draft
+from agentgym_py.env.types import TINY_WORLDS_DEFAULTS
 from agentgym_py.rng import Rng
 
 _INSTRUCTION = "Do what is asked for in the to-do list, nothing else, then finish."
@@ -102,12 +103,7 @@ class TodoEnv(GeneratedEnv[Puzzle]):
     }
     version: ClassVar[int] = 5
     held_out_version: ClassVar[int | None] = 3
-    evolve_defaults: ClassVar[Mapping[str, Any]] = {
-        "model": "tiny-worlds",
-        "env_kwargs": {"difficulty": "easy"},
-        "expert_tasks": 25,
-        "max_new_tokens": 96,
-    }
+    evolve_defaults: ClassVar[Mapping[str, Any]] = TINY_WORLDS_DEFAULTS
     limits: ClassVar[Mapping[str, int]] = {"easy": 25, "medium": 30, "hard": 40}
     rules: ClassVar[Mapping[str, str]] = {
         "full": "\n".join([_INSTRUCTION, _TERMS, "Tools (? may be left out):", *map(str, TOOLS.values()), _FORM]),

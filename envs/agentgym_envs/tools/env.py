@@ -14,6 +14,7 @@ from agentgym_envs.tools.tool import Tool, ToolError, unknown_tool
 from agentgym_py.env import GeneratedEnv, Outcome, Reply, StopReason, Task
 from agentgym_py.env.actions import parse_tool_call
 from agentgym_py.env.generated import Draft
+from agentgym_py.env.types import TINY_WORLDS_DEFAULTS
 from agentgym_py.errors import ConfigError, SnapshotError
 from agentgym_py.retrieval import ToolIndex, ToolQuery
 from agentgym_py.rng import Rng
@@ -90,12 +91,7 @@ class ToolsEnv(GeneratedEnv[Puzzle]):
     }
     version: ClassVar[int] = 4
     held_out_version: ClassVar[int | None] = 2
-    evolve_defaults: ClassVar[Mapping[str, Any]] = {
-        "model": "tiny-worlds",
-        "env_kwargs": {"difficulty": "easy"},
-        "expert_tasks": 25,
-        "max_new_tokens": 96,
-    }
+    evolve_defaults: ClassVar[Mapping[str, Any]] = TINY_WORLDS_DEFAULTS
     limits: ClassVar[Mapping[str, int]] = {"easy": 8, "medium": 12, "hard": 20, "retrieval": 24}
     rules: ClassVar[Mapping[str, str]] = {
         "full": (

@@ -24,6 +24,7 @@ from agentgym_envs.wordle.solver import (
 )
 from agentgym_py.env import GeneratedEnv, Outcome, Reply, Task, function_tool, text_parameter
 from agentgym_py.env.generated import Draft
+from agentgym_py.env.types import TINY_WORLDS_DEFAULTS
 from agentgym_py.env.wording import expand
 from agentgym_py.rng import Rng, seed_of
 
@@ -104,12 +105,7 @@ class WordleEnv(GeneratedEnv[tuple[str, str]]):
     version: ClassVar[int] = 2
     held_out_version: ClassVar[int | None] = 0
     max_return: ClassVar[float | None] = 1.0
-    evolve_defaults: ClassVar[Mapping[str, Any]] = {
-        "model": "tiny-worlds",
-        "env_kwargs": {"difficulty": "easy"},
-        "expert_tasks": 25,
-        "max_new_tokens": 96,
-    }
+    evolve_defaults: ClassVar[Mapping[str, Any]] = TINY_WORLDS_DEFAULTS
     limits: ClassVar[Mapping[str, int]] = {"easy": 10, "medium": 10, "hard": 6}
     random_baselines: ClassVar[Mapping[str, float]] = {"hard": 0.6}
     rules: ClassVar[Mapping[str, str]] = {
