@@ -33,12 +33,11 @@ class LabEnv(GeneratedEnv[Puzzle]):
 
     It is like ScienceWorld (Wang et al., 2022), with properties that differ by task, so that they must be measured.
 
-    Task: the 30 kinds of ScienceWorld. Boil, melt, freeze or change a substance. Measure
-    a temperature or a melting point. Power a device, also by a renewable source, or test whether something conducts.
-    Find a living or non-living thing, a plant, an animal, or the longest- or shortest-lived animal. Grow a plant or a
-    fruit, or follow the stages of a life. Cross plants to see which trait is dominant. Mix chemicals or
-    paints. Compare inclined planes. Names of substances,
-    animals, plants and unknown objects mean nothing.
+    Task: the 30 kinds of ScienceWorld. Boil, melt, freeze or change a substance. Measure a temperature or a melting
+    point. Power a device, also by a renewable source, or test whether something conducts. Find a living or non-living
+    thing, a plant, an animal, or the longest- or shortest-lived animal. Grow a plant or a fruit, or follow the stages
+    of a life. Cross plants to see which trait is dominant. Mix chemicals or paints. Compare inclined planes. Names of
+    substances, animals, plants and unknown objects mean nothing.
 
     | difficulty | kinds | rooms | doors and furniture | devices | limit |
     |---|--:|--:|---|---|--:|
@@ -91,9 +90,8 @@ class LabEnv(GeneratedEnv[Puzzle]):
     limits: ClassVar[Mapping[str, int]] = {"easy": 50, "medium": 80, "hard": 120}
     rules: ClassVar[Mapping[str, str]] = {
         "full": (
-            "You do experiments in a laboratory of several rooms. Names mean nothing: look, read and measure. Each "
-            "turn "
-            "you do one command:\n"
+            "You do experiments in a laboratory of several rooms. Names mean nothing: look, read and measure. "
+            "Each turn you do one command:\n"
             "look around, look at X, look in X, read X, inventory; go to ROOM, open X, close X, open door to ROOM;\n"
             "pick up X, put down X, move X to Y; you hold any number of things;\n"
             "pour X into Y (a vessel, or the drain), dunk X into Y, mix X, eat X;\n"
@@ -101,8 +99,7 @@ class LabEnv(GeneratedEnv[Puzzle]):
             "disconnect X;\n"
             "wait (ten moments) or wait1 (one moment).\n"
             "focus on X declares what the task is about, or your answer. An answer before the measurement is wrong, "
-            "and a "
-            "wrong focus ends the task.\n"
+            "and a wrong focus ends the task.\n"
             "A circuit is a ring of parts with a wire between any two of them. A solar panel works only in the garden. "
             "Seeds need water, eggs an incubator that is on.\n"
             "Answer in this form:\nThought: why\nAction: command"
@@ -151,9 +148,7 @@ class LabEnv(GeneratedEnv[Puzzle]):
             return self.invalid(str(error))
         observation += self._judge(command.first if command.verb == "focus on" else None)
         ended, reward = bool(self._ended), (self.score - before) / 100
-        return Outcome(
-            observation, reward, terminated=ended, success=self._ended == "solved", info=self.extra_info()
-        )  # fmt: skip
+        return Outcome(observation, reward, terminated=ended, success=self._ended == "solved", info=self.extra_info())
 
     def _judge(self, focus: str | None) -> str:
         """Judge a focus and the subgoals; return what is said about it."""
