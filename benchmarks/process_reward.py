@@ -17,8 +17,8 @@ from __future__ import annotations
 import argparse
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
@@ -241,6 +241,27 @@ def parse_args(words: Sequence[str] | None) -> argparse.Namespace:
     return args
 
 
+@dataclass
+class Table:
+    """The measured rows, each by steps whose values are known."""
+
+    steps: StepValues
+    rows: dict[str, dict[str, Estimate]] = field(default_factory=dict)
+
+    def measure(self, name: str, predicted_MD: Floats, stderr: float = math.nan) -> None:
+        """Measure predictions of the steps' values, and print their row."""
+        self.rows[name] = self.steps.compare(predicted_MD) | {"stderr": Estimate(stderr, math.nan, math.nan, 0)}
+        print(name, json.dumps({key: asdict(estimate) for key, estimate in self.rows[name].items()}), flush=True)
+
+    def lines(self) -> Iterator[str]:
+        """Yield the lines of the table."""
+        yield f"\n| steps' values | states | {' | '.join(COLUMNS)} | labels' standard error |"
+        yield f"|---|--:|{'--:|' * (len(COLUMNS) + 1)}"
+        for name, row in self.rows.items():
+            cells = [cell(row[key]) for key in (*COLUMNS, "stderr")]
+            yield f"| {name} | {row['states'].value:.0f} | {' | '.join(cells)} |"
+
+
 def main(words: Sequence[str] | None = None) -> None:
     """Collect, label, train, measure, print a table."""
     args = parse_args(words)
@@ -257,56 +278,65 @@ def main(words: Sequence[str] | None = None) -> None:
         collect_episodes(policy, "valid", args.tasks, args.out),
         collect_episodes(policy, "test", args.test_tasks, args.out),
     )
-    exact = [exact_values(t, DISCOUNT) for t in train]
     sampled = cached(
         args.out / "mc_test.json", lambda: sample_continuations(policy, test, args.test_tries, 2, args.share)
     )
-    steps = StepValues(
+    exact = [exact_values(t, DISCOUNT) for t in train]
+    table = Table(step_values(test, sampled))
+    measure_labels(table, args, test, sampled, float(np.nanmean(steps_of(train, exact)[:, CORRECTNESS])))
+    for name, values, stderr, settings in training_labels(args, policy, train, exact):
+        trainer = ProcessReward(**{"discount": DISCOUNT, "epochs": args.epochs, **settings})
+        model = load_or_train(name, trainer, policy, train, values, args.out)
+        table.measure(f"model: {name}", np.concatenate(model.by_dimension(test)), stderr)
+    write_atomic(
+        args.out / "process_reward.json",
+        json.dumps({k: {n: asdict(e) for n, e in v.items()} for k, v in table.rows.items()}),
+    )
+    print(*table.lines(), sep="\n")
+
+
+def step_values(test: Sequence[Trajectory], sampled: Continuations) -> StepValues:
+    """Return the values of the test episodes' steps, exact and by continuations."""
+    return StepValues(
         steps_of(test, [exact_values(t, DISCOUNT) for t in test]),
         np.concatenate([[True] * (len(t.steps) - 1) + [not t.terminated] for t in test]),
         steps_of(test, means(sampled))[:, CORRECTNESS], [t.task_id for t in test for _ in t.steps],
     )  # fmt: skip
-    rows: dict[str, dict[str, Estimate]] = {}
 
-    def measure(name: str, predicted_MD: Floats, stderr: float = math.nan) -> None:
-        rows[name] = steps.compare(predicted_MD) | {"stderr": Estimate(stderr, math.nan, math.nan, 0)}
-        print(name, json.dumps({key: asdict(estimate) for key, estimate in rows[name].items()}), flush=True)
 
+def measure_labels(
+    table: Table, args: argparse.Namespace, test: Sequence[Trajectory], sampled: Continuations, mean_value: float
+) -> None:
+    """Measure what needs no model: a constant, the step's number, and the labels themselves."""
     number_M = np.concatenate([np.arange(len(t.steps)) for t in test]).astype(np.float64)
-    measure("the mean value", np.full((len(number_M), 3), np.nanmean(steps_of(train, exact)[:, CORRECTNESS])))
-    measure("the step's number", np.stack([number_M] * 3, -1))
-    measure("label: outcome", steps_of(test, [outcome_values(t, DISCOUNT) for t in test]))
-    measure(f"label: monte_carlo, {args.test_tries} tries", steps_of(test, means(sampled)), error_of(sampled))
+    table.measure("the mean value", np.full((len(number_M), 3), mean_value))
+    table.measure("the step's number", np.stack([number_M] * 3, -1))
+    table.measure("label: outcome", steps_of(test, [outcome_values(t, DISCOUNT) for t in test]))
+    table.measure(f"label: monte_carlo, {args.test_tries} tries", steps_of(test, means(sampled)), error_of(sampled))
+    if "judge" in args.labels:
+        judge = OpenAIJudge(args.judge_model, args.judge_base_url)
+        table.measure("label: judge", steps_of(test, judge.values(test, args.out / MARKS_FILE)))
 
-    def learn(name: str, values: Sequence[Values], stderr: float = math.nan, **settings: Any) -> None:
-        trainer = ProcessReward(**{"discount": DISCOUNT, "epochs": args.epochs, **settings})
-        model = load_or_train(name, trainer, policy, train, values, args.out)
-        measure(f"model: {name}", np.concatenate(model.by_dimension(test)), stderr)
 
+def training_labels(
+    args: argparse.Namespace, policy: Policy, train: Sequence[Trajectory], exact: Sequence[Values]
+) -> Iterator[tuple[str, Sequence[Values], float, dict[str, Any]]]:
+    """Yield each model's name, the labels that it learns, their standard error, and its own settings."""
     if "exact" in args.labels:
-        learn("exact", exact)
+        yield "exact", exact, math.nan, {}
     if args.frozen:
-        learn("exact, heads alone", exact, train_backbone=False, epochs=4 * args.epochs)
+        yield "exact, heads alone", exact, math.nan, {"train_backbone": False, "epochs": 4 * args.epochs}
     if "outcome" in args.labels:
-        learn("outcome", [outcome_values(t, DISCOUNT) for t in train])
+        yield "outcome", [outcome_values(t, DISCOUNT) for t in train], math.nan, {}
     if "monte_carlo" in args.labels:
         continuations = cached(
             args.out / "mc.json", lambda: sample_continuations(policy, train, args.tries, 3, args.share)
         )
         values = [[*v[:-1], float(t.success)] for v, t in zip(means(continuations), train, strict=True)]
-        learn("monte_carlo", values, error_of(continuations))
+        yield "monte_carlo", values, error_of(continuations), {}
     if "judge" in args.labels:
         judge = OpenAIJudge(args.judge_model, args.judge_base_url)
-        measure("label: judge", steps_of(test, judge.values(test, args.out / MARKS_FILE)))
-        learn("judge", judge.values(train, args.out / MARKS_FILE))
-    write_atomic(
-        args.out / "process_reward.json", json.dumps({k: {n: asdict(e) for n, e in v.items()} for k, v in rows.items()})
-    )
-    print(f"\n| steps' values | states | {' | '.join(COLUMNS)} | labels' standard error |")
-    print(f"|---|--:|{'--:|' * (len(COLUMNS) + 1)}")
-    for name, row in rows.items():
-        cells = [cell(row[key]) for key in (*COLUMNS, "stderr")]
-        print(f"| {name} | {row['states'].value:.0f} | {' | '.join(cells)} |")
+        yield "judge", judge.values(train, args.out / MARKS_FILE), math.nan, {}
 
 
 def cell(estimate: Estimate) -> str:
