@@ -70,10 +70,13 @@ class Certificate:
     @property
     def verdict(self) -> Verdict:
         """`passed` if every check of the certificate passed or does not apply; `incomplete` if one was not done."""
-        if self.report.failed:
-            return "failed"
-        done = {result.check for result in self.report.results}
-        return "incomplete" if self.report.not_done or done < ALL_CHECKS.keys() else "passed"
+        return "failed" if self.report.failed else "incomplete" if self.missing else "passed"
+
+    @property
+    def missing(self) -> list[str]:
+        """The checks of a whole certificate that were not done."""
+        done = {result.check for result in self.report.results if result.status != "stopped"}
+        return [name for name in ALL_CHECKS if name not in done]
 
     @property
     def seconds(self) -> float:

@@ -85,11 +85,13 @@ def _certify(spec: EnvSpec, checks: list[str], chosen: CertifyOptions, out: Cons
     report, status = run_and_show(spec, checks, ALL_CHECKS, chosen, out)
     certificate = certificate_of(report, seconds)
     out.print(report.verdict(), soft_wrap=True)
-    out.print(f"certificate {certificate.verdict} after {_minutes(certificate.seconds)}", soft_wrap=True)
+    why = f": {len(certificate.missing)} of {len(ALL_CHECKS)} checks were not done" if certificate.missing else ""
+    out.print(f"certificate {certificate.verdict} after {_minutes(certificate.seconds)}{why}", soft_wrap=True)
     paths = certificate.write(Path(chosen.out))
     print(f"written: {paths[0]} and {paths[1]}", file=sys.stderr)
     return certificate, status
 
 
 def _minutes(seconds: float) -> str:
-    return f"{seconds / 60:.0f} minutes" if seconds >= 90 else f"{max(1, round(seconds))} seconds"
+    number = max(1, round(seconds))
+    return f"{seconds / 60:.0f} minutes" if seconds >= 90 else f"{number} second{'s' * (number != 1)}"
