@@ -17,6 +17,8 @@ from agentgym_py.testing.harness import Episode, Moves, NotApplicableError, Subj
 
 _FLOOR = 0.5
 """The floor may be this share of the ceiling, or the env's `random_baseline` if that is more."""
+_FLOOR_NOISE = 2.0
+"""Standard errors by which chance may lift the floor."""
 _NOISE = 0.3
 """Chance that the noisy expert acts at random."""
 _MIN_Z = 3.0
@@ -71,7 +73,7 @@ def floor_and_ceiling(subject: Subject) -> None:
     """Each task pays the expert more than an agent that does not think, and the mean return of those is far below.
 
     The ceiling is the expert's mean return, the floor that of the best of five thoughtless agents. The floor may be
-    half of the ceiling, or more if the env declares a higher `random_baseline`.
+    half of the ceiling, or more if the env declares a higher `random_baseline`, by two standard errors.
     """
     numbers = subject.tasks("test", subject.settings.episodes)
     if not numbers:
@@ -87,8 +89,9 @@ def floor_and_ceiling(subject: Subject) -> None:
     subject.measured.update(floor=floor, ceiling=ceiling)
     note = f"ceiling {ceiling:.2f}, floor {floor:.2f} (an agent that {best})"
     limit = max(_FLOOR, subject.shared.random_baseline) * ceiling if ceiling > 0 else ceiling
+    noise = _FLOOR_NOISE * math.sqrt(pvariance(returns[best]) / len(numbers))
     subject.require_overall(
-        floor < ceiling and floor <= limit, f"{note}: a floor of at most {limit:.2f} leaves room to learn"
+        floor < ceiling and floor <= limit + noise, f"{note}: a floor of at most {limit:.2f} leaves room to learn"
     )
     subject.notes.append(note)
 

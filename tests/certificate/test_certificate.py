@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from agentgym_py.certificate import ALL_CHECKS, CRITERIA, OPENENV_IDS, certify
+from agentgym_py.certificate import ALL_CHECKS, CRITERIA, OPENENV_IDS, certify, criteria
 from agentgym_py.certificate import certificate as certificates
 from agentgym_py.certificate.badge import badge
 from agentgym_py.certificate.criteria import Hardness, Opening, WordBits, z_score
@@ -93,6 +93,17 @@ def test_ids_belong_to_checks() -> None:
     ids = [name for names in OPENENV_IDS.values() for name in names]
     assert OPENENV_IDS.keys() <= ALL_CHECKS.keys() and len(ids) == len(set(ids))
     assert not CRITERIA.keys() & CHECKS.keys()
+
+
+@pytest.mark.parametrize(("returns", "status"), [([0.0, 1.0, 0.0, 1.0, 1.0], "passed"), ([0.6] * 5, "failed")])
+def test_a_floor_may_be_high_by_chance(monkeypatch: pytest.MonkeyPatch, returns: list[float], status: str) -> None:
+    """Both floors are 0.6 where 0.5 is allowed, but only one of them is known to be."""
+    monkeypatch.setattr(criteria, "_expert_return", lambda *_: 1.0)
+    monkeypatch.setattr(
+        criteria, "_thoughtless_return",
+        lambda subject, name, number: 0.0 if name == "says nothing" else returns[number % 5],
+    )  # fmt: skip
+    assert run_check("floor_and_ceiling", EnvSpec("maze"), Settings(episodes=10), ALL_CHECKS).status == status
 
 
 def test_a_climb_is_beyond_chance_and_of_fifteen_percent() -> None:
