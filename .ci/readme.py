@@ -53,6 +53,7 @@ SMALL = {
     "plan --model Qwen2.5-7B --gpus 8 --trainer grpo --trainer.lora_rank 16 --dtype bfloat16": "",
     "tools index --out runs/index": "--tasks 20 --epochs 1 --measure_tasks 5 --threads 1",
     "certify examples/my_world.py --episodes 20": "--episodes 4 --memory_episodes 100 --only solvable,gameable",
+    "prove grpo": "--only mask,sign",
     "check examples/my_world.py": "",
     "play shop": "",
     "replay demos.jsonl": "",

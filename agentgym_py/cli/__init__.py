@@ -50,6 +50,7 @@ COMMANDS = {
     "tools": "Train an index that finds a world's tools by meaning, or search it.",
     "check": "Check that a world keeps the contract, and show what breaks it.",
     "certify": "Certify a world: solvable, learnable, not gameable, its splits apart; a JSON file and a badge.",
+    "prove": "Prove a trainer: its gradients and its learning, against exact truth on a table.",
     "play": "Play a world yourself, in the terminal.",
     "replay": "Replay stored trajectories and report differences.",
     "data": "Verify trajectory files, salvage damaged ones, or convert them to another format.",
@@ -61,7 +62,7 @@ COMMANDS = {
 """Every command and its line of help."""
 GROUPS = {
     "Train": ("evolve", "fork", "collect", "train", "pipeline", "export", "trainers", "plan"),
-    "Measure": ("eval", "compare", "faults", "credit", "attack", "agents"),
+    "Measure": ("eval", "compare", "faults", "credit", "prove", "attack", "agents"),
     "Worlds": ("envs", "check", "certify", "play", "tools"),
     "Stored episodes": ("view", "judge", "report", "replay", "data"),
     "Serve": ("serve", "mcp"),

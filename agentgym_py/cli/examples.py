@@ -184,6 +184,11 @@ EXAMPLES: Mapping[str, Sequence[Example]] = {
     "tools search": [
         Example("Search an index", "agentgym tools search 'how warm it was in a city' --index runs/index"),
     ],
+    "prove": [
+        Example("Prove an installed trainer", "agentgym prove grpo"),
+        Example("Prove a trainer of your own", "agentgym prove examples/plugin/odd_coin/trainer.py:Shortest"),
+        Example("Ask two things, with other settings", "agentgym prove ppo --only ratio,truncation --trainer.clip 0.1"),
+    ],
     "certify": [
         Example("Certify a world of your own", "agentgym certify examples/my_world.py --episodes 20"),
         Example("Ask two things of an installed world", "agentgym certify maze --only learnable,gameable"),

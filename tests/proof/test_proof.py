@@ -1,0 +1,283 @@
+"""Proofs of trainers: what is read off a table, what each check finds, and what a proof says."""
+
+from __future__ import annotations
+
+import copy
+import importlib.util
+import math
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from agentgym_py import registry
+from agentgym_py.engine.sampling import SamplingParams
+from agentgym_py.errors import ConfigError, UnknownNameError
+from agentgym_py.proof import ALPHA, CHECKS, MIN_GAIN, prove
+from agentgym_py.proof.bench import EPISODES, Bench
+from agentgym_py.proof.checks import share_of_distance, upper_bound
+from agentgym_py.proof.proof import run_check, summarize
+from agentgym_py.proof.table import SCALE, VOCABULARY, TableEngine, table_policy
+from agentgym_py.proof.watch import Update, Visit, by_turn, read_update
+from agentgym_py.proof.world import BEST_RETURN, proof_spec
+from agentgym_py.training import TrainReport
+
+
+def benchmark() -> Any:
+    """`benchmarks/prove.py`."""
+    path = Path(__file__).parents[2] / "benchmarks" / "prove.py"
+    spec = importlib.util.spec_from_file_location("benchmark_prove", path)
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["benchmark_prove"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def policy() -> Any:
+    """An untrained table."""
+    return table_policy()
+
+
+def update_of(rows: Sequence[int], gradient: Any, logits: Any, iteration: int = 1) -> Update:
+    """An update without weights."""
+    return Update(iteration, torch.tensor(rows), gradient, logits, torch.zeros(0), False)
+
+
+# ---- what is read ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("temperature", [0.5, 1.0, 2.0])
+def test_coefficients_are_read_off_a_gradient(policy: Any, temperature: float) -> None:
+    """Of a loss - sum c log p at a temperature, autograd's gradient gives c back; another temperature does not fit."""
+    tree, row = policy.model.model.tree, policy.model.model.tree.rows(policy.chat.opening("task 0"))[-1]
+    generator = torch.Generator().manual_seed(0)
+    logits = torch.randn(1, len(VOCABULARY), generator=generator, dtype=torch.float64).requires_grad_()
+    known = {(row, 5): 0.7, (row, 8): -1.3}
+    logps = (logits[0] / temperature).log_softmax(-1)
+    (-sum(c * logps[token] for (_, token), c in known.items())).backward()
+    visits = [Visit(row, token, number, 0, 0.0) for number, (_, token) in enumerate(known)]
+    update = update_of([row], logits.grad, logits.detach())
+    reading = read_update(update, visits, tree, temperature)
+    assert dict(reading.coefficients) == pytest.approx(known) and reading.misfit < 1e-12
+    assert reading.context == reading.unseen == 0
+    assert read_update(update, visits, tree, 1.4 * temperature).misfit > 0.005
+
+
+def test_gradients_in_other_rows_are_told_apart(policy: Any) -> None:
+    """Rows of a prompt are context; rows of replies that no episode has are unseen."""
+    tree = policy.model.model.tree
+    *prompt, row = tree.rows(policy.chat.opening("task 0"))
+    other = tree.child(row, 6)
+    gradient = torch.zeros(3, len(VOCABULARY), dtype=torch.float64)
+    gradient[:, 0], gradient[:, 1] = torch.tensor([0.6, 0.8, 0.0]), 0.0
+    update = update_of([prompt[-1], other, row], gradient, torch.zeros_like(gradient))
+    reading = read_update(update, [Visit(row, 5, 0, 0, 0.0)], tree, 1.0)
+    assert reading.context == pytest.approx(0.6) and reading.unseen == pytest.approx(0.8)
+
+
+def test_shared_tokens_are_distributed_over_turns(policy: Any) -> None:
+    """Two episodes share a token and have one each of their own; a token that disagrees is left over."""
+    visits = [Visit(10, 5, 0, 0, 0), Visit(10, 5, 1, 0, 0), Visit(11, 6, 0, 0, 0), Visit(12, 7, 1, 0, 0)]
+    update = update_of([], torch.zeros(0, len(VOCABULARY)), torch.zeros(0, len(VOCABULARY)))
+    reading = read_update(update, visits, policy.model.model.tree, 1.0)
+    right = reading._replace(coefficients={(10, 5): 3.0, (11, 6): 1.0, (12, 7): 2.0})
+    turns = by_turn(right, visits)
+    assert dict(turns.by_turn) == pytest.approx({(0, 0): 1.0, (1, 0): 2.0}) and turns.spread < 1e-12
+    wrong = by_turn(right._replace(coefficients={**right.coefficients, (10, 5): 0.0}), visits)
+    assert wrong.spread > 0.3
+    unknown = by_turn(right._replace(coefficients={(10, 5): 3.0}), visits)
+    assert not unknown.by_turn, "a sum alone does not say what each episode has"
+
+
+def test_the_exact_return_is_what_episodes_earn() -> None:
+    """The mean of sampled episodes agrees; the gradient climbs; a table that does as the expert earns the optimum."""
+    bench = Bench(registry.load("agentgym.trainers", "filtered_bc"))
+    exact, policy = bench.exact, copy.deepcopy(bench.policy)
+    returns = np.array([episode.reward for episode in bench.read(iterations=16).episodes])
+    assert abs(returns.mean() - exact(policy).item()) < 4 * returns.std() / math.sqrt(len(returns))
+    (step,) = torch.autograd.grad(exact(policy), policy.model.model.table)
+    with torch.no_grad():
+        before = exact(policy).item()
+        policy.model.model.table += 1e-6 * step
+        assert float(exact(policy)) > before
+        policy.model.model.table.zero_()
+        for row, token in exact.best.items():
+            policy.model.model.table[row, token] = 20 / SCALE
+        assert float(exact(policy)) == pytest.approx(BEST_RETURN, abs=1e-4)
+
+
+def test_a_table_is_a_causal_model_like_others(policy: Any) -> None:
+    """Masked tokens are skipped, a position of 0 starts a row, and padding in front changes what is predicted."""
+    ids = policy.chat.opening("task 1")
+    whole = policy.model(input_ids=torch.tensor([ids])).logits[0, -1]
+    padded = torch.tensor([[0, 0, *ids]])
+    masked = policy.model(input_ids=padded, attention_mask=(padded > 0).long()).logits[0, -1]
+    packed = policy.model(input_ids=torch.tensor([ids + ids]), position_ids=torch.tensor([[*range(4), *range(4)]]))
+    assert torch.equal(whole, masked) and torch.equal(whole, packed.logits[0, -1])
+    assert not torch.equal(whole, policy.model(input_ids=padded).logits[0, -1])
+
+
+def test_a_table_can_be_saved_and_opened(policy: Any, tmp_path: Path) -> None:
+    """Its rows mean the same prefixes, so a teacher may come from a folder."""
+    from agentgym_py.policy import Policy
+
+    saved = copy.deepcopy(policy)
+    with torch.no_grad():
+        saved.model.model.table.normal_()
+    saved.save(tmp_path / "table")
+    ids = torch.tensor([policy.chat.opening("task 2")])
+    opened = Policy.load(tmp_path / "table", device="cpu")
+    assert torch.equal(opened.model(input_ids=ids).logits, saved.model(input_ids=ids).logits)
+
+
+def test_the_engine_records_exact_log_probabilities(policy: Any) -> None:
+    """A reply depends on its seed alone, and its log-probabilities are those of the table."""
+    engine, prompts = TableEngine(policy), [policy.chat.opening(f"task {n}") for n in range(3)]
+    params = SamplingParams(temperature=0.7, max_new_tokens=8)
+    alone = [engine.generate([prompt], params, [n])[0] for n, prompt in enumerate(prompts)]
+    assert engine.generate(prompts, params, range(3)) == alone
+    for prompt, reply in zip(prompts, alone, strict=True):
+        rows = policy.model.model.tree.rows([*prompt, *reply.ids])[len(prompt) - 1 : -1]
+        logps = (policy.model.model.logits_of(torch.tensor(rows)) / 0.7).log_softmax(-1)
+        assert list(reply.logprobs) == pytest.approx([float(x[i]) for x, i in zip(logps, reply.ids, strict=True)])
+
+
+def test_the_world_keeps_the_contract() -> None:
+    """Replays, snapshots, forks and expert are exact; the splits have the same tasks, as nothing is held out."""
+    from agentgym_py.testing import Settings
+    from agentgym_py.testing.runner import run_checks
+
+    checks = ["reproducible", "futures", "forks", "expert"]
+    report = run_checks(proof_spec(), checks, Settings(episodes=4, memory_episodes=0))
+    assert report.ok, [result.line for result in report.results]
+
+
+# ---- what the checks find --------------------------------------------------------------------------------------------
+
+
+def test_the_patches_of_all_bugs_fit() -> None:
+    """Each copy is a trainer with the settings of the original."""
+    zoo = benchmark()
+    assert {each.check for each in zoo.BUGS} == CHECKS.keys(), "a check without a bug that it finds proves nothing"
+    for number, each in enumerate(zoo.BUGS):
+        with zoo.planted(each, 1000 + number) as trainer:
+            assert trainer.__module__ == f"planted_trainer_{1000 + number}.trainer" and trainer() == replace(trainer())
+
+
+@pytest.mark.parametrize("check", [name for name in CHECKS if name != "improves"])
+def test_each_check_fails_on_a_bug_and_passes_without(check: str) -> None:
+    """The first bug of the zoo that is made for it, and the trainer that the bug was planted in."""
+    zoo = benchmark()
+    each = next(each for each in zoo.BUGS if each.check == check)
+    with zoo.planted(each, 2000 + list(CHECKS).index(check)) as trainer:
+        broken = run_check(Bench(trainer), check)
+    clean = run_check(Bench(registry.load("agentgym.trainers", each.trainer)), check)
+    assert (broken.status, clean.status) == ("failed", "passed"), (broken.line, clean.line)
+    assert "raised" not in broken.text
+
+
+@pytest.mark.parametrize("name", benchmark().TRAINERS)
+def test_shipped_trainers_pass_what_one_run_shows(name: str) -> None:
+    """No false alarm; at least the mask is asked of every trainer."""
+    bench = Bench(registry.load("agentgym.trainers", name), seed=3)
+    results = [run_check(bench, check) for check in ("mask", "temperature", "tokens", "sign", "ratio")]
+    assert results[0].status == "passed" and not [r.line for r in results if r.status == "failed"]
+
+
+def test_what_cannot_be_asked_is_skipped_with_a_reason() -> None:
+    """Distillation learns from no return; an offline trainer has no ratio, a trainer without a critic no bootstrap."""
+    distill = Bench(registry.load("agentgym.trainers", "distill"))
+    assert run_check(distill, "sign").text == "it does not learn from returns"
+    offline = Bench(registry.load("agentgym.trainers", "orpo"))
+    assert run_check(offline, "ratio").status == run_check(offline, "reference").status == "skipped"
+
+
+class Error(Exception):
+    """A stranger's."""
+
+
+@dataclass(frozen=True)
+class Raising:
+    """A trainer that fails."""
+
+    def train(self, policy: Any, trajectories: Any, **more: Any) -> TrainReport:
+        """Raise."""
+        raise Error("no luck")
+
+
+@dataclass(frozen=True)
+class Idle:
+    """A trainer that changes nothing."""
+
+    def train(self, policy: Any, trajectories: Any, **more: Any) -> TrainReport:
+        """Return."""
+        return TrainReport(len(trajectories), {}, 1, 1, 0.0)
+
+
+def test_a_trainer_that_raises_fails() -> None:
+    """With what it raised, and where."""
+    proof = prove(Raising, ["mask"], reference="")
+    assert proof.verdict == "failed" and "Error: no luck (" in proof.failed[0].text
+
+
+def test_a_trainer_that_does_nothing_fails() -> None:
+    """By its gradients, and by its exact return, whose gains are all 0."""
+    proof = prove(Idle(), ["mask", "improves"], seeds=2, episodes=4 * EPISODES, reference="")
+    assert [result.check for result in proof.failed] == ["mask", "improves"]
+    assert proof.failed[1].measured == {"gain": 0.0, "upper": 0.0}
+
+
+def test_the_level_of_improves_is_kept() -> None:
+    """Trainers whose mean gain is just large enough fail with the probability that is stated, whatever their spread."""
+    rng = np.random.default_rng(0)
+    for spread in (0.01, 0.2):
+        draws = rng.normal(MIN_GAIN, spread, (20_000, 5))
+        alarms = np.mean([upper_bound(list(row), 1 - ALPHA) < MIN_GAIN for row in draws])
+        assert alarms == pytest.approx(ALPHA, abs=4 * math.sqrt(ALPHA / len(draws)))
+
+
+def test_curves_are_summarized_at_common_points() -> None:
+    """A point that one seed lacks is left out."""
+    points = summarize([[(0.0, 1.0), (0.5, 2.0), (1.0, 3.0)], [(0.0, 1.0), (1.0, 2.0)]])
+    assert [(point.share, point.mean, point.low, point.high) for point in points] == [(0, 1, 1, 1), (1, 2.5, 2, 3)]
+    assert share_of_distance([(0.0, 1.0), (1.0, 1.5)]) == 0.5
+
+
+# ---- proofs ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_proof_of_some_checks_is_incomplete() -> None:
+    """It has JSON values, and no curve unless it was asked to measure one."""
+    seen = list[str]()
+    proof = prove("filtered_bc", ["mask", "tokens"], on_result=lambda result: seen.append(result.check))
+    body = proof.as_dict()
+    assert proof.verdict == body["verdict"] == "incomplete" and seen == ["mask", "tokens"] and not proof.curve
+    assert body["results"][0]["about"] and body["level"] == {"alpha": ALPHA, "min_gain": MIN_GAIN}
+
+
+def test_a_source_and_settings_of_ones_own_are_proven(tmp_path: Path) -> None:
+    """The example's trainer by its file; a setting of the user's is kept, others are made plain."""
+    source = Path(__file__).parents[2] / "examples" / "plugin" / "odd_coin" / "trainer.py"
+    proof = prove(f"{source}:Shortest", ["mask", "temperature", "tokens"])
+    assert [result.status for result in proof.results] == ["passed"] * 3
+    bench = Bench(registry.load("agentgym.trainers", "grpo")(kl_coef=0.5))
+    kept = bench.with_settings({"kl_coef": 0.0, "max_grad_norm": 0.0})
+    assert (kept.kl_coef, kept.max_grad_norm) == (0.5, 0.0)
+
+
+def test_what_cannot_be_proven_is_refused() -> None:
+    """A reward model, an unknown check, too few seeds."""
+    with pytest.raises(ConfigError, match="makes a reward_model"):
+        prove("reward_model")
+    with pytest.raises(UnknownNameError, match="Did you mean 'mask'"):
+        prove("grpo", ["masc"])
+    with pytest.raises(ConfigError, match="seeds must be at least 2"):
+        prove("grpo", seeds=1)
