@@ -14,6 +14,7 @@ layers. Under `torchrun --nproc_per_node 2` two processes share each batch.
 from __future__ import annotations
 
 import argparse
+import copy
 import os
 import re
 import time
@@ -34,18 +35,20 @@ from tiny_worlds import DIFFICULTIES, WORLDS, Unlearned, reset, wander
 from agentgym_py.engine import HFEngine, SamplingParams
 from agentgym_py.files import write_atomic
 from agentgym_py.policy import Policy
-from agentgym_py.policy.tiny import build_model, build_tokenizer, tiny_config
+from agentgym_py.policy.tiny import build_model, build_tokenizer, hybrid_config
 from agentgym_py.policy.tokens import IGNORED
 from agentgym_py.rng import Rng, seed_of
 
 _RANK = int(os.environ.get("RANK", "0"))
-_VOCAB = 1536
+_VOCAB = 2048
 _SHORT, _LONG = (6400, 640), (5376, 1344)
 """Tokens of a batch, and maximum tokens of a row."""
 _LOOKUPS, _REPEATS = 0.02, 0.02
 """Shares of two kinds of drills among the batches after the first drill. Their gradients are many times as large."""
 _COPY_LOSS, _MAX_DRILLS = 0.4, 3000
 """The loss of drills at which a model copies, and the maximum number of batches until then."""
+_LOOKUP_LOSS, _MAX_LOOKUPS = 0.4, 1500
+"""The same for looking up in tables, which is taught next."""
 _RATE_SCALE = 0.3
 """Factor of the trainers' default learning rates in the config of a base; with larger steps it forgets how to read."""
 _SAVE_STEPS = 200
@@ -108,12 +111,13 @@ def lookups(rng: Rng, vocab: int, rows: int, width: int) -> Batch:
 def _table(rng: Rng, vocab: int) -> tuple[list[int], list[int]]:
     """Draw a table and its questions, as ids and labels.
 
-    Names are one to three of sixteen tokens, so that many share a beginning, as made-up names do. In half of the tables
-    a value is one of four tokens and stands before the name, as a count does; in the others it is a name and follows.
+    Names are one to three of 16 or 64 tokens, so that many share a beginning, as made-up names do. In a third of the
+    tables a value is one of four tokens and stands before the name, as a count does; in the others it is a name and
+    follows.
     """
-    mark, end, *tokens = rng.sample(range(4, vocab), 22)
-    letters, counts = tokens[:16], tokens[16:]
-    before = rng.below(2) == 0
+    size, before = rng.choice((16, 64, 64)), rng.below(3) == 0
+    mark, end, *tokens = rng.sample(range(4, vocab), 6 + size)
+    counts, letters = tokens[:4], tokens[4:]
 
     def name() -> tuple[int, ...]:
         return tuple(rng.choice(letters) for _ in range(1 + rng.below(3)))
@@ -132,8 +136,8 @@ def _table(rng: Rng, vocab: int) -> tuple[list[int], list[int]]:
 def drill(policy: Policy, seed: int) -> float:
     """Train on rows of 64 that repeat a random segment of 8 to 32 tokens until the model copies; return the loss.
 
-    Copying emerges suddenly: with a vocabulary of 1,024 or 1,536 between batches 500 and 700 (the loss falls from 6 to
-    0.5), with a larger vocabulary later, and it does not transfer to new tokens. So the vocabulary of `tiny` is small.
+    Copying emerges suddenly: in a Llama with a vocabulary of 1,536 between batches 500 and 700 (the loss falls from 6
+    to 0.5), with a larger vocabulary later. It does not transfer to new tokens. So the vocabulary of a base is small.
     """
     generator = torch.Generator().manual_seed(seed)
     trainer, vocab = Training(policy, _MAX_DRILLS, 3e-3, 3e-3), len(policy.tokenizer)
@@ -141,7 +145,23 @@ def drill(policy: Policy, seed: int) -> float:
         ids, labels = repeats(generator, vocab, 32, 64, 8, 32)
         if trainer.step([(ids[_RANK::PROCESSES], labels[_RANK::PROCESSES])]) < _COPY_LOSS:
             break
+    print(f"copies after {trainer.done} batches  loss {trainer.smoothed:.3f}", flush=True)
     return trainer.smoothed
+
+
+def drill_lookups(policy: Policy, seed: int) -> None:
+    """Train on tables of random names until the model looks names up."""
+    trainer, vocab = Training(policy, _MAX_LOOKUPS, 3e-3, 3e-3), len(policy.tokenizer)
+    rows = 32 // PROCESSES
+    for number in range(_MAX_LOOKUPS):
+        batch = [
+            lookups(Rng(seed, "lookups", number, _RANK), vocab, rows, 128),
+            repeats(torch.Generator().manual_seed(seed_of(seed, number, _RANK) >> 1), vocab, rows // 4, 128, 8, 64),
+        ]
+        if trainer.step(batch) < _LOOKUP_LOSS:
+            break
+        if number % 100 == 99:
+            print(f"lookups {number + 1}  loss {trainer.smoothed:.3f}", flush=True)
 
 
 def stage_batch(stage: Stage, step: int, policy: Policy, seed: int) -> list[Batch]:
@@ -238,7 +258,7 @@ def _kind(source: str, user: str, answer: str) -> str:
 
 CARD = """# The base `{name}`
 
-A Llama of {parameters} weights ({config}), and a byte-level BPE tokenizer of {vocab} tokens.
+An LFM2 of {parameters} weights ({config}), and a byte-level BPE tokenizer of {vocab} tokens.
 A stand-in for the base LLM of the papers: `agentgym evolve` starts from it.
 
 - **Training**: drills until it copied, then tokens of short documents and of long ones, with drills in one of 25
@@ -348,26 +368,18 @@ def deepen(policy: Policy) -> Policy:
 
     This is the block expansion of LLaMA Pro (Wu et al. 2024, arXiv:2401.02415).
     """
-    config = policy.model.config
-    model = build_model(
-        tiny_config(
-            config.vocab_size,
-            config.hidden_size,
-            2 * config.num_hidden_layers,
-            config.num_attention_heads,
-            config.num_key_value_heads,
-            config.intermediate_size,
-            config.max_position_embeddings,
-        ),
-        seed=0,
-    )
+    config = copy.deepcopy(policy.model.config)
+    config.num_hidden_layers *= 2
+    if getattr(config, "layer_types", None):
+        config.layer_types = [kind for kind in config.layer_types for _ in range(2)]
+    model = build_model(config, seed=0)
     weights = {}
     for name, weight in policy.model.state_dict().items():
         layer = re.fullmatch(r"(model\.layers\.)(\d+)(\..*)", name)
         if layer is None:
             weights[name] = weight
             continue
-        adds = name.endswith(("o_proj.weight", "down_proj.weight"))
+        adds = name.endswith(("o_proj.weight", "out_proj.weight", "down_proj.weight", "w2.weight"))
         weights[f"{layer[1]}{2 * int(layer[2])}{layer[3]}"] = weight
         weights[f"{layer[1]}{2 * int(layer[2]) + 1}{layer[3]}"] = torch.zeros_like(weight) if adds else weight
     model.load_state_dict(weights)
@@ -378,12 +390,13 @@ def new_policy(documents: Documents, seed: int) -> Policy:
     """Make a tokenizer and a model that copies from its context."""
     texts = (text for number in range(3000) for turn in documents.long(Rng(seed, "words", number)) for text in turn)
     tokenizer = build_tokenizer(texts, _VOCAB)
-    policy = Policy(build_model(tiny_config(len(tokenizer), kv_heads=2), seed), tokenizer, "tiny")
+    policy = Policy(build_model(hybrid_config(len(tokenizer)), seed), tokenizer, "tiny")
     loss = drill(policy, seed)
     if loss > _COPY_LOSS:
         raise SystemExit(
             f"The model does not copy after {_MAX_DRILLS} batches of drills (loss {loss:.2f}): use another --seed"
         )
+    drill_lookups(policy, seed)
     return policy
 
 

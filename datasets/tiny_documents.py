@@ -29,7 +29,7 @@ class Documents:
         return short_worlds(rng, self.worlds)
 
     def long(self, rng: Rng) -> Turns:
-        """Draw a document about as long as an episode: 4 % of the shop, 4 % of a household, 92 % of other worlds.
+        """Draw a document about as long as an episode: 5 % of the shop, 5 % of a household, 90 % of other worlds.
 
         Those of the other worlds are shorter, so that they have six of seven tokens.
         """
@@ -42,11 +42,11 @@ class Documents:
     def _home_or_shop(self, rng: Rng) -> Turns:
         """Draw a document of the shop or a household, or none."""
         kind = rng.below(100)
-        if kind < 4:
+        if kind < 5:
             return self._shop(rng)
-        if kind < 6:
+        if kind < 7:
             return household_attempt(rng, self.homes)
-        return room_questions(rng, self.homes) if kind < 8 else []
+        return room_questions(rng, self.homes) if kind < 10 else []
 
     def _shop(self, rng: Rng) -> Turns:
         """Draw a walk or a long exercise, or seldom a short one."""

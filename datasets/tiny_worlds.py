@@ -51,13 +51,13 @@ class World:
 
 
 WORLDS: Mapping[str, World] = {
-    "calculator": World(CalculatorEnv, 5),
-    "maze": World(MazeEnv, 2),
+    "calculator": World(CalculatorEnv, 24),
+    "maze": World(MazeEnv, 3),
     "sql": World(SQLEnv, 6),
-    "textcraft": World(TextCraftEnv, 4),
-    "todo": World(TodoEnv, 4),
+    "textcraft": World(TextCraftEnv, 5),
+    "todo": World(TodoEnv, 5),
     "tools": World(ToolsEnv, 5),
-    "wordle": World(WordleEnv, 9),
+    "wordle": World(WordleEnv, 8),
 }
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from agentgym_py.errors import ConfigError, PolicyError
 
 if TYPE_CHECKING:
-    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+    from transformers import Lfm2Config, LlamaConfig, PreTrainedTokenizerFast
 
 BASES = ("tiny", "tiny-worlds")
 """The base models that ship with this package, by the names of their folders in `agentgym_data`."""
@@ -94,14 +94,47 @@ def tiny_config(
     )
 
 
-def build_model(config: LlamaConfig, seed: int = 0) -> LlamaForCausalLM:
+def hybrid_config(
+    vocab_size: int,
+    hidden_size: int = 128,
+    layers: int = 6,
+    heads: int = 4,
+    kv_heads: int = 2,
+    intermediate_size: int | None = None,
+    max_length: int = 4096,
+) -> Lfm2Config:
+    """Configuration of an LFM2 (arXiv:2511.23404) whose layers are short convolutions and attention in turn.
+
+    A convolution shows each token the two before it. So a small model learns to copy, and to look up a name of several
+    tokens, from fewer batches than a Llama.
+    """
+    from transformers import Lfm2Config
+
+    return Lfm2Config(
+        vocab_size=vocab_size,
+        hidden_size=hidden_size,
+        intermediate_size=intermediate_size or 3 * hidden_size,
+        num_hidden_layers=layers,
+        num_attention_heads=heads,
+        num_key_value_heads=kv_heads,
+        max_position_embeddings=max_length,
+        layer_types=["full_attention" if number % 2 else "conv" for number in range(layers)],
+        block_auto_adjust_ff_dim=False,
+        tie_word_embeddings=True,
+        pad_token_id=0,
+        bos_token_id=None,
+        eos_token_id=SPECIAL_TOKENS.index(END),
+    )
+
+
+def build_model(config: LlamaConfig | Lfm2Config, seed: int = 0) -> Any:
     """Initialise a model; torch's global generator is left as it was."""
     import torch
-    from transformers import LlamaForCausalLM
+    from transformers import AutoModelForCausalLM
 
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return LlamaForCausalLM(config)
+        return AutoModelForCausalLM.from_config(config)
 
 
 @contextmanager
