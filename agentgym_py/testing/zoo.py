@@ -167,6 +167,15 @@ FAMILIES = {
             ends=("<|im_end|>",), settings={"tie_word_embeddings": True}, thinking="off",
         ),
         Family(
+            "lfm2", "Lfm2", "lfm2",
+            special=("<|pad|>", "<|startoftext|>", "<|endoftext|>", "<|im_start|>", "<|im_end|>"),
+            bos="<|startoftext|>", eos="<|im_end|>", pad="<|pad|>", ends=("<|im_end|>",),
+            settings={
+                "layer_types": ["conv", "full_attention"], "block_auto_adjust_ff_dim": False,
+                "tie_word_embeddings": True,
+            },
+        ),
+        Family(
             "gpt-oss", "GptOss", "gptoss",
             special=(
                 "<|startoftext|>", "<|endoftext|>", "<|return|>", "<|channel|>", "<|start|>", "<|end|>", "<|message|>",

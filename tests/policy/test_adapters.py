@@ -17,7 +17,7 @@ import transformers
 from agentgym_py.agents import ExpertAgent
 from agentgym_py.collection import Collector, Job
 from agentgym_py.engine import HFEngine, SamplingParams
-from agentgym_py.engine.hf.forward import FusedLlama
+from agentgym_py.engine.hf.fused import FusedForward
 from agentgym_py.errors import ConfigError, PolicyError
 from agentgym_py.policy import Policy
 from agentgym_py.policy.adapters import add_adapters, base_parameters, has_adapters
@@ -187,8 +187,8 @@ def test_the_next_training_continues_equal_adapters_and_merges_others(base: Path
 def test_the_fast_forward_takes_adapters(base: Path, tmp_path: Path) -> None:
     """In float32 on a CPU small Llamas with adapters run fused, and in other formats they keep the model's forward."""
     policy = adapted(base)
-    assert isinstance(HFEngine(policy).runner.forward, FusedLlama) and has_adapters(policy.model)
-    assert not isinstance(HFEngine(adapted(base, dtype="bfloat16")).runner.forward, FusedLlama)
+    assert isinstance(HFEngine(policy).runner.forward, FusedForward) and has_adapters(policy.model)
+    assert not isinstance(HFEngine(adapted(base, dtype="bfloat16")).runner.forward, FusedForward)
 
 
 def test_the_reference_of_continued_adapters_is_the_policy_as_it_came(toy_envs: Any, base: Path) -> None:

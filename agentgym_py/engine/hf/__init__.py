@@ -2,8 +2,8 @@
 
 `batch` decodes replies and fills the places of those that ended; `prefill` computes prompts from the longest prefix
 that a slot holds; `places` moves episodes between slots within the memory of the cache. `runner` runs the model over
-the slots, `forward` is its forward pass, `kvcache` holds keys and values and attends over them, and `cache_slots` knows
-which slot holds which tokens.
+the slots, `forward` is its forward pass, `fused` a faster one of small models, `kvcache` holds keys and
+values and attends over them, and `cache_slots` knows which slot holds which tokens.
 """
 
 from agentgym_py.engine.hf.batch import HFBatch

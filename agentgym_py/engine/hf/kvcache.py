@@ -16,7 +16,7 @@ from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
-from torch.nn.functional import scaled_dot_product_attention
+from torch.nn.functional import pad, scaled_dot_product_attention
 
 _SMALLEST = 64
 _STEP = 256
@@ -72,9 +72,11 @@ class SlotCache:
         """Bytes in use."""
         return sum(block.nbytes for blocks in [*self.keys.values(), *self.values.values()] for block in blocks)
 
-    def write(self, layer: int, plan: Plan, keys_NKD: Tensor, values_NKD: Tensor) -> None:
-        """Write each new token's key and value to its place."""
+    def write(self, layer: int, plan: Plan, keys_NKD: Tensor, values_NKD: Tensor | None = None) -> None:
+        """Write each new token's key and value to its place; a convolution keeps its inputs as keys, (N, 1, D)."""
         for store, new in ((self.keys, keys_NKD), (self.values, values_NKD)):
+            if new is None:
+                continue
             if layer not in store:
                 store[layer] = [_zeros(new, size, new.shape[1], new.shape[2]) for size in self.sizes]
             plan.write(store[layer], new)
@@ -196,6 +198,13 @@ class Plan(Protocol):
         """Attention of each token over its own episode up to itself, (N, H, D)."""
         ...
 
+    def before(self, blocks: Sequence[Tensor], count: int) -> Tensor:
+        """Vectors of the `count` tokens before each new one in its episode, (N, count, D); 0 before its start.
+
+        `blocks` hold one vector a token, which the new tokens have written.
+        """
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Segment:
@@ -251,6 +260,15 @@ class PrefillPlan:
             at += s.count
         return torch.cat(outputs)
 
+    def before(self, blocks: Sequence[Tensor], count: int) -> Tensor:
+        """See `Plan`."""
+        outputs = []
+        for s in self.segments:
+            vectors = slot_of(blocks, s.slot)[0, max(0, s.start - count) : s.end - 1]
+            vectors = pad(vectors, (0, 0, max(0, count - s.start), 0))
+            outputs.append(vectors.unfold(0, count, 1).transpose(1, 2))
+        return torch.cat(outputs)
+
     def _mask(self, segment: Segment, window: int | None) -> Tensor:
         """Additive mask (count, start + count), made once for all layers and for all segments of these numbers."""
         key = segment.start, segment.count, window
@@ -304,6 +322,16 @@ class DecodePlan:
         ]
         return torch.cat(outputs).view(rows, heads, -1)
 
+    def before(self, blocks: Sequence[Tensor], count: int) -> Tensor:
+        """See `Plan`."""
+        positions = self.positions_B[:, None] - torch.arange(count, 0, -1, device=self.positions_B.device)
+        outputs = []
+        for (at, end, _), block in zip(self._blocks, blocks, strict=False):
+            places = positions[at:end]
+            vectors = block[: end - at, 0].gather(1, places.clamp(min=0)[..., None].expand(-1, -1, block.shape[3]))
+            outputs.append(vectors * (places >= 0)[..., None])
+        return torch.cat(outputs)
+
     def _masks_of(self, window: int | None) -> list[Tensor]:
         """Additive masks (rows, 1, 1, length) of the blocks, made for the first layer and kept for the others."""
         if window is not None and window >= self._longest:
@@ -315,6 +343,13 @@ class DecodePlan:
                 mask_BL = mask_BL.masked_fill(places_L <= self.positions_B[:, None] - window, -torch.inf)
             self._masks[window] = [mask_BL[at:end, None, None, :length] for at, end, length in self._blocks]
         return self._masks[window]
+
+
+def convolve(cache: SlotCache, layer: int, plan: Plan, inputs_ND: Tensor, kernel_DW: Tensor) -> Tensor:
+    """Causal depthwise convolution of each episode's inputs, whose last kernel weight is the new token's, (N, D)."""
+    cache.write(layer, plan, inputs_ND[:, None])
+    before_NWD = plan.before(cache.keys[layer], kernel_DW.shape[1] - 1)
+    return (before_NWD * kernel_DW[:, :-1].t()).sum(1) + inputs_ND * kernel_DW[:, -1]
 
 
 def positions_read(lengths: Sequence[int]) -> int:

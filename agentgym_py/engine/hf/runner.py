@@ -115,8 +115,10 @@ def _free_memory(device: torch.device) -> int:
 
 
 def kv_bytes_per_token(config: Any, dtype: torch.dtype) -> int:
-    """Bytes of one token's keys and values in all layers."""
+    """Bytes of one token's keys and values in all layers, and of the inputs of convolutions."""
     config = config.get_text_config()
     heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
     size = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
-    return int(2 * config.num_hidden_layers * heads * size * dtype.itemsize)
+    convolutions = (getattr(config, "layer_types", None) or []).count("conv")
+    values = 2 * (config.num_hidden_layers - convolutions) * heads * size + convolutions * config.hidden_size
+    return int(values * dtype.itemsize)

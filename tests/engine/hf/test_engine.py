@@ -13,7 +13,8 @@ torch = pytest.importorskip("torch")
 from agentgym_py.engine import Generation, HFEngine, SamplingParams  # torch first, or skip
 from agentgym_py.engine.decoding import processed_logprobs
 from agentgym_py.engine.hf import kvcache
-from agentgym_py.engine.hf.forward import FusedLlama, HuggingFaceForward
+from agentgym_py.engine.hf.forward import HuggingFaceForward
+from agentgym_py.engine.hf.fused import FusedForward
 from agentgym_py.engine.hf.kvcache import count_tokens
 from agentgym_py.engine.hf.places import Seat
 from agentgym_py.engine.hf.runner import kv_bytes_per_token
@@ -102,7 +103,7 @@ class Conversations:
 def forward(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Which forward runs a small Llama: our own, or transformers' with its attention led over the cache."""
     if request.param == "general":
-        monkeypatch.setattr(FusedLlama, "fits", lambda model: False)
+        monkeypatch.setattr(FusedForward, "fits", lambda model: False)
     return str(request.param)
 
 
@@ -114,7 +115,7 @@ def test_greedy_equals_full_reencode(
     monkeypatch.setattr(kvcache, "_BLOCK", block)  # rows are sorted by length where there are several blocks
     policy = tiny_policy(0, kv_heads=kv_heads)
     engine = HFEngine(policy, slots=slots, prefill_tokens=100)
-    assert type(engine.runner.forward) is (FusedLlama if forward == "fused" else HuggingFaceForward)
+    assert type(engine.runner.forward) is (FusedForward if forward == "fused" else HuggingFaceForward)
     params = SamplingParams(temperature=0, max_new_tokens=12)
     talk = Conversations(policy, 7, seed=slots)
     lengths = set()
