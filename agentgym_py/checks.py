@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-import math
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from functools import lru_cache
@@ -55,11 +55,16 @@ def require_field_types(settings: Any) -> None:
     require_arguments(type(settings), {field.name: getattr(settings, field.name) for field in fields(settings)})
 
 
+def is_finite(value: Any) -> bool:
+    """Return whether a value is a finite number; an integer that no float holds is none."""
+    return isinstance(value, Real) and not isinstance(value, bool) and bool(abs(value) <= sys.float_info.max)
+
+
 def require_at_least(settings: object, bounds: Mapping[str, float]) -> None:
     """Raise ConfigError for the first of the named fields that is not finite or below its minimum."""
     for name, bound in bounds.items():
         value = getattr(settings, name)
-        if not (math.isfinite(value) and value >= bound):
+        if not (is_finite(value) and value >= bound):
             raise ConfigError(f"{name} must be a number of at least {bound:g}, got {value}")
 
 
@@ -67,7 +72,7 @@ def require_positive(settings: object, *names: str) -> None:
     """Raise ConfigError for the first of the named fields that is not finite or not above 0."""
     for name in names:
         value = getattr(settings, name)
-        if not (math.isfinite(value) and value > 0):
+        if not (is_finite(value) and value > 0):
             raise ConfigError(f"{name} must be a number above 0, got {value}")
 
 

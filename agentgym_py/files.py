@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -20,6 +21,10 @@ LOCK = ".lock"
 PROVENANCE = "provenance.json"
 _FULL_DISK = 1 << 20
 """A disk with fewer free bytes counts as full."""
+MOST_BYTES = 256 << 20
+"""Largest file of settings or results, and longest line: a sparse file takes no room on a disk, but any in memory."""
+_MOST_PACKED = 1000
+"""How much smaller than its size a large file may be on the disk, which may pack files."""
 _MOST_NODES = 1_000_000
 """Largest number of values of a YAML file, with its aliases written out."""
 
@@ -105,16 +110,49 @@ def _reason(error: Exception) -> str:
     return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
-def read_text(path: Path) -> str:
-    """Read a text file.
+def read_bytes(path: Path, most: int | None = None) -> bytes:
+    """Read a file that may come from a stranger.
 
     Raises:
-        OSError: it cannot be read, or it is a pipe or a device, which may have no end; those below /dev are read,
-            because the user has named them.
+        OSError: it cannot be read, has more bytes than `most` (by default MOST_BYTES), or is a pipe or a device; those
+            below /dev are read, because the user has named them.
     """
-    if path.exists() and not (path.is_file() or path.is_dir() or path.is_relative_to("/dev")):
+    if _is_special(path) and not path.is_relative_to("/dev"):
         raise OSError(errno.EINVAL, "it is no ordinary file", str(path))
-    return path.read_text(encoding="utf-8")
+    most = MOST_BYTES if most is None else most
+    with path.open("rb") as file:
+        content = file.read(most + 1 if _is_special(path) else -1) if path.stat().st_size <= most else None
+    if content is None or len(content) > most:
+        raise OSError(errno.EFBIG, f"it has more than {most >> 20} MiB", str(path))
+    return content
+
+
+def read_text(path: Path) -> str:
+    """Read a text file; OSError as `read_bytes`, ValueError if it is not UTF-8."""
+    return read_bytes(path).decode()
+
+
+def load_json(path: Path) -> Any:
+    """Read a JSON file that may come from a stranger.
+
+    Raises:
+        OSError: as `read_text`.
+        ValueError: it is not JSON, or nested too deeply.
+    """
+    try:
+        return json.loads(read_text(path))
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+
+
+def numbered_lines(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines of a file with their numbers from 1; one that is longer than MOST_BYTES is cut and the last."""
+    for number in count(1):
+        line = file.readline(MOST_BYTES + 1)
+        if line:
+            yield number, line
+        if not line or len(line) > MOST_BYTES:
+            return
 
 
 def inside(folder: Path, name: str | Path = "") -> Path:
@@ -126,7 +164,7 @@ def inside(folder: Path, name: str | Path = "") -> Path:
     path = folder / name
     try:
         is_inside = path.resolve().is_relative_to(folder.resolve())
-        is_special = path.exists() and not (path.is_file() or path.is_dir())
+        is_special = _is_special(path)
     except (OSError, RuntimeError, ValueError) as error:  # links in a circle, a null character
         raise RunError(f"{path} cannot be read: {_reason(error)}") from error
     if not is_inside:
@@ -137,12 +175,35 @@ def inside(folder: Path, name: str | Path = "") -> Path:
 
 
 def require_inside(folder: Path) -> None:
-    """Raise RunError if anything in a folder leads out of it, or is a pipe or a device; see `inside`."""
+    """Raise RunError if anything in a folder leads out of it, or is a pipe, a device or a file of holes."""
     for place, folders, names in os.walk(folder):
         for name in (*folders, *names):
             path = Path(place, name)
             if path.is_symlink() or not (path.is_file() or path.is_dir()):
                 inside(folder, path.relative_to(folder))
+            elif _is_hollow(path):
+                raise RunError(f"{path} is no ordinary file, but nearly all holes; remove it")
+
+
+def require_ordinary(folder: Path) -> None:
+    """Raise RunError if a file of a model's folder, or of a folder in it, is a pipe, a device or a file of holes.
+
+    A library that reads it would wait. Links may lead elsewhere, as in the hub's cache.
+    """
+    for path in (*folder.glob("*"), *folder.glob("*/*")):
+        if _is_special(path) or _is_hollow(path):
+            raise RunError(f"{path} is no ordinary file; remove it")
+
+
+def _is_special(path: Path) -> bool:
+    return path.exists() and not (path.is_file() or path.is_dir())
+
+
+def _is_hollow(path: Path) -> bool:
+    """Whether a path is a large file that is nearly all holes: it takes no room on the disk, but hours to read."""
+    if not path.is_file() or (size := path.stat().st_size) <= MOST_BYTES:
+        return False
+    return 512 * getattr(path.stat(), "st_blocks", size) < size // _MOST_PACKED
 
 
 def parse_yaml(text: str, loader: Any = None) -> Any:
@@ -217,7 +278,7 @@ def clear_read_errors(folder: Path) -> Iterator[None]:
         yield
     except AgentGymError:
         raise
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
         raise RunError(f"{folder} is damaged, or of another version: {error!r}") from error
 
 
@@ -289,8 +350,8 @@ class JsonFolder:
     def read_json(self, name: str) -> dict[str, Any]:
         """Read a JSON object; RunError if the file has none."""
         try:
-            value = json.loads(inside(self.path, name).read_text(encoding="utf-8"))
-        except (OSError, ValueError, RecursionError) as error:
+            value = load_json(inside(self.path, name))
+        except (OSError, ValueError) as error:
             raise RunError(f"{self.path / name} cannot be read: {_reason(error)}") from error
         if not isinstance(value, dict):
             raise RunError(f"{self.path / name} is not a JSON object")

@@ -11,19 +11,19 @@ With `--state FILE.jsonl` each block of actions is a line of that file. The same
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import sys
 import time
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
+
+from resumable import add_to_state, read_state
 
 from agentgym_py import registry
 from agentgym_py.env import EnvSpec, TextEnv
 from agentgym_py.env.registration import short_name
-from agentgym_py.files import append_line
 from agentgym_py.rng import Rng
 from agentgym_py.testing.fuzz import AWKWARD, corrupted_text, random_text, wrong_call
 
@@ -79,12 +79,6 @@ def play(world: str, number: int) -> Block:
     return block
 
 
-def read_blocks(state: Path | None) -> list[Block]:
-    """Return the blocks of a state file; a line that a killed benchmark cut short is none."""
-    lines = state.read_text(encoding="utf-8").splitlines() if state and state.exists() else []
-    return [Block(**json.loads(line)) for line in lines if line.endswith("}")]
-
-
 def main() -> int:
     """Print a table; return 1 if there is a finding."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -94,14 +88,13 @@ def main() -> int:
     parser.add_argument("--state", type=Path, help="file of the blocks, where this command continues")
     args = parser.parse_args()
     worlds = args.worlds or list(map(short_name, registry.names("agentgym.envs")))
-    blocks, ends = read_blocks(args.state), time.monotonic() + args.seconds
+    blocks, ends = read_state(Block, args.state), time.monotonic() + args.seconds
     done = {(block.world, block.number) for block in blocks}
     for number in range(math.ceil(args.actions / BLOCK)):
         for world in worlds:
             if (world, number) not in done and time.monotonic() < ends:
                 blocks.append(play(world, number))
-                if args.state:
-                    append_line(args.state, json.dumps(asdict(blocks[-1])).encode() + b"\n")
+                add_to_state(args.state, blocks[-1])
     print("| world | actions | findings | seconds |\n|---|--:|--:|--:|")
     for world in (*worlds, "all"):
         chosen = [block for block in blocks if world in (block.world, "all")]

@@ -12,7 +12,6 @@ bound one call: it is the time for each command.
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import os
 import re
@@ -24,10 +23,11 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
-from agentgym_py.files import append_line
+from resumable import add_to_state, read_state
+
 from agentgym_py.rng import Rng
 
 START = "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler);"
@@ -147,12 +147,6 @@ class Moment:
     """Whether the continued command wrote the files of an uninterrupted one; None without `--rerun`."""
 
 
-def read_moments(state: Path) -> list[Moment]:
-    """Return the moments of a state file; a line that a killed benchmark cut short is none."""
-    lines = state.read_text(encoding="utf-8").splitlines() if state.exists() else []
-    return [Moment(**json.loads(line)) for line in lines if line.endswith("}")]
-
-
 @dataclass(frozen=True, slots=True)
 class Benchmark:
     """A command that is interrupted again and again in a folder."""
@@ -214,7 +208,7 @@ def main() -> int:
     parser.add_argument("--state", type=Path, help="file of the moments, where this command continues")
     parser.add_argument("--seconds", type=float, default=math.inf, help="for each command, beside its first run")
     args = parser.parse_args()
-    moments = read_moments(args.state) if args.state else []
+    moments = read_state(Moment, args.state)
     print("| command | ended as promised | longest, s | equal after the rerun |\n|---|--:|--:|--:|")
     for command in args.commands or COMMANDS:
         measured = [moment for moment in moments if moment.command == command]
@@ -224,8 +218,7 @@ def main() -> int:
                 ends = time.monotonic() + args.seconds
                 while missing and time.monotonic() < ends:
                     measured.append(benchmark.moment(missing.pop(0), args.seed))
-                    if args.state:
-                        append_line(args.state, json.dumps(asdict(measured[-1])).encode() + b"\n")
+                    add_to_state(args.state, measured[-1])
         print(row(command, measured), flush=True)
         moments += measured
     return int(any(moment.fault or moment.equal is False for moment in moments))

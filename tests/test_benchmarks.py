@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import math
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -601,10 +602,72 @@ def test_moments_are_kept_and_counted(tmp_path: Path, monkeypatch: pytest.Monkey
     good = signals.Moment("eval", 0, "SIGINT", 1.0, "", 0.25, True)
     bad = signals.Moment("eval", 1, "SIGTERM", 2.0, "a traceback", 0.5, None)
     state.write_text("".join(json.dumps(asdict(moment)) + "\n" for moment in (good, bad)) + '{"command"')
-    assert signals.read_moments(state) == [good, bad]
+    assert signals.read_state(signals.Moment, state) == [good, bad]
     assert signals.row("eval", [good, bad]) == "| eval | 1 of 2 | 0.5 | 1 of 1 |"
     monkeypatch.setattr(sys, "argv", ["x", "eval", "--moments", "2", "--state", str(state)])
     assert signals.main() == 1
+
+
+# ---- fuzzing --------------------------------------------------------------------------------------------------------
+
+
+def test_fuzzed_blocks_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The reader with the fewest comes next; a finding says what was read."""
+    fuzz, state = script("fuzz"), tmp_path / "state.jsonl"
+    readers = {
+        "good": fuzz.Reader(fuzz.texts, str),
+        "bad": fuzz.Reader(fuzz.raw, lambda data: data.decode("ascii"), ()),
+    }
+    monkeypatch.setattr(fuzz, "make_readers", lambda: readers)
+    monkeypatch.setattr(fuzz, "BLOCK", 50)
+    now = iter(range(100))
+    monkeypatch.setattr(fuzz.time, "monotonic", lambda: next(now))
+    monkeypatch.setattr(sys, "argv", ["x", "--state", str(state), "--seconds", "8"])
+    assert fuzz.main() == 1
+    said = capsys.readouterr()
+    blocks = fuzz.read_state(fuzz.Block, state)
+    assert [block.reader for block in blocks[:2]] == ["good", "bad"] and "UnicodeDecodeError" in said.err
+    assert f"| good | {blocks[0].executions} | 0 |" in said.out and "| bad | 0 | 1 |" in said.out
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pipes and limits of POSIX")
+def test_a_folder_is_damaged_and_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], episode: Any
+) -> None:
+    """A command that waits, raises or changes something elsewhere is a finding; executions that are done are kept."""
+    from agentgym_py.trajectory import store
+
+    folders, state = script("fuzz_folders"), tmp_path / "state.jsonl"
+    (tmp_path / "samples").mkdir()
+    store.write(tmp_path / "samples" / "s.jsonl", [episode("a"), episode("b")])
+    (tmp_path / "samples" / "complete").touch()
+    monkeypatch.setattr(folders, "COMMANDS", {"s.jsonl": [["data", "verify", "s.jsonl"]]})
+    monkeypatch.setattr(folders.resource, "setrlimit", lambda *_: None)
+    words = ["x", "--samples", str(tmp_path / "samples"), "--state", str(state)]
+    monkeypatch.setattr(sys, "argv", [*words, "--executions", "30"])
+    assert folders.main() == 0 and "| data | 30 | 0 |" in capsys.readouterr().out
+    damages = [execution.damage for execution in folders.read_state(folders.Execution, state)]
+    assert len(set(damages)) > 10 and all(damage.startswith("s.jsonl: ") for damage in damages)
+
+    def raises(words: Any) -> int:
+        raise KeyError(words[0])
+
+    def waits(words: Any) -> int:
+        while True:
+            pass
+
+    def leaves(words: Any) -> int:
+        (Path.cwd().parent / "precious").write_text("x")
+        return 0
+
+    for number, (command, finding) in enumerate(
+        ((raises, "KeyError"), (waits, "did not end in 1 s"), (leaves, "outside the folder"), (lambda _: 3, "status 3"))
+    ):
+        monkeypatch.setattr(folders, "agentgym", command)
+        monkeypatch.setattr(sys, "argv", [*words, "--executions", str(31 + number), "--patience", "1"])
+        assert folders.main() == 1 and finding in capsys.readouterr().err
 
 
 # ---- the credit lab -------------------------------------------------------------------------------------------------

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 from dataclasses import fields
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Literal
 
 import gymnasium
@@ -13,7 +15,14 @@ import pytest
 
 from agentgym_py import registry
 from agentgym_py.agents import ExpertAgent
-from agentgym_py.checks import has_type, parameters_of, require_arguments
+from agentgym_py.checks import (
+    has_type,
+    is_finite,
+    parameters_of,
+    require_arguments,
+    require_at_least,
+    require_positive,
+)
 from agentgym_py.env import EnvSpec, Outcome, Reply, Task, TextEnv
 from agentgym_py.errors import ConfigError, SnapshotError
 
@@ -180,3 +189,15 @@ def test_a_difficulty_that_no_id_says_is_compared() -> None:
             other.restore(one.snapshot())
     Count(difficulty="easy").restore(there.snapshot())
     assert b"arguments" in there.snapshot() and b"arguments" not in begun("shop", difficulty="easy").snapshot()
+
+
+@pytest.mark.parametrize("value", [10**400, -(10**400), math.nan, math.inf, True, "1", None])
+def test_an_integer_beyond_all_floats_is_no_number(value: Any) -> None:
+    """A setting of it is an error, as a text is."""
+    assert not is_finite(value)
+    settings = SimpleNamespace(rate=value)
+    with pytest.raises(ConfigError, match="rate must be a number"):
+        require_at_least(settings, {"rate": -math.inf})
+    with pytest.raises(ConfigError, match="rate must be a number above 0"):
+        require_positive(settings, "rate")
+    assert is_finite(2**70) and is_finite(np.float32(0.5)) and is_finite(np.int64(-3))

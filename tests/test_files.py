@@ -4,17 +4,38 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 import agentgym_py
+from agentgym_py import files
 from agentgym_py.cli.parser import UsageError, read_yaml
-from agentgym_py.errors import AgentGymError, RunError
+from agentgym_py.errors import AgentGymError, DataError, RunError
 from agentgym_py.evaluation.folder import EvalFolder
 from agentgym_py.evolution.run_folder import RunFolder
-from agentgym_py.files import JsonFolder, inside, new_folder, parse_yaml, require_inside, write_atomic
+from agentgym_py.feedback import store as feedback
+from agentgym_py.feedback import verdicts
+from agentgym_py.files import (
+    JsonFolder,
+    inside,
+    load_json,
+    new_folder,
+    parse_yaml,
+    read_text,
+    require_inside,
+    require_ordinary,
+    write_atomic,
+)
+from agentgym_py.rewards.judge_client import read_pairs
+from agentgym_py.trajectory import Trajectory, store
+from agentgym_py.trajectory.reading import detect
+from agentgym_py.viewer import index
+from agentgym_py.viewer.index import Index
+from agentgym_py.viewer.source import Source
 
 
 @pytest.fixture
@@ -50,8 +71,14 @@ def pipe(folder: Path) -> None:
     os.mkfifo(folder / "x")
 
 
+def holes(folder: Path) -> None:
+    """A terabyte that takes no room on the disk."""
+    (folder / "x").touch()
+    os.truncate(folder / "x", 1 << 40)
+
+
 @pytest.mark.skipif(os.name != "posix", reason="links and pipes of POSIX")
-@pytest.mark.parametrize("trap", [link, dangling, linked_folder, circle, pipe])
+@pytest.mark.parametrize("trap", [link, dangling, linked_folder, circle, pipe, holes])
 def test_nothing_of_a_folder_leads_out_of_it(trap: Callable[[Path], None], folder: Path) -> None:
     """A run is not opened, and no folder is locked for writing; nothing outside changes."""
     write_atomic(folder / "run.yaml", "rounds: 1\n")
@@ -154,3 +181,108 @@ def test_nothing_is_ordered_or_measured_by_the_wall_clock() -> None:
         if reads := re.findall(r"\btime\.time(?:_ns)?\(|datetime\.now\(|date\.today\(|time\.localtime\(", text):
             found[path.relative_to(root).as_posix() if path.is_relative_to(root) else path.name] = len(reads)
     assert found == WALL_CLOCK
+
+
+# ---- what has no end -------------------------------------------------------------------------------------------------
+
+posix = pytest.mark.skipif(os.name != "posix", reason="pipes and sparse files of POSIX")
+LIMIT = 1 << 20
+
+
+@pytest.fixture
+def no_waiting() -> Iterator[None]:
+    """Fail after a minute instead of waiting for a pipe."""
+    signal.signal(signal.SIGALRM, lambda *_: pytest.fail("it waits"))
+    signal.alarm(60)
+    yield
+    signal.alarm(0)
+
+
+@pytest.fixture
+def sparse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file of 64 GiB that takes no room on the disk."""
+    for module in (files, store, feedback, index):
+        monkeypatch.setattr(module, "MOST_BYTES", LIMIT)
+    path = tmp_path / "a.jsonl"
+    with path.open("wb") as file:
+        file.truncate(64 << 30)
+    return path
+
+
+@posix
+def test_a_sparse_file_fills_no_memory(sparse: Path) -> None:
+    """Settings, results, stores, feedback, verdicts and answers: it is refused before it is read."""
+    readers: tuple[Callable[[Path], object], ...] = (
+        read_text, load_json, lambda path: RunFolder(path.parent).read_json(path.name),
+        lambda path: read_pairs(path, "x"),
+    )  # fmt: skip
+    for read in readers:
+        with pytest.raises((OSError, RunError), match="it has more than 1 MiB"):
+            read(sparse)
+    for read in (lambda path: list(store.read(path)), feedback.read_feedback):
+        with pytest.raises(DataError, match=r"a\.jsonl:1: .* of more than 1 MiB"):
+            read(sparse)
+    assert store.verify(sparse).bad == {1: "an episode of more than 1 MiB"}
+    with pytest.raises(DataError, match="nothing was changed"):
+        store.append(sparse, [])
+    sparse.rename(sparse.with_name(verdicts.FILE))
+    with pytest.warns(UserWarning, match="left out"):
+        assert not verdicts.read(sparse.parent).preferences
+
+
+@posix
+def test_a_sparse_end_spoils_no_other_line(sparse: Path, episode: Callable[..., Trajectory]) -> None:
+    """The episodes before it are verified, salvaged and shown; an episode as long is not written."""
+    sparse.unlink()
+    store.append(sparse, [episode("a")])
+    with sparse.open("ab") as file:
+        file.truncate(64 << 30)
+    assert store.verify(sparse).episodes == 1
+    assert store.salvage(sparse, sparse.with_name("b.jsonl")).bad == {2: "an episode of more than 1 MiB"}
+    assert list(store.read(sparse.with_name("b.jsonl"))) == [episode("a")]
+    with closing(Index(Source.from_paths([sparse]))) as shown:
+        shown.update()
+        assert shown.find()[0] == 1 and [line.why for line in shown.broken()] == ["an episode of more than 1 MiB"]
+    with pytest.raises(DataError, match="an episode of more than 1 MiB"):
+        store.to_line(episode("x" * LIMIT))
+
+
+@posix
+@pytest.mark.usefixtures("no_waiting")
+def test_a_pipe_is_not_waited_for(folder: Path) -> None:
+    """Neither as a named file, nor in a folder that is named in place of a file, nor in a model's."""
+    os.mkfifo(folder / "a.jsonl")
+    for read in (store.read, detect, feedback.read_feedback):
+        for path in (folder, folder / "a.jsonl"):
+            with pytest.raises(DataError):
+                read(path)
+    for read in (read_text, lambda path: read_pairs(path, "x")):
+        with pytest.raises(OSError, match="no ordinary file"):
+            read(folder / "a.jsonl")
+    with pytest.raises(RunError, match="no ordinary file"):
+        require_ordinary(folder)
+    with pytest.raises(RunError, match="no ordinary file"):
+        require_ordinary(folder.parent)
+    require_ordinary(folder / "rounds")
+
+
+def test_a_file_of_something_else_is_no_file_of_answers(tmp_path: Path) -> None:
+    """Only a line of answers that was cut off is removed."""
+    path = tmp_path / "answers.jsonl"
+    path.write_text('{"key": "a", "mark": 1}\n{"key": "b", "ma')
+    assert read_pairs(path, "mark") == {"a": 1} and path.read_text() == '{"key": "a", "mark": 1}\n'
+    for content in (b"alias a=b\nalias x=y", b"\xff\n"):
+        path.write_bytes(content)
+        with pytest.raises(DataError, match="no file of answers"):
+            read_pairs(path, "mark")
+        assert path.read_bytes() == content
+
+
+@posix
+def test_an_evaluation_is_not_read_through_a_link(folder: Path) -> None:
+    """As a run is not."""
+    for name in ("manifest.json", "result.json"):
+        (folder / name).write_text("{}")
+    (folder / "trajectories.jsonl").symlink_to("../precious")
+    with pytest.raises(RunError, match="leads out of"):
+        EvalFolder.finished(folder)

@@ -14,9 +14,16 @@ import pytest
 EXAMPLES = int(os.environ.get("AGENTGYM_FUZZ_EXAMPLES", "30"))
 """Examples of each reader."""
 READERS = (
-    "action parser", "store line", "store file", "verify", "AgentTraj", "ATIF", "chats", "manifest", "YAML",
-    "SQL guard", "expressions", "protocol Make", "protocol Step", "protocol Reset", "protocol Restore", "snapshot maze",
-    "snapshot todo", "snapshot household",
+    "action parser", "SQL guard", "expressions", "constraints", "rewards", "judge's answer", "chat template",
+    "store line", "store file", "verify", "AgentTraj", "ATIF", "chats", "parquet", "saved dataset", "viewer's index",
+    "manifest", "Inspect's log", "Inspect's archive", "lm-eval's samples", "YAML", "feedback", "verdicts",
+    "answers", "tools' index",
+    "tools' vectors", "adapters", "adapters' base", "reward model", "multipliers", "training's state", "pipeline",
+    "protocol Make", "protocol Step", "protocol Reset", "protocol Restore", "protocol Limit", "protocol Ask",
+    "protocol FindTask", "protocol Read", "protocol ExpertThought", "environment server", "vllm server",
+    "sglang server", "llamacpp server", "completion", "snapshot calculator", "snapshot grid", "snapshot household",
+    "snapshot lab", "snapshot maze", "snapshot service", "snapshot shop", "snapshot sql", "snapshot textcraft",
+    "snapshot todo", "snapshot tools", "snapshot wordle", "recipes", "catalogue",
 )  # fmt: skip
 
 
@@ -24,6 +31,7 @@ READERS = (
 def fuzz() -> ModuleType:
     """`benchmarks/fuzz.py`."""
     path = Path(__file__).parents[1] / "benchmarks" / "fuzz.py"
+    sys.path.insert(0, str(path.parent))
     found = importlib.util.spec_from_file_location("benchmarks_fuzz", path)
     assert found and found.loader
     sys.modules[found.name] = made = importlib.util.module_from_spec(found)

@@ -33,6 +33,8 @@ from agentgym_py.trajectory.types import Usage, opening_text
 
 ACT = function_tool("act", "Do one action.", {"action": text_parameter("The action, as the rules have it.")})
 """The tool of a world without tools."""
+_MOST_TOKENS = 1 << 53
+"""Counts beyond it, whose cost no float holds, are no counts."""
 
 
 class ChatAgent(ABC):
@@ -285,4 +287,4 @@ def completion(data: object, cost: float | None = None) -> Completion | None:
 
 
 def _count(value: object) -> int | None:
-    return value if type(value) is int and value >= 0 else None
+    return value if type(value) is int and 0 <= value < _MOST_TOKENS else None

@@ -72,7 +72,7 @@ from agentgym_py.evolution.config import (
 )
 from agentgym_py.evolution.fork import Fork, fork_lines, origin_of
 from agentgym_py.evolution.run_folder import RunFolder
-from agentgym_py.files import new_folder
+from agentgym_py.files import clear_read_errors, new_folder
 from agentgym_py.rewards.reward_model import require_reward_model
 from agentgym_py.training import tracking
 from agentgym_py.training.trainer import info_of, require_policy_trainer
@@ -258,11 +258,11 @@ def _header_lines(folder: RunFolder, plan: RunPlan, settings: Values, base: Sequ
     """Describe a run before its first round; a new one, whose base is loaded, with its learning rates."""
     config = plan.config
     plan_lines = [
-        *fork_lines(folder),
         *curriculum_lines(config, plan.envs, settings["curriculum.name"]),
         *improvement_lines(config, settings["critic.name"], settings["reflection.name"]),
     ]
-    lines = header(folder, config, len(plan.envs), plan_lines)
+    with clear_read_errors(folder.path):
+        lines = header(folder, config, len(plan.envs), [*fork_lines(folder), *plan_lines])
     if base:
         trainers = {"trainer": (settings["trainer.name"], plan.trainer)}
         if plan.cloner and config.expert_tasks:
@@ -427,10 +427,11 @@ def _run_with_progress(
         result = evolution(InterruptibleReporter(tracker.reporter(reporter) if tracker else reporter)).run()
         if tracker:
             tracker.test(result)
-        rows, verdict = comparison(folder)
-        by_stage = "\n".join(["", *columns(table), ""]) if (table := matrix(folder)) else ""
-        notes = filter(None, [by_stage, verdict, *remarks(folder), SMOKE if is_smoke(folder) else ""])
-        reporter.finish(rows, "\n".join(notes), report(), next_steps=_next_steps(folder, result["best"]))
+        with clear_read_errors(folder.path):
+            rows, verdict = comparison(folder)
+            by_stage = "\n".join(["", *columns(table), ""]) if (table := matrix(folder)) else ""
+            notes = filter(None, [by_stage, verdict, *remarks(folder), SMOKE if is_smoke(folder) else ""])
+            reporter.finish(rows, "\n".join(notes), report(), next_steps=_next_steps(folder, result["best"]))
     return result
 
 

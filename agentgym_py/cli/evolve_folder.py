@@ -19,6 +19,7 @@ from agentgym_py.env import registration
 from agentgym_py.errors import RunError
 from agentgym_py.evolution.fork import Fork
 from agentgym_py.evolution.run_folder import RunFolder
+from agentgym_py.files import clear_read_errors
 from agentgym_py.registry import is_source
 
 if TYPE_CHECKING:
@@ -56,7 +57,8 @@ def record_resumption(folder: RunFolder, envs: Sequence[EnvSpec], base: Policy) 
     """Add this resumption to a run's provenance; raises RunError as `require_same_inputs`."""
     require_same_inputs(folder, envs, base, "resumed")
     stored = folder.read_json("provenance.json")
-    resumed = [*stored.get("resumed", []), provenance()]
+    with clear_read_errors(folder.path):
+        resumed = [*stored.get("resumed", []), provenance()]
     folder.write_json("provenance.json", stored | {"resumed": resumed})
 
 
@@ -100,6 +102,8 @@ def threads_of(folder: RunFolder | None, threads: int | None) -> int | None:
     """Return the chosen number of threads, else that of the run, because another number changes rounding."""
     stored = folder.read_json("provenance.json") if folder else {}
     before, processes = stored.get("threads"), stored.get("processes", distributed.world_size())
+    if folder and not isinstance(before, int | None):
+        raise RunError(f"{folder.path} is damaged: its number of threads is {before!r:.60}")
     if folder and processes != distributed.world_size():
         warnings.warn(
             f"{folder.path} began with {processes} processes and resumes with {distributed.world_size()}: "

@@ -24,6 +24,7 @@ from agentgym_py.cli.runtime import console, print_json, read_trajectories
 from agentgym_py.cli.saved_settings import world_advice
 from agentgym_py.engine.sampling import SamplingParams
 from agentgym_py.errors import ConfigError
+from agentgym_py.files import inside
 
 if TYPE_CHECKING:
     from agentgym_py.collection import Job
@@ -104,8 +105,9 @@ def _read(path: str, form: str | None) -> Sequence[Trajectory]:
     """Read the trajectories of a file, or those of an evaluation's folder."""
     from agentgym_py.evaluation.folder import TRAJECTORIES
 
-    inner = Path(path) / TRAJECTORIES
-    return list(read_trajectories(str(inner) if inner.is_file() else path, form))
+    if (Path(path) / TRAJECTORIES).is_file():
+        path = str(inside(Path(path), TRAJECTORIES))
+    return list(read_trajectories(path, form))
 
 
 def _by_forks(

@@ -35,7 +35,7 @@ from agentgym_py.cli.train import is_interrupted, states_folder
 from agentgym_py.cli.values import as_plain
 from agentgym_py.errors import AgentGymError, NothingToTrainOnError, RunError, WriteError
 from agentgym_py.evolution.run_folder import RunFolder
-from agentgym_py.files import json_safe
+from agentgym_py.files import clear_read_errors, json_safe
 from agentgym_py.training.settings import current_settings
 
 _STATE = "pipeline.json"
@@ -245,7 +245,8 @@ def _is_unimproved(target: Path) -> bool:
     """Return whether a run had rounds, and Agent_v0 is its best agent."""
     from agentgym_py.report.export import find_source
 
-    return bool(RunFolder.open(target).config()["rounds"]) and find_source(str(target)).number == 0
+    with clear_read_errors(target):
+        return bool(RunFolder.open(target).config()["rounds"]) and find_source(str(target)).number == 0
 
 
 def _with_current_names(stage: Mapping[str, Any]) -> dict[str, Any]:

@@ -110,8 +110,10 @@ def relative_source(source: str) -> str:
     return source.removeprefix(f"{Path.cwd()}{os.sep}")
 
 
-def require_sources(digests: Mapping[str, str], what: str) -> None:
-    """Raise RunError if a file of `source_digests` is missing or has changed."""
+def require_sources(digests: object, what: str) -> None:
+    """Raise RunError if a file of `source_digests` is missing or has changed, or for anything else of a stranger's."""
+    if not (isinstance(digests, Mapping) and all(isinstance(digest, str) for digest in digests.values())):
+        raise RunError(f"{what} is damaged: its sources are {digests!r:.60}")
     for name, digest in digests.items():
         if not Path(name).is_file():
             raise RunError(f"{what} needs {name}, which is missing: restore the file")

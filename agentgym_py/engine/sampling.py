@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
+from agentgym_py.checks import is_finite
 from agentgym_py.errors import ConfigError
 
 MAX_TEMPERATURE = 10.0
@@ -29,7 +29,7 @@ class SamplingParams:
     """Largest number of tokens of a reply; a longer one is cut."""
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.temperature) and self.temperature >= 0):
+        if not (is_finite(self.temperature) and self.temperature >= 0):
             raise ConfigError(f"temperature must be 0 (greedy) or more, got {self.temperature!r}")
         if self.temperature > MAX_TEMPERATURE:
             raise ConfigError(f"temperature must be at most {MAX_TEMPERATURE:g}, got {self.temperature!r}")

@@ -10,6 +10,7 @@ import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
+from agentgym_py.checks import is_finite
 from agentgym_py.engine.base import ServerKind
 from agentgym_py.engine.sampling import SamplingParams
 from agentgym_py.errors import EndpointError
@@ -276,11 +277,7 @@ def _sampled(ids: Any, logprobs: Any) -> Sampled | None:
     if not (isinstance(ids, list) and isinstance(logprobs, list) and len(ids) == len(logprobs) > 0):
         return None
     are_ids = all(type(token) is int and token >= 0 for token in ids)
-    return Sampled(ids, logprobs) if are_ids and all(map(_is_finite, logprobs)) else None
-
-
-def _is_finite(value: Any) -> bool:
-    return isinstance(value, int | float) and math.isfinite(value)
+    return Sampled(ids, logprobs) if are_ids and all(map(is_finite, logprobs)) else None
 
 
 def _logprob(entry: Any) -> Any:

@@ -16,7 +16,7 @@ from agentgym_py.agents import Agent
 from agentgym_py.env import EnvSpec, Prompt
 from agentgym_py.env.tracebacks import contained
 from agentgym_py.errors import RunError
-from agentgym_py.files import JsonFolder, canonical_json, json_safe, new_folder, with_current_names
+from agentgym_py.files import JsonFolder, canonical_json, json_safe, new_folder, require_inside, with_current_names
 from agentgym_py.trajectory import Trajectory, store
 
 MANIFEST, TRAJECTORIES, RESULT = "manifest.json", "trajectories.jsonl", "result.json"
@@ -141,11 +141,12 @@ class EvalFolder(JsonFolder):
 
     @classmethod
     def finished(cls, path: str | Path) -> EvalFolder:
-        """Return a folder that holds a finished evaluation; raises RunError if it does not."""
+        """Return a folder that holds a finished evaluation; raises RunError if it does not, or leads out of itself."""
         target = Path(path)
         if missing := next((name for name in (MANIFEST, TRAJECTORIES, RESULT) if not (target / name).is_file()), None):
             hint = "" if target.is_dir() else " (there is no such folder)"
             raise RunError(f"{path} holds no finished evaluation: it has no {missing}{hint}")
+        require_inside(target)
         return cls(target)
 
     @contextmanager

@@ -6,7 +6,6 @@ that ended with an error or have no score are left out, as after an infrastructu
 
 from __future__ import annotations
 
-import math
 import re
 import zipfile
 import zlib
@@ -15,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from agentgym_py.checks import is_finite
 from agentgym_py.errors import DataError, setting
 from agentgym_py.files import canonical_json
 from agentgym_py.registry import install_advice
@@ -182,7 +182,7 @@ def _inspect_evaluation(header: Any, summaries: Any) -> Log:
     config = _object(header, "plan", "header.json").get("config")
     config = config if isinstance(config, dict) else {}
     named = {"temperature": config.get("temperature"), "max_new_tokens": config.get("max_tokens")}
-    sampling = {name: value for name, value in named.items() if _is_number(value)}
+    sampling = {name: value for name, value in named.items() if is_finite(value)}
     agent = {"name": str(spec.get("model")), "policy_digest": None, "sampling": sampling}
     return Log(agent, {env: spec.get("task_version")}, samples)
 
@@ -213,11 +213,7 @@ def _number(value: Any) -> float | None:
     """A score as a number; None if it is none."""
     if isinstance(value, str):
         value = _WORDS.get(value, _WORDS.get(value.lower()))
-    return float(value) if isinstance(value, bool) or _is_number(value) else None
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < math.inf
+    return float(value) if isinstance(value, bool) or is_finite(value) else None
 
 
 # ------------------------------------------------------------------------------------------------------------- lm-eval

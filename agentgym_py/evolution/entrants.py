@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ from agentgym_py.errors import RunError
 from agentgym_py.evaluation.compare import Entrant, Resources, RoundOutcomes, outcomes_by_task
 from agentgym_py.evolution.fork import fork_lines
 from agentgym_py.evolution.run_folder import RunFolder
-from agentgym_py.files import canonical_json
+from agentgym_py.files import canonical_json, clear_read_errors
 from agentgym_py.trajectory import Trajectory, store
 
 
@@ -34,7 +34,11 @@ def _is_run(path: str | Path) -> bool:
 def _of_run(name: str, folder: RunFolder, number: int | None) -> Entrant:
     if not folder.finished:
         raise RunError(f"{name} is not finished; to resume it: agentgym evolve --resume {folder.path}")
-    tested = folder.read_json("test.json")
+    with clear_read_errors(folder.path):
+        return _of_tested(name, folder, number, folder.read_json("test.json"))
+
+
+def _of_tested(name: str, folder: RunFolder, number: int | None, tested: Mapping[str, Any]) -> Entrant:
     number = tested["last"] if number is None else number
     if str(number) not in tested["rounds"]:
         others = f"tested were the rounds {', '.join(tested['rounds'])}" if tested["rounds"] else "none was"

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -56,6 +56,7 @@ from agentgym_py.evolution.selection import RoundSelection
 from agentgym_py.evolution.sequence import Schedule, sequence_metrics, success_matrix
 from agentgym_py.evolution.stopwatch import Stopwatch
 from agentgym_py.evolution.task_sampling import explored_levels, tasks_per_env
+from agentgym_py.files import clear_read_errors
 from agentgym_py.policy.memory import release_memory
 from agentgym_py.rewards.functions import build_reward
 from agentgym_py.rewards.reward_model import require_reward_model
@@ -132,9 +133,11 @@ class Evolution:
             require_cloner(self.config, self.trainer, self.cloner)
         tasks_per_env(self.envs, self.config.explore_weights, self.config.explore_tasks)
         for number in range(self.schedule.rounds):
-            if not distributed.on_rank_zero(self.folder.done, number):
+            stored = distributed.on_rank_zero(self.folder.done, number)
+            if not stored:
                 self._round(number)
-            self.reporter.round(number, self.folder.metrics(number))
+            with clear_read_errors(self.folder.path) if stored else nullcontext():
+                self.reporter.round(number, self.folder.metrics(number))
             if 0 < self.config.patience <= number - self.folder.best_round(number):
                 log.info("no better round for %d rounds: stopped after round %d", self.config.patience, number)
                 break
@@ -240,7 +243,7 @@ class Evolution:
         """Return a round's agent and training report from its folder, or else train and save them."""
         if distributed.on_rank_zero(self.folder.is_trained, number):
             remove_states(self.folder.round(number) / "training" / "states")  # of a run killed just before
-            return self._load_agent(number), self.folder.training(number)["report"]
+            return self._load_agent(number), self.folder.training(number).get("report")
         release_memory()
         with keep_states_until_exit():
             policy, result, check = train()
@@ -271,7 +274,7 @@ class Evolution:
         except PolicyError as error:
             raise RunError(f"{path} is damaged: {error}; {remedy}") from error
         record = self.folder.metrics(number) if self.folder.done(number) else self.folder.training(number)
-        if policy.digest() != record["policy_digest"]:
+        if policy.digest() != record.get("policy_digest"):
             raise RunError(f"{path} is damaged: its weights are not those that were saved; {remedy}")
         return policy
 

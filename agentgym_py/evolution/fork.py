@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from agentgym_py.errors import ConfigError, RunError
 from agentgym_py.evolution.run_folder import RunFolder
-from agentgym_py.files import PROVENANCE, claimed, new_folder, remove, sync_to_disk
+from agentgym_py.files import PROVENANCE, claimed, clear_read_errors, new_folder, remove, sync_to_disk
 from agentgym_py.policy.saving import relocate_adapters
 
 FORK = "fork"
@@ -114,9 +114,11 @@ class Fork:
 
     def _origin(self) -> dict[str, Any]:
         """Return what the provenance says of the original."""
+        with clear_read_errors(self.run.path):
+            digest = self.run.metrics(self.after)["policy_digest"]
         return {
             "run": str(self.run.path.absolute()), "after_round": self.after,
-            "policy_digest": self.run.metrics(self.after)["policy_digest"],
+            "policy_digest": digest,
             "changes": {name: change._asdict() for name, change in self.changes.items()},
             "provenance": self.run.read_json(PROVENANCE),
         }  # fmt: skip

@@ -19,8 +19,10 @@ from agentgym_py.evolution.stopwatch import ELAPSED
 from agentgym_py.files import (
     PROVENANCE,
     JsonFolder,
+    clear_read_errors,
     new_folder,
     parse_yaml,
+    read_text,
     remove_partial_files,
     require_inside,
     sync_to_disk,
@@ -90,7 +92,7 @@ class RunFolder(JsonFolder):
     def stored_config(self) -> dict[str, Any]:
         """Return the settings as run.yaml has them."""
         try:
-            config = parse_yaml((self.path / "run.yaml").read_text(encoding="utf-8"))
+            config = parse_yaml(read_text(self.path / "run.yaml"))
         except ValueError as error:
             raise RunError(f"{self.path / 'run.yaml'} is broken: {error}") from error
         if not isinstance(config, dict):
@@ -107,7 +109,10 @@ class RunFolder(JsonFolder):
         Raises:
             RunError: more rounds have begun, or the run stopped early, which it would also do with more rounds.
         """
-        config = self.config()
+        with clear_read_errors(self.path):
+            self._require_extensible(self.config(), rounds)
+
+    def _require_extensible(self, config: Mapping[str, Any], rounds: int) -> None:
         if config.get("sequence") and rounds != config["rounds"]:
             raise RunError(f"{self.path} is a sequence of worlds, which keeps its number of rounds; start a new run")
         begun = [n for n in range(self.planned_rounds() + 1) if self.has_begun(n)]
@@ -195,9 +200,10 @@ class RunFolder(JsonFolder):
 
     def best_round(self, last: int) -> int:
         """Return the round up to `last` with the best valid success rate, the earliest of equals."""
-        rates = [self.metrics(r)["valid"]["success"]["value"] for r in range(last + 1)]
-        rates = [-1.0 if rate is None else rate for rate in rates]  # None: every episode failed by infrastructure
-        return rates.index(max(rates))
+        with clear_read_errors(self.path):
+            rates = [self.metrics(r)["valid"]["success"]["value"] for r in range(last + 1)]
+            rates = [-1.0 if rate is None else rate for rate in rates]  # None: every episode failed by infrastructure
+            return rates.index(max(rates))
 
     def read_json(self, name: str) -> dict[str, Any]:
         """Read a JSON file of the run; raises RunError if it is broken."""

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from agentgym_py import distributed
-from agentgym_py.files import write_atomic
+from agentgym_py.files import load_json, write_atomic
 
 ELAPSED = "elapsed.json"
 """File with the seconds of a round or test that is not over."""
@@ -49,7 +49,7 @@ class Stopwatch:
 def _read(path: Path) -> float:
     """Return the stored seconds; 0 without a file or with a broken one, because no result depends on them."""
     try:
-        seconds = json.loads(path.read_text(encoding="utf-8"))["seconds"]
+        seconds = load_json(path)["seconds"]
     except (OSError, ValueError, LookupError, TypeError):
         return 0.0
     return float(seconds) if isinstance(seconds, int | float) and seconds >= 0 else 0.0

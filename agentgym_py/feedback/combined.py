@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeVar
 
-from agentgym_py.checks import require_field_types
+from agentgym_py.checks import is_finite, require_field_types
 from agentgym_py.errors import ConfigError
 from agentgym_py.feedback.store import read_feedback
 from agentgym_py.feedback.types import (
@@ -53,7 +53,7 @@ class Combined:
             raise ConfigError(f"files must name at least two files of feedback, got {len(self.files)}")
         if self.weights and len(self.weights) != len(self.files):
             raise ConfigError(f"weights must be {len(self.files)} numbers, one for each file, got {len(self.weights)}")
-        if not all(math.isfinite(weight) and weight > 0 for weight in self.weights):
+        if not all(is_finite(weight) and weight > 0 for weight in self.weights):
             raise ConfigError(f"weights must be numbers above 0, got {self.weights}")
 
     def input_files(self) -> list[Path]:

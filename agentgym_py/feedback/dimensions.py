@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+from agentgym_py.checks import is_finite
 from agentgym_py.errors import ConfigError, did_you_mean
 
 
@@ -13,7 +14,7 @@ def require_weights(weights: Mapping[str, float], names: Mapping[str, object] | 
     for name, weight in weights.items():
         if name not in names:
             raise ConfigError(f"weights: no dimension {name!r}.{did_you_mean(name, names, 'There are')}")
-        if not (math.isfinite(weight) and weight >= 0):
+        if not (is_finite(weight) and weight >= 0):
             raise ConfigError(f"weights: {name} must be a number of at least 0, got {weight}")
     if not any(weights.values()):
         raise ConfigError("weights must not all be 0")

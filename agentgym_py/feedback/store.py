@@ -26,7 +26,7 @@ from agentgym_py.feedback.types import (
     NoFeedback,
     ScoreFeedback,
 )
-from agentgym_py.files import append_line, write_atomic
+from agentgym_py.files import MOST_BYTES, append_line, numbered_lines, write_atomic
 from agentgym_py.trajectory.json_values import plain_values, quote, read_record
 
 KINDS: Mapping[str, type] = {
@@ -187,8 +187,10 @@ def _records(path: Path, warn: bool = True) -> Iterator[tuple[int, Any]]:
         raise DataError(f"{path}: no such file")
     end = 0
     with path.open("rb") as file:
-        for number, raw in enumerate(file, 1):
+        for number, raw in numbered_lines(file):
             end += len(raw)
+            if len(raw) > MOST_BYTES:
+                raise DataError(f"{path}:{number}: a line of more than {MOST_BYTES >> 20} MiB")
             if not raw.endswith(b"\n"):
                 if warn:
                     warnings.warn(f"{path}:{number}: the last line is torn and left out", stacklevel=4)

@@ -7,6 +7,7 @@ same episode, pair or step the last one counts. An episode is named by its file 
 from __future__ import annotations
 
 import json
+import os
 import warnings
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from agentgym_py.errors import DataError, RunError
-from agentgym_py.files import append_line, inside
+from agentgym_py.files import append_line, inside, numbered_lines
 from agentgym_py.trajectory import Trajectory, store
 from agentgym_py.trajectory.preferences import opening_key
 from agentgym_py.trajectory.scores import Score, paid_at_end, with_score
@@ -166,27 +167,36 @@ def _with_reward(trajectory: Trajectory, score: float) -> Trajectory:
 def _append(folder: Path, row: Mapping[str, Any]) -> None:
     stamped = {"time": datetime.now(UTC).isoformat(timespec="seconds"), **row}
     path = inside(folder, FILE)
-    torn = path.is_file() and path.stat().st_size > 0 and not path.read_bytes().endswith(b"\n")
-    line = b"\n" * torn + json.dumps(stamped).encode() + b"\n"
+    line = b"\n" * _is_torn(path) + json.dumps(stamped).encode() + b"\n"
     append_line(path, line)
+
+
+def _is_torn(path: Path) -> bool:
+    """Return whether a file's last line has no end."""
+    if not path.is_file() or not path.stat().st_size:
+        return False
+    with path.open("rb") as file:
+        file.seek(-1, os.SEEK_END)
+        return file.read() != b"\n"
 
 
 def _rows(path: Path, warn: bool) -> Iterator[dict[str, Any]]:
     """Yield the lines of a feedback file; a line that was cut off is no JSON and may be anywhere by now."""
     if not path.is_file():
         return
-    for number, line in enumerate(path.read_bytes().split(b"\n"), 1):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError):
-            if warn:
-                warnings.warn(f"{path}:{number}: a line that was cut off is left out", stacklevel=4)
-            continue
-        if not _is_verdict(row):
-            raise DataError(f"{path}:{number}: no verdict: {line[:60]!r}")
-        yield row
+    with path.open("rb") as file:
+        for number, line in numbered_lines(file):
+            if not line.strip():
+                continue
+            try:
+                row = json.loads(line)
+            except (ValueError, RecursionError):
+                if warn:
+                    warnings.warn(f"{path}:{number}: a line that was cut off is left out", stacklevel=4)
+                continue
+            if not _is_verdict(row):
+                raise DataError(f"{path}:{number}: no verdict: {line[:60]!r}")
+            yield row
 
 
 def _is_verdict(row: Any) -> bool:

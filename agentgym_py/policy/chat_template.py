@@ -43,8 +43,7 @@ def with_settings(
     """
     before = _SETTINGS.match(template)
     template = template[before.end() :] if before else template
-    values = dict(json.loads(before[1])) if before else {}
-    values |= kwargs
+    values = _stored(before) | dict(kwargs)
     if thinking != "auto":
         if "enable_thinking" not in template:
             raise TemplateError(f"thinking {thinking} needs a chat template with `enable_thinking`, and it has none")
@@ -67,6 +66,15 @@ def with_settings(
         raise TemplateError(f"chat_template_kwargs must be JSON: {error}") from error
 
 
+def _stored(line: re.Match[str] | None) -> dict[str, Any]:
+    """Return the settings of a template's first line; TemplateError if a stranger has written something else there."""
+    try:
+        values: dict[str, Any] = json.loads(line[1]) if line else {}
+        return values | {_MESSAGES: dict(values[_MESSAGES])} if _MESSAGES in values else values
+    except (ValueError, TypeError, RecursionError) as error:
+        raise TemplateError(f"the chat template's line `agentgym settings` is damaged: {error}") from error
+
+
 def _leading_messages(system_prompt: str = "", few_shot: Sequence[Mapping[str, Any]] = ()) -> str:
     """Return the line of a template that puts messages before the conversation."""
     system = [{"role": "system", "content": system_prompt}] if system_prompt else []
@@ -77,8 +85,7 @@ def _leading_messages(system_prompt: str = "", few_shot: Sequence[Mapping[str, A
 
 def prompting_of(template: str) -> dict[str, Any]:
     """Return the `system_prompt` and `few_shot` that `with_settings` has written into a template."""
-    found = _SETTINGS.match(template)
-    prompting = json.loads(found[1]).get(_MESSAGES, {}) if found else {}
+    prompting = _stored(_SETTINGS.match(template)).get(_MESSAGES, {})
     return {name: value for name, value in prompting.items() if value}
 
 
@@ -89,6 +96,5 @@ def _literal(value: Any) -> str:
 
 def thinking_of(template: str) -> Thinking:
     """Return the thinking that `with_settings` has written into a template."""
-    found = _SETTINGS.match(template)
-    enabled = json.loads(found[1]).get("enable_thinking") if found else None
+    enabled = _stored(_SETTINGS.match(template)).get("enable_thinking")
     return "auto" if enabled is None else "on" if enabled else "off"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from importlib.util import find_spec
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any, Literal
 
 from agentgym_py import trust
 from agentgym_py.errors import AgentGymError, ConfigError, PolicyError, UnknownNameError, did_you_mean, nearest, setting
+from agentgym_py.files import load_json, require_ordinary
 from agentgym_py.policy.saving import ADAPTER_CONFIG, BASE_FILE, AdapterBase, save_checkpoint
 from agentgym_py.policy.tiny import BASES, base_folder
 from agentgym_py.registry import install_advice
@@ -35,27 +35,28 @@ def adapter_base(name: str) -> AdapterBase | None:
 
     Raises:
         PolicyError: the folder names no base.
+        RunError: one of its files is a pipe or a device.
     """
     folder = Path(name)
     if not (folder / ADAPTER_CONFIG).is_file():
         return None
+    require_ordinary(folder)
     try:
-        about = json.loads((folder / ADAPTER_CONFIG).read_text(encoding="utf-8"))
+        about = load_json(folder / ADAPTER_CONFIG)
         base = AdapterBase(about.get("base_model_name_or_path") or "")
         if (folder / BASE_FILE).is_file():
-            base = AdapterBase(**json.loads((folder / BASE_FILE).read_text(encoding="utf-8")))
+            base = AdapterBase(**load_json(folder / BASE_FILE))
         if not isinstance(base.name, str):
             raise TypeError(f"the base model's name is {base.name!r:.40}")
-    except (OSError, ValueError, TypeError, AttributeError, RecursionError) as error:
+        beside = folder / base.name
+        is_here = beside.is_dir() or bool(base.digest and base.name.startswith("."))
+    except (OSError, ValueError, TypeError, AttributeError) as error:
         raise PolicyError(
             f"the adapters in {name!r} have a damaged {ADAPTER_CONFIG} or {BASE_FILE}: {error}"
         ) from error
     if not base.name:
         raise PolicyError(f"the adapters in {name!r} name no base model")
-    beside = folder / base.name
-    if beside.is_dir() or (base.digest and base.name.startswith(".")):
-        return AdapterBase(str(beside.resolve()), base.format, base.digest)
-    return base
+    return AdapterBase(str(beside.resolve()), base.format, base.digest) if is_here else base
 
 
 def load_model(name: str, dtype: str, seed: int, quantize: Quantized | None, place: Any) -> tuple[Any, Any]:
@@ -244,7 +245,8 @@ def _open(
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 
-    local = Path(source).is_dir()
+    if local := Path(source).is_dir():
+        require_ordinary(Path(source))
     offline = local or bool(_is_cached(source) and _why_not_on_hub(source))  # a cached model needs no network
     kwargs: dict[str, Any] = {"local_files_only": offline, "trust_remote_code": False}
     try:

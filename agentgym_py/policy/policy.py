@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from agentgym_py.errors import ConfigError, PolicyError
+from agentgym_py.files import require_ordinary
 from agentgym_py.policy.adapters import (
     attach_adapters,
     base_parameters,
@@ -322,6 +323,7 @@ def require_reader(folder: Path, policy: Policy, what: str) -> None:
 
     kwargs = {"local_files_only": True, "trust_remote_code": False}
     try:
+        require_ordinary(folder)
         tokenizer = AutoTokenizer.from_pretrained(str(folder), **kwargs)
         adapted = adapter_base(str(folder))
         config = AutoConfig.from_pretrained(adapted.name if adapted else str(folder), **kwargs)

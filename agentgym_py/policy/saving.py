@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from agentgym_py.errors import PolicyError
-from agentgym_py.files import clear_write_errors
+from agentgym_py.files import clear_read_errors, clear_write_errors, load_json
 from agentgym_py.policy.quiet import without_progress_bars
 
 ADAPTER_CONFIG = "adapter_config.json"
@@ -80,8 +80,9 @@ def relocate_adapters(copy: Path, original: Path, within: Path) -> None:
     file = copy / BASE_FILE
     if not file.is_file():
         return
-    about = json.loads(file.read_text(encoding="utf-8"))
-    base = (original / about["name"]).resolve()
+    with clear_read_errors(original):
+        about = load_json(file)
+        base = (original / about["name"]).resolve()
     if base.is_dir() and not base.is_relative_to(within.resolve()):
         about["name"] = os.path.relpath(base, copy.absolute())
         file.write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")

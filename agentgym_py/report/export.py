@@ -5,7 +5,6 @@ The folder is opened again and compared with its source before it gets its name.
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING
 from agentgym_py import trust
 from agentgym_py.errors import ConfigError, EndpointError, PolicyError, RunError
 from agentgym_py.evolution.run_folder import RunFolder
-from agentgym_py.files import claimed, new_folder, write_atomic
+from agentgym_py.files import claimed, clear_read_errors, load_json, new_folder, write_atomic
 from agentgym_py.policy import Policy
 from agentgym_py.policy.adapters import LEAST_KEPT, cast_weights, kept_share
 from agentgym_py.policy.loading import adapter_base, first_line, require_model
@@ -203,8 +202,9 @@ def _open_policy(weights: str, base: str | None) -> Policy:
 def _stored_dtype(name: str) -> str:
     """Return the number format of a model's files."""
     config = Path(name) / "config.json"
-    settings = json.loads(config.read_text(encoding="utf-8")) if config.is_file() else {}
-    return str(settings.get("dtype") or settings.get("torch_dtype") or "float32")
+    with clear_read_errors(config):
+        settings = load_json(config) if config.is_file() else {}
+        return str(settings.get("dtype") or settings.get("torch_dtype") or "float32")
 
 
 def _logits(policy: Policy) -> Tensor:

@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from agentgym_py.errors import ConfigError, DataError
-from agentgym_py.files import missing_file_hint, write_atomic
+from agentgym_py.errors import AgentGymError, ConfigError, DataError
+from agentgym_py.files import MOST_BYTES, inside, load_json, missing_file_hint, write_atomic
 from agentgym_py.retrieval.features import features_of, words_of
 from agentgym_py.retrieval.types import document_of
 
@@ -107,18 +107,32 @@ def _load(path: Path, changed: int) -> ToolIndex:
     """Read the index of a folder that was last changed at a time."""
     del changed
     try:
-        about: Any = json.loads((path / _FILE).read_text(encoding="utf-8"))
+        about: Any = load_json(inside(path, _FILE))
         if about["version"] != _VERSION:
             raise ValueError(f"its version is {about['version']!r}")
         texts = {str(name): str(text) for name, text in about["texts"].items()}
-        features, tools = (np.load(path / name, allow_pickle=False) for name in (_FEATURES, _TOOLS))
-        if features.ndim != 2 or tools.shape != (len(texts), features.shape[1]) or not len(texts):
+        features, tools = (_load_vectors(inside(path, name)) for name in (_FEATURES, _TOOLS))
+        if tools.shape != (len(texts), features.shape[1]):
             raise ValueError(f"its shapes are {features.shape} and {tools.shape} for {len(texts)} tools")
         if not (np.isfinite(features).all() and np.isfinite(tools).all()):
             raise ValueError("it has numbers that are not finite")
-    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+    except (AgentGymError, OSError, ValueError, LookupError, TypeError, AttributeError, MemoryError) as error:
         raise DataError(f"{path} holds no index of tools that opens: {error}; make it again") from error
-    return ToolIndex(texts, features.astype(np.float32), tools.astype(np.float32))
+    return ToolIndex(texts, features, tools)
+
+
+def _load_vectors(path: Path) -> Floats:
+    """Read a table of numbers; ValueError if it is none, or too large."""
+    if path.stat().st_size > MOST_BYTES:
+        raise ValueError(f"{path.name} has more than {MOST_BYTES >> 20} MiB")
+    try:
+        table = np.load(path, allow_pickle=False)
+    except Exception as error:  # a damaged header is parsed as Python's literals, which raises anything
+        raise ValueError(f"{path.name}: {error!r:.200}") from error
+    if not (isinstance(table, np.ndarray) and table.ndim == 2 and table.dtype.kind == "f" and len(table)):
+        raise ValueError(f"{path.name} is no table of numbers")
+    with np.errstate(over="ignore"):  # numbers beyond float32 become infinite, which is refused
+        return np.asarray(table, np.float32)
 
 
 def embed(texts: Iterable[str], features: Floats) -> Floats:

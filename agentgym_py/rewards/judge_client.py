@@ -15,8 +15,8 @@ from typing import Any, Generic, Self, TypeVar
 from agentgym_py.agents.chat import Completion, completion
 from agentgym_py.checks import require_arguments, require_field_types
 from agentgym_py.env.actions import json_object
-from agentgym_py.errors import ConfigError, EndpointError
-from agentgym_py.files import append_line, write_atomic
+from agentgym_py.errors import ConfigError, DataError, EndpointError
+from agentgym_py.files import append_line, read_text, write_atomic
 from agentgym_py.http_client import (
     DEFAULT_ADDRESS,
     HttpClient,
@@ -34,6 +34,8 @@ from agentgym_py.rng import seed_of
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 TOO_LONG = "the prompt is longer than the judge's context"
+_KEY = '{"key"'
+"""The beginning of each line of a file of answers."""
 _REASONING = re.compile(r"\s*<think>.*?</think>", re.DOTALL)
 _FENCE = re.compile(r"\s*```(?:json)?\n(.*)\n```\s*", re.DOTALL)
 _QUOTED = 100
@@ -198,12 +200,21 @@ class JudgeClient:
 
 
 def read_pairs(path: Path, name: str) -> dict[str, Any]:
-    """Read the values `name` by key from JSON lines, if the file exists, and remove a line that was cut off."""
-    if not path.is_file():
+    """Read the values `name` by key from JSON lines, if the file exists, and remove a line that was cut off.
+
+    Raises:
+        DataError: it is a file of something else, which is not changed.
+    """
+    if not path.exists():
         return {}
-    text = path.read_text(encoding="utf-8")
+    try:
+        text = read_text(path)
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path} is no file of answers: {error}") from error
     complete = text[: text.rfind("\n") + 1]
-    if complete != text:
+    if torn := text[len(complete) :]:
+        if not _KEY.startswith(torn[: len(_KEY)]):
+            raise DataError(f"{path} is no file of answers: its last line is {torn[:40]!r}")
         write_atomic(path, complete)
     lines = [read_json(line.encode()) for line in complete.splitlines()]
     return {line["key"]: line[name] for line in lines if isinstance(line, dict) and line.keys() >= {"key", name}}

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from agentgym_py import distributed
 from agentgym_py.errors import ConfigError, PolicyError, did_you_mean
-from agentgym_py.files import missing_file_hint, write_atomic
+from agentgym_py.files import load_json, missing_file_hint, require_ordinary, write_atomic
 from agentgym_py.policy import Policy
 from agentgym_py.policy.adapters import cast_weights, has_adapters, is_quantized, merged_copy, without_lm_head
 from agentgym_py.policy.loading import Quantized
@@ -186,7 +186,8 @@ class ProcessRewardModel:
 
         path = Path(folder)
         try:
-            about = json.loads((path / _FILE).read_text(encoding="utf-8"))
+            require_ordinary(path)
+            about = load_json(path / _FILE)
             if about["dimensions"] != list(DIMENSIONS):
                 raise ValueError(f"its dimensions are {about['dimensions']}")
             policy = Policy.load(path / _BACKBONE, dtype=dtype, device=device, quantize=quantize)

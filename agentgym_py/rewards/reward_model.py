@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from agentgym_py import distributed
 from agentgym_py.errors import ConfigError, PolicyError
-from agentgym_py.files import missing_file_hint, write_atomic
+from agentgym_py.files import load_json, missing_file_hint, require_ordinary, write_atomic
 from agentgym_py.policy import Policy
 from agentgym_py.policy.adapters import without_lm_head
 from agentgym_py.policy.loading import Quantized
@@ -137,7 +137,8 @@ class RewardModel:
 
         path = Path(folder)
         try:
-            about = json.loads((path / _FILE).read_text(encoding="utf-8"))
+            require_ordinary(path)
+            about = load_json(path / _FILE)
             heads, rest = dict(about["heads"]), {"aggregate": about["aggregate"], "std_weight": about["std_weight"]}
             members = []
             for name in about["members"]:

@@ -84,7 +84,7 @@ class Connection:
                 if status != 503 or not retries_left:
                     self.lost = False
                     _unanswered.pop(self._url, None)
-                    return self._parse_answer(status, raw)
+                    return parse_answer(self._url, status, raw)
             time.sleep(wait)
             retries_left, wait = retries_left - 1, 3 * wait
 
@@ -92,20 +92,28 @@ class Connection:
         """Close the connection; the next request opens it again."""
         self._http.close()
 
-    def _parse_answer(self, status: int, raw: bytes) -> Any:
-        try:
-            answer = json.loads(raw)
-            if status < 300:
-                return answer
-            kind, message = answer["error"]["type"], answer["error"]["message"]
-        except (ValueError, LookupError, TypeError) as error:
-            message = f"{self._url} is not an environment server: it answered {status} {raw[:100]!r}"
-            raise InfrastructureError(message) from error
-        if status == 401:
-            raise ConfigError(f"{self._url}: {message}; set {TOKEN}")
-        if kind in ERRORS:
-            raise ERRORS[kind](message)
-        raise (SessionLostError if kind == SESSION_GONE else InfrastructureError)(f"{self._url}: {message}")
+
+def parse_answer(url: str, status: int, raw: bytes) -> Any:
+    """Return the JSON that a server answered, or raise the error that it names.
+
+    Raises:
+        InfrastructureError: the server answered something else, or has lost the session.
+        ConfigError: it needs a token.
+        AgentGymError: any other that the server names.
+    """
+    try:
+        answer = json.loads(raw)
+        if status < 300:
+            return answer
+        kind, message = str(answer["error"]["type"]), str(answer["error"]["message"])
+    except (ValueError, LookupError, TypeError, RecursionError) as error:
+        message = f"{url} is not an environment server: it answered {status} {raw[:100]!r}"
+        raise InfrastructureError(message) from error
+    if status == 401:
+        raise ConfigError(f"{url}: {message}; set {TOKEN}")
+    if kind in ERRORS:
+        raise ERRORS[kind](message)
+    raise (SessionLostError if kind == SESSION_GONE else InfrastructureError)(f"{url}: {message}")
 
 
 class RemoteEnv(TextEnv):

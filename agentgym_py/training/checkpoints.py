@@ -14,8 +14,16 @@ from pathlib import Path
 from typing import Any
 
 from agentgym_py import distributed
-from agentgym_py.errors import RunError
-from agentgym_py.files import clear_write_errors, remove, sync_to_disk, write_atomic
+from agentgym_py.errors import AgentGymError, RunError
+from agentgym_py.files import (
+    clear_write_errors,
+    inside,
+    load_json,
+    remove,
+    require_ordinary,
+    sync_to_disk,
+    write_atomic,
+)
 
 _ABOUT = "state.json"
 """Holds the fingerprint of a state's training and the digest of every other file; written last."""
@@ -104,9 +112,10 @@ class Checkpoints:
             return None
         state = states[-1]
         restart = f"delete {self.folder} to restart this training"
+        require_ordinary(state)
         try:
-            about: Mapping[str, Any] = json.loads((state / _ABOUT).read_text(encoding="utf-8"))
-            damaged = [name for name, digest in about["files"].items() if _digest(state / name) != digest]
+            about: Mapping[str, Any] = load_json(inside(state, _ABOUT))
+            damaged = [name for name, digest in about["files"].items() if _digest(inside(state, name)) != digest]
         except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
             raise RunError(f"{state} is damaged ({error}); {restart}") from error
         if damaged:
@@ -121,6 +130,17 @@ class Checkpoints:
                 f"{state} was saved {saved}, and this training is {now}: resume it as it began, or {restart}"
             )
         return state
+
+    @contextmanager
+    def reading(self, state: Path) -> Iterator[None]:
+        """Turn whatever the files of a state make the block raise into a RunError: a stranger may have written them."""
+        try:
+            yield
+        except (AgentGymError, MemoryError):
+            raise
+        except Exception as error:
+            said = " ".join(repr(error).split())[:300]
+            raise RunError(f"{state} is damaged ({said}); delete {self.folder} to restart this training") from error
 
     def _states(self) -> list[Path]:
         return sorted(self.folder.glob("state-*"))

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -123,10 +122,11 @@ def load_anchor(settings: OfflineSettings) -> tuple[Anchor | None, tuple[str, ..
         return None, ()
     if settings.ewc_anchor is None:
         raise ConfigError(f"ewc_lambda needs {setting('trainer.ewc_anchor', 'FILE')}: what earlier tasks need")
-    with suppress(OSError):
-        digest = hashlib.sha256(Path(settings.ewc_anchor).read_bytes()).hexdigest()
-        return Anchor.load(settings.ewc_anchor), (digest,)
-    raise RunError(f"ewc_anchor: there is no file {settings.ewc_anchor}")
+    if not (path := Path(settings.ewc_anchor)).is_file():
+        raise RunError(f"ewc_anchor: there is no file {path}")
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    return Anchor.load(path), (digest,)
 
 
 def require_trainable_with_ewc(model: Any) -> None:

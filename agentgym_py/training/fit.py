@@ -31,6 +31,7 @@ from torch import Tensor
 
 from agentgym_py import distributed
 from agentgym_py.errors import ConfigError, TrainingError
+from agentgym_py.files import load_json
 from agentgym_py.policy.logprobs import AgentLogits, agent_logits, pad_samples, sum_rows, sum_sequences
 from agentgym_py.policy.tokens import Sample
 from agentgym_py.rng import seed_of
@@ -130,12 +131,9 @@ class Fit(Generic[Row]):
                 raise ConfigError("ewc_lambda is not for a training that is sharded")
             self._anchor = self._anchor.to(dict(self.optimization.trained()))
         self._validation = Validation(settings, self.optimization) if self._held_out else None
-        if latest:
-            self.optimization.backend.load(latest)
-            state = json.loads((latest / "fit.json").read_text(encoding="utf-8"))
-            self._step, self.history = state["step"], state["history"]
-            if self._validation:
-                self._validation.load(latest)
+        if self._checkpoints and latest:
+            with self._checkpoints.reading(latest):
+                self._load(latest)
         self._scope = ExitStack()
 
     def __enter__(self) -> Self:
@@ -346,6 +344,13 @@ class Fit(Generic[Row]):
             (folder / "fit.json").write_text(json.dumps(state), encoding="utf-8")
         if self._validation:
             self._validation.save(folder)
+
+    def _load(self, folder: Path) -> None:
+        self.optimization.backend.load(folder)
+        state = load_json(folder / "fit.json")
+        self._step, self.history = state["step"], state["history"]
+        if self._validation:
+            self._validation.load(folder)
 
     def _trained_share(self) -> float:
         """Return the share of the tokens of all epochs that was trained on."""

@@ -24,7 +24,7 @@ import yaml
 
 from agentgym_py import distributed
 from agentgym_py.errors import ConfigError, RunError, setting
-from agentgym_py.files import JsonFolder
+from agentgym_py.files import JsonFolder, clear_read_errors
 from agentgym_py.registry import install_advice
 from agentgym_py.training.checkpoints import fingerprint
 from agentgym_py.trajectory import Trajectory
@@ -89,12 +89,17 @@ class _LogState:
     test: bool = False
 
 
+def _read_state(run: JsonFolder) -> _LogState:
+    with clear_read_errors(run.path / _STATE):
+        return _LogState(**run.read_json(_STATE))
+
+
 def accept_settings(folder: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
     """Let the tracking of a run continue although its settings have changed from `before` to `now`."""
     run = JsonFolder(folder)
     if not (folder / _STATE).is_file():
         return
-    state = _LogState(**run.read_json(_STATE))
+    state = _read_state(run)
     if state.config == fingerprint(sorted(before.items())):
         state.config, state.test = fingerprint(sorted(now.items())), False
         run.write_json(_STATE, asdict(state))
@@ -123,7 +128,7 @@ class Tracker:
     def _read_state(self, config: str) -> _LogState:
         if not (self._run.path / _STATE).is_file():
             return _LogState(config, secrets.token_hex(4))
-        state = _LogState(**self._run.read_json(_STATE))
+        state = _read_state(self._run)
         if state.config != config:
             raise RunError(f"{self._run.path / FOLDER} belongs to a run with other settings")
         return state

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from agentgym_py import distributed
 from agentgym_py.errors import ConfigError
+from agentgym_py.files import load_json
 from agentgym_py.policy.tokens import Sample
 from agentgym_py.rng import Rng
 from agentgym_py.training.optimization import Optimization
@@ -113,7 +114,7 @@ class Validation:
 
     def load(self, folder: Path) -> None:
         """Read what `save` wrote."""
-        state = json.loads((folder / _STATE).read_text(encoding="utf-8"))
+        state = load_json(folder / _STATE)
         self.step, self._lowest, self._worse = state["step"], state["lowest"], state["worse"]
         if (folder / _BEST).is_file():
             self._best = load_file(folder / _BEST)

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Self
 
 from agentgym_py.errors import DataError
-from agentgym_py.files import add_filename, append_or_undo, replacing
+from agentgym_py.files import MOST_BYTES, add_filename, append_or_undo, numbered_lines, replacing
 from agentgym_py.trajectory.json_values import from_json, quote, to_json
 from agentgym_py.trajectory.types import Trajectory
 
@@ -44,6 +44,7 @@ def to_line(trajectory: Trajectory) -> bytes:
     data = to_json(trajectory)
     from_json(data)  # so that nothing unreadable is ever written
     body = _canonical_bytes(data)
+    _require_length(body)
     return body[:-1] + _digest_suffix(_digest(body)) + b"\n"
 
 
@@ -59,6 +60,7 @@ def from_line(raw: bytes) -> Trajectory:
 
 def _parse_line(raw: bytes) -> tuple[dict[str, Any], bool]:
     """The object of a line without its digest, and whether it had one."""
+    _require_length(raw)
     try:
         data = json.loads(raw.decode(), parse_constant=_refuse_constant)
     except RecursionError as error:
@@ -71,6 +73,11 @@ def _parse_line(raw: bytes) -> tuple[dict[str, Any], bool]:
     if digest is not None and not _digest_matches(raw, data, digest):
         raise DataError(f"the digest {quote(digest)} is not that of the line: it was changed after it was written")
     return data, digest is not None
+
+
+def _require_length(line: bytes) -> None:
+    if len(line) > MOST_BYTES:
+        raise DataError(f"an episode of more than {MOST_BYTES >> 20} MiB")
 
 
 def _digest_matches(raw: bytes, data: dict[str, Any], digest: Any) -> bool:
@@ -248,12 +255,12 @@ def _read(path: Path, warn: bool) -> Iterator[Trajectory]:
 
 def _lines(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
     """The non-blank lines, with their numbers from 1."""
-    return ((number, raw) for number, raw in enumerate(file, 1) if raw.strip())
+    return ((number, raw) for number, raw in numbered_lines(file) if raw.strip())
 
 
 def _torn_reason(raw: bytes) -> str | None:
-    """Why a line is torn, or None; only the last line can lack its line feed."""
-    if raw.endswith(b"\n"):
+    """Why a line is torn, or None; only the last line can lack its line feed, or one that is cut for its length."""
+    if raw.endswith(b"\n") or len(raw) > MOST_BYTES:
         return None
     try:
         _parse_line(raw)
@@ -268,12 +275,14 @@ def require_file(path: str | Path) -> Path:
     if target.is_dir():
         raise DataError(f"{target}: a folder, not a file{_stores_within(target)}")
     if not target.is_file():
-        raise DataError(f"{target}: no such file")
+        raise DataError(f"{target}: {'it is no ordinary file' if target.exists() else 'no such file'}")
     return target
 
 
 def _may_be_store(path: Path) -> bool:
-    """Tell whether a file begins like a store, or is empty; other programs write JSON lines, too."""
+    """Tell whether a path is a file that begins like a store, or is empty; other programs write JSON lines, too."""
+    if not path.is_file():  # a pipe would be waited for
+        return False
     with path.open("rb") as file:
         first = file.readline(_PEEKED)
     return not first or b'"provenance"' in first
@@ -294,12 +303,12 @@ def _repair_end(path: Path) -> None:
     with path.open("r+b") as file:
         start = _last_line_start(file)
         file.seek(start)
-        last = file.read()
+        last = file.read(MOST_BYTES + 1)
         if last.endswith(b"\n"):
             return
-        if _torn_reason(last) is None:
+        if len(last) <= MOST_BYTES and _torn_reason(last) is None:
             file.write(b"\n")
-        elif not last.startswith(b"{"):
+        elif not last.startswith(b"{") or len(last) > MOST_BYTES:
             raise DataError(f"{path}: its last line is no torn episode, so this is no store; nothing was changed")
         else:
             warnings.warn(f"{path}: a torn last line of {len(last)} bytes was cut off", stacklevel=3)
@@ -307,13 +316,13 @@ def _repair_end(path: Path) -> None:
 
 
 def _last_line_start(file: BinaryIO) -> int:
-    """Offset after the last line feed that is not the file's last byte."""
-    end = file.seek(0, os.SEEK_END) - 1
-    while end > 0:
+    """Offset after the last line feed that is not the file's last byte; no line before MOST_BYTES is searched."""
+    end = size = file.seek(0, os.SEEK_END) - 1
+    while end > 0 and size - end <= MOST_BYTES:
         begin = max(0, end - _BLOCK)
         file.seek(begin)
         position = file.read(end - begin).rfind(b"\n")
         if position >= 0:
             return begin + position + 1
         end = begin
-    return 0
+    return max(end, 0)

@@ -24,7 +24,7 @@ from typing import Any, Literal, get_args
 
 from agentgym_py.env.registration import short_name
 from agentgym_py.errors import ConfigError, DataError, RunError, UnknownNameError, WriteError
-from agentgym_py.files import inside
+from agentgym_py.files import MOST_BYTES, inside
 from agentgym_py.trajectory import Trajectory, store
 from agentgym_py.viewer.source import Source, short_digest
 
@@ -39,6 +39,11 @@ _BATCH_BYTES = 1 << 20
 """Bytes indexed per transaction, at least a line."""
 _LOCK_TIMEOUT = 60.0
 """Seconds to wait for another process that writes to the index."""
+_NO_DAMAGE = (
+    sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_INTERRUPT, sqlite3.SQLITE_READONLY,
+    sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH, sqlite3.SQLITE_NOLFS, sqlite3.SQLITE_MISUSE,
+)  # fmt: skip
+"""Errors of SQLite that come from the machine. All others come from the file, because the statements are our own."""
 _EDGE = 4096
 """Bytes at either end of the indexed part that identify a file that has grown."""
 _ROUND = re.compile(r"(?:^|/)rounds/(\d{1,9})/")
@@ -137,7 +142,20 @@ class Index:
             self._idle.close()
 
     def update(self) -> None:
-        """Update the index from the files; for unchanged ones only size and time are read."""
+        """Update the index from the files; for unchanged ones only size and time are read.
+
+        Raises:
+            DataError: the index is damaged again, just after it was rebuilt.
+        """
+        rebuilds = self._rebuilds
+        try:
+            self._update()
+        except DataError:
+            if self._rebuilds == rebuilds:
+                raise
+            self._update()
+
+    def _update(self) -> None:
         paths = self.source.files()
         sizes = [path.stat().st_size for path in paths]
         start, self.total = 0, sum(sizes)
@@ -242,11 +260,17 @@ class Index:
             row = db.execute(sql, (n,)).fetchone()
         if row is None:
             raise UnknownNameError(f"No episode {n} is indexed.")
-        with (self.source.root / row["path"]).open("rb") as file:
-            file.seek(row["start"])
-            trajectory = store.from_line(file.read(row["size"]))
+        changed = DataError(f"{row['path']} was changed since it was indexed")
+        try:
+            if row["start"] < 0 or not 0 <= row["size"] <= MOST_BYTES:
+                raise changed
+            with inside(self.source.root, row["path"]).open("rb") as file:
+                file.seek(row["start"])
+                trajectory = store.from_line(file.read(row["size"]))
+        except (RunError, TypeError, ValueError, OverflowError) as error:  # an index that came with the files may lie
+            raise changed from error
         if _text(trajectory.id) != row["id"]:
-            raise DataError(f"{row['path']} was changed since it was indexed")
+            raise changed
         return trajectory
 
     def facets(self) -> dict[str, list[tuple[Any, int]]]:
@@ -336,7 +360,7 @@ class Index:
             code = getattr(error, "sqlite_errorcode", 0) & 0xFF
             if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
                 raise WriteError(f"the index {self._db} cannot be written: {error}") from error
-            if code not in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+            if code in _NO_DAMAGE:
                 raise
             self._rebuild(rebuilds)
             raise DataError(f"the index {self._db} was damaged and is being rebuilt: ask again") from error
@@ -443,7 +467,7 @@ def _index_lines(db: sqlite3.Connection, file: Any, row: sqlite3.Row) -> tuple[i
     """Index lines from the last end on; return the new end, its number of lines, and why the last line is torn."""
     end, lines = row["end"], row["lines"]
     file.seek(end)
-    while end - row["end"] < _BATCH_BYTES and (raw := file.readline()):
+    while end - row["end"] < _BATCH_BYTES and (raw := file.readline(MOST_BYTES + 1)):
         complete = raw.endswith(b"\n")
         if raw.strip():
             try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from agentgym_py.cli import print_error
 from agentgym_py.errors import PolicyError, RunError
 from agentgym_py.evolution.run_folder import RunFolder
 from agentgym_py.policy.loading import adapter_base
+from agentgym_py.trajectory import store
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -70,6 +72,38 @@ def test_a_pipe_or_device_in_place_of_a_file_is_one_line(agentgym: Run, command:
     for name in ("pipe.yaml", "zero.yaml"):
         status, out, err = agentgym(*command, name)
         assert (status, out, err.count("\n")) == (2, "", 1) and "it is no ordinary file" in err, err
+
+
+READING = [
+    "data verify X", "data salvage X out.jsonl", "data convert X out.json", "replay X", "faults X", "compare X X",
+    "view X --export x.html", "judge --data X --source environment --out out.jsonl", "report X", "export X --out out",
+    "train --data X --model tiny-random --out out",
+    "train --data good.jsonl --feedback X --model tiny-random --out out",
+    "eval --manifest X --out out", "eval --config X", "eval --until_decided X --env maze --out out",
+    "evolve --resume X", "evolve --config X", "eval --model X --env maze --tasks 1", "plan --model X", "fork X@0",
+    "tools search word --index X",
+]  # fmt: skip
+"""Commands that read a file or folder X."""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pipes and devices of POSIX")
+@pytest.mark.parametrize("name", ["pipe.jsonl", "folder"])
+@pytest.mark.parametrize("command", READING)
+def test_no_command_waits_for_a_pipe(agentgym: Run, command: str, name: str, episode: Callable[..., Any]) -> None:
+    """Neither for one that is named, nor for one in a folder that is named."""
+    signal.signal(signal.SIGALRM, lambda *_: pytest.fail("it waits"))
+    signal.alarm(100)
+    try:
+        os.mkfifo("pipe.jsonl")
+        store.write("good.jsonl", [episode("a")])
+        Path("folder").mkdir()
+        for file in ("a.jsonl", "run.yaml", "manifest.json", "config.json", "adapter_config.json", "index.json"):
+            os.mkfifo(f"folder/{file}")
+        status, _, err = agentgym(*command.replace("X", name).split())
+    finally:
+        signal.alarm(0)
+    assert status == 2 and err.count("\n") == 1, err
+    assert not Path("out").exists() and not Path("out.jsonl").exists()
 
 
 @pytest.mark.parametrize("number", ["9" * 5000, "-" + "9" * 30, "²", "maze/train/medium/" + "9" * 5000])

@@ -183,6 +183,13 @@ def test_no_log_fills_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
             Entrant.load(path)
 
 
+def test_a_number_beyond_all_others_is_no_score(tmp_path: Path) -> None:
+    """JSON has integers that no float holds."""
+    path = tmp_path / "samples_x.jsonl"
+    path.write_text('{"doc_id": 1, "filter": "f", "metrics": ["acc", "f1"], "acc": 1, "f1": 1' + "0" * 400 + "}\n")
+    assert Entrant.load(path).outcomes == {("x", "{}", "1/"): [True]}
+
+
 def test_a_damaged_log_is_one_line(tmp_path: Path) -> None:
     """Cut, changed, encrypted or compressed by an unknown method."""
     whole = archive({"header.json": HEADER, "summaries.json": summaries([["C"]])}, zstd=True)

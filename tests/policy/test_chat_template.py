@@ -10,7 +10,7 @@ pytest.importorskip("trl")
 from agentgym_py.errors import ConfigError, TemplateError
 from agentgym_py.policy import Policy
 from agentgym_py.policy.chat_format import ChatFormat
-from agentgym_py.policy.chat_template import thinking_of, with_settings
+from agentgym_py.policy.chat_template import prompting_of, thinking_of, with_settings
 from agentgym_py.policy.tokens import from_other_tokenizer
 
 THOUGHT = "<think>\nA wall is north.\n</think>\n\nAction: go south"
@@ -129,3 +129,14 @@ def test_a_models_episodes_record_system_prompt_and_examples(zoo: Any, episode: 
     assert ModelAgent(policy, HFEngine(policy), params).sampling == params.as_dict() | policy.chat.prompting
     plain = zoo.miniature("qwen2.5")
     assert ModelAgent(plain, HFEngine(plain), params).sampling == params.as_dict()
+
+
+@pytest.mark.parametrize(
+    "stored", ['{"a": }', '{"messages": 5}', '{"messages": ["x"]}', '{"a": ' + "[" * 100_000 + "}"]
+)
+def test_damaged_settings_of_a_template_are_one_line(stored: str) -> None:
+    """A stranger may have written them."""
+    template = f"{{#- agentgym settings {stored} -#}}\n{{{{ messages }}}}"
+    for read in (thinking_of, prompting_of, lambda text: with_settings(text, "auto", {})):
+        with pytest.raises(TemplateError, match="`agentgym settings` is damaged"):
+            read(template)

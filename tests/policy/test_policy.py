@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 import pickle
 import re
 import subprocess
@@ -21,6 +22,7 @@ torch = pytest.importorskip("torch")
 
 from agentgym_py.engine import HFEngine  # torch first, or skip
 from agentgym_py.errors import (
+    AgentGymError,
     ConfigError,
     PolicyError,
     RunError,
@@ -225,6 +227,17 @@ def test_a_broken_checkpoint_is_said(tmp_path: Path, broken: str) -> None:
     ) as said:
         Policy.load(folder, device="cpu")
     assert file.read_bytes() != data and "\n" not in str(said.value)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pipes of POSIX")
+@pytest.mark.parametrize("name", ["tokenizer.json", "model.safetensors", "generation_config.json"])
+def test_a_checkpoint_with_a_pipe_is_not_waited_for(tmp_path: Path, name: str) -> None:
+    """Its libraries would open it."""
+    tiny_policy().save(tmp_path)
+    (tmp_path / name).unlink(missing_ok=True)
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(AgentGymError, match="is no ordinary file"):
+        Policy.load(tmp_path, device="cpu")
 
 
 def test_a_run_is_no_model_but_says_where_its_models_are(tmp_path: Path) -> None:

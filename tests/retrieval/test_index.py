@@ -120,6 +120,13 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
     "No such file": lambda folder: (folder / "tools.npy").unlink(),
     "allow_pickle": lambda folder: np.save(folder / "tools.npy", np.array([{}], dtype=object), allow_pickle=True),
     "not finite": lambda folder: np.save(folder / "tools.npy", np.full((4, 64), np.nan)),
+    "has numbers that are not": lambda folder: np.save(folder / "tools.npy", np.full((4, 64), 1e300)),
+    "features.npy is no table": lambda folder: np.save(folder / "features.npy", np.zeros((0, 64))),
+    "tools.npy is no table": lambda folder: np.save(folder / "tools.npy", np.zeros((4, 64), complex)),
+    "nested too deeply": lambda folder: (folder / "index.json").write_text("[" * 100_000),
+    "no ordinary file": lambda folder: ((folder / "tools.npy").unlink(), os.mkfifo(folder / "tools.npy")),
+    "leads out of": lambda folder: ((folder / "tools.npy").unlink(), (folder / "tools.npy").symlink_to("/etc/hosts")),
+    "tools.npy has more than": lambda folder: os.truncate(folder / "tools.npy", 1 << 36),
 }
 
 

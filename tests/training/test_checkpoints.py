@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -106,11 +108,48 @@ def test_a_damaged_state_is_refused_and_stays(tmp_path: Path) -> None:
     (state / "text").unlink()
     with pytest.raises(RunError, match="damaged"):
         kept.latest()
-    for about in ("", "null", "[]", '{"files": 1}'):
+    for about in ("", "null", "[]", '{"files": 1}', "[" * 100_000):
         (state / "state.json").write_text(about)
         with pytest.raises(RunError, match="damaged"):
             kept.latest()
     assert state.is_dir()
+
+
+@pytest.mark.parametrize("name", ["/dev/zero", "../../precious", "/etc/hosts"])
+def test_a_state_names_no_file_elsewhere(name: str, tmp_path: Path) -> None:
+    """A stranger's would hang or be read."""
+    kept = Checkpoints(tmp_path / "states", "x", 0.0)
+    keep(kept, "one")
+    (tmp_path / "precious").touch()
+    about = json.loads((tmp_path / "states" / "state-000001" / "state.json").read_text())
+    about["files"][name] = "0"
+    (tmp_path / "states" / "state-000001" / "state.json").write_text(json.dumps(about))
+    with pytest.raises(RunError, match="leads out of"):
+        kept.latest()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pipes and sparse files of POSIX")
+@pytest.mark.parametrize("trap", [os.mkfifo, lambda path: (path.touch(), os.truncate(path, 1 << 40))])
+def test_a_state_with_a_pipe_or_holes_is_refused(trap: Callable[[Path], object], tmp_path: Path) -> None:
+    """Its digest would take forever."""
+    kept = Checkpoints(tmp_path / "states", "x", 0.0)
+    keep(kept, "one")
+    (tmp_path / "states" / "state-000001" / "text").unlink()
+    trap(tmp_path / "states" / "state-000001" / "text")
+    with pytest.raises(RunError, match="no ordinary file"):
+        kept.latest()
+
+
+@pytest.mark.parametrize("error", [KeyError("step"), RuntimeError("size mismatch\nfor a"), RecursionError("deep")])
+def test_what_a_prepared_state_raises_is_one_line(error: Exception, tmp_path: Path) -> None:
+    """Its digests may be right, and its values wrong; the project's own errors stay as they are."""
+    kept = Checkpoints(tmp_path / "states", "x", 0.0)
+    message = r"is damaged .*; delete .*states to restart this training"
+    with pytest.raises(RunError, match=message) as said, kept.reading(tmp_path / "states" / "state-000001"):
+        raise error
+    assert "\n" not in str(said.value)
+    with pytest.raises(RunError, match=r"^as it is$"), kept.reading(tmp_path):
+        raise RunError("as it is")
 
 
 def test_a_state_is_due_after_its_minutes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

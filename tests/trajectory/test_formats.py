@@ -327,6 +327,10 @@ def test_a_prepared_table_is_one_line(tmp_path: Path, monkeypatch: pytest.Monkey
     (folder / "a.arrow").write_bytes(raw[:offsets] + (1 << 30).to_bytes(4, "little") + raw[offsets + 4 :])
     with pytest.raises(DataError, match="no table"):
         list(read_any(folder))
+    for wrong in (pa.array([10**12], pa.timestamp("s")), pa.array([b"\xff"], pa.binary()).view(pa.string())):
+        pa.parquet.write_table(pa.table({"messages": wrong}), tmp_path / "c.parquet")
+        with pytest.raises(DataError, match=r"c\.parquet: no table"):
+            detect(tmp_path / "c.parquet")
     monkeypatch.setattr(parquet, "MOST_LINE", 1000)
     with pytest.raises(DataError, match="a row of more than"):
         list(read_any(tmp_path / "a.parquet"))

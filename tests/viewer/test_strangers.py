@@ -149,3 +149,19 @@ def test_a_broken_tokenizer_shows_ids(text: str, theirs: Path, monkeypatch: pyte
     data["steps"][0]["tokens"] = TOKENS
     shown = TokenTexts(theirs).to_json(from_json(data))
     assert shown["steps"][0]["tokens"]["ids"] == [2, 3]
+
+
+@pytest.mark.parametrize(
+    "change", ["size = -1", "size = 'x'", "size = 1 << 60", "start = -1", "start = 'x'", "start = 7", "id = 'other'"]
+)
+def test_an_index_that_lies_is_found(change: str, theirs: Path) -> None:
+    """Its files are unchanged, so it is not built again."""
+    with closing(Index(Source.from_paths([theirs]))) as index:
+        index.update()
+    with closing(sqlite3.connect(theirs / ".view.sqlite")) as db:
+        db.executescript(f"UPDATE episodes SET {change}")  # noqa: S608  # fixed parts
+    with closing(Index(Source.from_paths([theirs]))) as index:
+        index.update()
+        with pytest.raises(DataError):
+            index.read(1)
+    assert main(["view", str(theirs), "--export", str(theirs.parent / "x.html")]) == 0

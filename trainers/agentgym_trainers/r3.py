@@ -35,6 +35,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from agentgym_py import distributed
 from agentgym_py.checks import require_at_least, require_positive
 from agentgym_py.errors import ConfigError, NothingToTrainOnError
+from agentgym_py.files import load_json
 from agentgym_py.policy.adapters import quantization_of
 from agentgym_py.policy.typing import Tensor
 from agentgym_py.rewards.process_reward_model import (
@@ -252,7 +253,7 @@ class ProcessRewards:
 
     def load(self, folder: Path) -> None:
         """Restore the state that `save` wrote."""
-        state = json.loads((folder / "judge.json").read_text(encoding="utf-8"))
+        state = load_json(folder / "judge.json")
         self.iteration, self.last_trained, self.notes = state["iteration"], state["learnt"], state["notes"]
         if (folder / "judge").is_dir():
             self._load_model(folder / "judge")

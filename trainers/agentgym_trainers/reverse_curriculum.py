@@ -36,6 +36,7 @@ from agentgym_py.collection.branching import or_none, snapshots_at
 from agentgym_py.collection.env_pool import EnvPool
 from agentgym_py.collection.job import StateSnapshot
 from agentgym_py.errors import ConfigError, SnapshotError
+from agentgym_py.files import load_json
 from agentgym_py.rng import Rng
 from agentgym_py.training import TrainReport
 from agentgym_py.training.progress import Progress
@@ -149,7 +150,7 @@ class ExpertStarts:
 
     def load(self, folder: Path) -> None:
         """Restore the rates that `save` wrote."""
-        rates = json.loads((folder / _RATES).read_text(encoding="utf-8"))
+        rates = load_json(folder / _RATES)
         self.rates = {int(stage): rate for stage, rate in rates.items()}
 
     def _record(

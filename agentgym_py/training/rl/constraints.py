@@ -29,9 +29,9 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 from agentgym_py import distributed
-from agentgym_py.checks import require_at_least
+from agentgym_py.checks import is_finite, require_at_least
 from agentgym_py.errors import ConfigError, DataError, did_you_mean
-from agentgym_py.files import write_atomic
+from agentgym_py.files import load_json, write_atomic
 from agentgym_py.trajectory import Trajectory
 from agentgym_py.trajectory.types import OMIT_DEFAULT
 
@@ -208,12 +208,12 @@ class Multipliers:
             DataError: no such file, or one of something else.
         """
         try:
-            stored = dict(json.loads(path.read_text(encoding="utf-8")))
+            stored = dict(load_json(path))
             found = {cost: Multiplier(**stored[cost]) for cost in self._by_cost if cost in stored}
             numbers = [number for m in found.values() for number in (m.value, m.integral, m.last_cost or 0.0)]
             if not found and not stored:
                 raise ValueError("it has no multiplier")
-            if not all(math.isfinite(number) and number >= 0 for number in numbers):
+            if not all(is_finite(number) and number >= 0 for number in numbers):
                 raise ValueError("a number is negative or not finite")
         except (OSError, ValueError, TypeError, LookupError) as error:
             raise DataError(f"{path}: no file of multipliers: {error}") from error

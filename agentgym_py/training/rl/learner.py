@@ -18,6 +18,7 @@ from torch import Tensor
 
 from agentgym_py import distributed
 from agentgym_py.errors import NonFiniteError, TrainingError
+from agentgym_py.files import load_json
 from agentgym_py.policy.adapters import frozen_copy, has_adapters, is_quantized
 from agentgym_py.rng import Rng
 from agentgym_py.training.masters import MasterWeights
@@ -376,7 +377,7 @@ class Learner:
         """Restore the state that `save` wrote."""
         self.optimization.backend.load(folder)
         self._backup.load(folder)
-        state = json.loads((folder / "learner.json").read_text(encoding="utf-8"))
+        state = load_json(folder / "learner.json")
         self._rng.state, self._notes = state["order"], state["noted"]
         self.net.critic_gradient = state["critic_gradient"]  # another share rounds values differently
 

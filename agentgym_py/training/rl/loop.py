@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from agentgym_py import distributed
 from agentgym_py.errors import NothingToTrainOnError
+from agentgym_py.files import load_json
 from agentgym_py.training import TrainReport, tracking
 from agentgym_py.training.checkpoints import Checkpoints, fingerprint
 from agentgym_py.training.progress import Progress
@@ -81,7 +82,8 @@ class Loop:
         )  # fmt: skip
         self._checkpoints = Checkpoints(output_dir / "states", digest, learner.settings.checkpoint_minutes)
         if (state := self._checkpoints.latest()) is not None:
-            self._load(state)
+            with self._checkpoints.reading(state):
+                self._load(state)
 
     def __enter__(self) -> Self:
         return self
@@ -168,7 +170,7 @@ class Loop:
             part.save(folder)
 
     def _load(self, folder: Path) -> None:
-        state = json.loads((folder / "loop.json").read_text(encoding="utf-8"))
+        state = load_json(folder / "loop.json")
         self.rollouts.load_state_dict(state.pop("rollouts"), list(store.read(folder / "played.jsonl")))
         self.totals = Totals(**(state | {"dropped": Counter(state["dropped"])}))
         for part in self.checkpointables:

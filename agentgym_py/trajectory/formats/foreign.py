@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from agentgym_py.checks import is_finite
 from agentgym_py.env import StopReason
 from agentgym_py.env.actions import format_reply, json_object, parse_reply
 from agentgym_py.errors import DataError
@@ -127,7 +128,7 @@ def outcome(row: Mapping[str, Any], has_reply: bool) -> tuple[bool, float]:
     `reward`, success is 1.0 and failure 0.0.
     """
     success, reward = row.get("success"), row.get("reward")
-    if reward is not None and (isinstance(reward, bool) or not isinstance(reward, int | float) or reward - reward != 0):
+    if reward is not None and not is_finite(reward):
         raise DataError(f"reward: expected a finite number, found {quote(reward)}")
     if success not in (None, True, False):
         raise DataError(f"success: expected true or false, found {quote(success)}")

@@ -30,6 +30,8 @@ _AS_SAVED: Row = {
     "_format_columns": None, "_format_kwargs": {}, "_format_type": None, "_output_all_columns": False, "_split": None,
 }  # fmt: skip
 """Keys of `state.json` of a dataset without settings."""
+_UNREADABLE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+"""What columns of other types, and values that Python has not, such as the year 20000, make of reading them."""
 _AS_TEXT = ("env_kwargs", "sampling")
 """Keys of the provenance without a fixed type; a parquet file holds them as JSON text."""
 _AS_TEXT_OF_STEP = {"reward_parts", "costs"}
@@ -72,9 +74,9 @@ def from_row(row: Row) -> Trajectory:
     """
     try:
         return from_json(_from_parquet_row(row))
-    except (KeyError, TypeError, ValueError, RecursionError, AttributeError) as error:
-        if isinstance(error, DataError):
-            raise
+    except DataError:
+        raise
+    except _UNREADABLE as error:
         raise DataError(f"no trajectory: {error!r}") from error
 
 
@@ -99,7 +101,9 @@ def read_rows(path: str | Path) -> Iterator[tuple[Place, Row]]:
         for block in _dataset_blocks(target) if target.is_dir() else _parquet_blocks(target):
             for row in _rows_of(block):
                 yield f"row {next(number)}", row
-    except (pyarrow.ArrowException, OSError, KeyError, TypeError) as error:
+    except DataError:
+        raise
+    except (pyarrow.ArrowException, OSError, *_UNREADABLE) as error:
         raise DataError(f"{path}: no table: {error}") from error
 
 

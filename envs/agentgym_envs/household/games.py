@@ -17,6 +17,7 @@ from agentgym_envs.household.sentences import Dialect
 from agentgym_envs.household.sexpr import Node, read_sexpr
 from agentgym_py.env import SPLITS
 from agentgym_py.errors import CatalogueError, UnknownNameError, nearest
+from agentgym_py.files import read_bytes
 from agentgym_py.rng import Rng
 
 SUFFIX = ".tw-pddl"
@@ -131,7 +132,7 @@ def read_game(path: Path) -> tuple[Room, Dialect]:
         CatalogueError: the file cannot be read or holds something unknown; the message says what.
     """
     try:
-        raw = path.read_bytes()
+        raw = read_bytes(path)
         data = json.loads(raw)
         problem, grammar = data["pddl_problem"], data["grammar"]
         task = _TASK.search(grammar)

@@ -11,15 +11,19 @@ from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 from agentgym_py.errors import CatalogueError
+from agentgym_py.files import read_bytes
 
 T = TypeVar("T", list[Any], dict[str, Any])
 _LARGEST = 1e300
+_MOST = 16 << 30
+"""Largest file in bytes; WebShop's whole catalogue has 5 GB."""
 
 
 def read_json(path: Path, kind: type[T], on_bytes: Callable[[bytes], None] = lambda _: None) -> T:
     """Read the JSON of a file, unzipped if needed, and pass its bytes to `on_bytes`; CatalogueError names the file."""
     try:
-        raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+        raw = read_bytes(path, _MOST)
+        raw = gzip.decompress(raw) if path.suffix == ".gz" else raw
         on_bytes(raw)
         value = json.loads(raw)
     except (OSError, EOFError, zlib.error) as error:

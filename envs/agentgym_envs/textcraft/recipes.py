@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from agentgym_py.errors import CatalogueError
+from agentgym_py.files import read_bytes
 
 _SHAPED, _SHAPELESS = "crafting_shaped", "crafting_shapeless"
 _GRID_PLACES = 9
@@ -131,8 +132,11 @@ def read_folder(path: str) -> Folder:
         recipes += read
     if not recipes:
         raise CatalogueError(f"{path}: no crafting recipes (*.json of Minecraft's data packs) here")
-    book = without_circles(recipes)
-    depths = {item: depth(book, item) for item in book}
+    try:
+        book = without_circles(recipes)
+        depths = {item: depth(book, item) for item in book}
+    except RecursionError as error:
+        raise CatalogueError(f"{path}: a thing is made of things that are made of things, too often") from error
     return Folder(path, digest.hexdigest()[:16], book, depths, tuple(sorted(tags.unread)), len(files) - len(recipes))
 
 
@@ -168,7 +172,7 @@ class _Tags:
         for kind in (place / name for place in (*inside, folder.parent / "tags") for name in ("item", "items")):
             for file in sorted(kind.rglob("*.json")):
                 try:
-                    raw = file.read_bytes()
+                    raw = read_bytes(file)
                     values = _field(json.loads(raw), "values")
                 except (ValueError, OSError, RecursionError) as error:
                     raise CatalogueError(f"{file} is not a tag of Minecraft: {error}") from error
@@ -200,7 +204,7 @@ class _Tags:
 def _read(file: Path, tags: _Tags) -> tuple[bytes, list[Recipe]]:
     """A file's bytes, and its recipe if it is a crafting recipe."""
     try:
-        raw = file.read_bytes()
+        raw = read_bytes(file)
         return raw, list(_recipe(json.loads(raw), tags))
     except (ValueError, OSError, RecursionError) as error:
         raise CatalogueError(f"{file} is not a recipe of Minecraft: {error}") from error
