@@ -57,7 +57,9 @@ def require_field_types(settings: Any) -> None:
 
 def is_finite(value: Any) -> bool:
     """Return whether a value is a finite number; an integer that no float holds is none."""
-    return isinstance(value, Real) and not isinstance(value, bool) and bool(abs(value) <= sys.float_info.max)
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return False
+    return bool(abs(value) <= sys.float_info.max)  # type: ignore[operator]  # typeshed's Real lacks it
 
 
 def require_at_least(settings: object, bounds: Mapping[str, float]) -> None:
