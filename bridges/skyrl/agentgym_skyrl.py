@@ -10,7 +10,7 @@ an error, and there is no reward.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from contextlib import closing, suppress
+from contextlib import suppress
 from typing import Any
 
 import skyrl_gym
@@ -18,9 +18,8 @@ from skyrl_gym.envs.base_text_env import BaseTextEnv, BaseTextEnvStepOutput
 
 from agentgym_py.env import EnvSpec, Prompt
 from agentgym_py.errors import InfrastructureError, ResetNeededError
-from agentgym_py.rng import seed_of
+from agentgym_py.serving.task_rows import start_row, task_rows
 from agentgym_py.serving.tool_episode import EpisodeSettings, ToolEpisode
-from agentgym_py.trajectory.types import opening_text
 
 NAME = "agentgym"
 """The environment class of the rows."""
@@ -47,16 +46,11 @@ def rows(
     Raises:
         ConfigError, UnknownNameError: an argument is wrong, or there is no such world or task.
     """
-    settings = EpisodeSettings(EnvSpec(env) if isinstance(env, str) else env, split, seed, prompt)
+    settings = EpisodeSettings.of_world(env, split=split, prompt=prompt, seed=seed)
     made = []
-    with closing(settings.spec.make()) as world:
-        for task in (world.task(number, split).id for number in tasks):
-            observation, _ = world.reset(seed=seed_of(seed, "world", task), options={"task": task})
-            opening = opening_text(world.rules[prompt], observation)
-            made.append({
-                "prompt": [{"role": "user", "content": opening}], "env_class": NAME, "data_source": settings.spec.name,
-                "world": settings.spec.name, "world_kwargs": dict(settings.spec.kwargs), "task": task, "seed": seed,
-            })  # fmt: skip
+    for row in task_rows(settings, tasks):
+        prompt_messages = [{"role": "user", "content": row.pop("opening")}]
+        made.append({"prompt": prompt_messages, "env_class": NAME, "data_source": row["world"]} | row)
     return made
 
 
@@ -71,21 +65,20 @@ class AgentGymEnv(BaseTextEnv):  # type: ignore[misc]  # skyrl_gym has no types
     def __init__(self, env_config: Any = None, extras: Mapping[str, Any] | None = None) -> None:
         super().__init__()
         del env_config
-        extras = extras or {}
-        self.max_turns = extras.get("max_turns")
-        spec = EnvSpec(extras["world"], dict(extras["world_kwargs"] or {}))
-        self._settings, self._task = EpisodeSettings(spec, seed=extras["seed"]), str(extras["task"])
+        self._row = extras or {}
+        self.max_turns = self._row.get("max_turns")
         self._episode: ToolEpisode | None = None
 
     def init(self, prompt: list[dict[str, str]]) -> tuple[list[dict[str, str]], dict[str, Any]]:
         """Start the task; its opening is the prompt already.
 
         Raises:
+            ConfigError, UnknownNameError: a column of the row is missing or wrong.
             InfrastructureError: the world failed.
         """
         self.close()
-        self.turns, self._episode = 0, ToolEpisode(self._settings, self._task)
-        return prompt, {"task_id": self._task}
+        self.turns, self._episode = 0, start_row(self._row)
+        return prompt, {"task_id": self._episode.task.id}
 
     def step(self, action: str) -> BaseTextEnvStepOutput:
         """Do one step; after the last one the observation is in the metadata only.

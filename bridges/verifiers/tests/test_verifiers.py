@@ -11,9 +11,10 @@ import pytest
 import verifiers.v1 as vf
 from agentgym_verifiers import AgentGymConfig, AgentGymTaskset, ChatHarness
 from agentgym_verifiers_tools import FAILED, AgentGymTools, AgentGymToolTaskset, EpisodeState
+from chat_server import reply_of
 from checks import FAILURE, fail, note_starts, plays_as_directly
 from scripted import SHOP, WORLDS, World, scripts
-from through import calls_of, play, read, read_tools, reply_of, run, run_command, run_tools, settings_of
+from through import calls_of, play, read, read_tools, run, run_command, run_tools, settings_of
 from verifiers.v1.envs.single_agent import SingleAgentEnv
 from verifiers.v1.utils.loaders import environment_class, harness_class, taskset_class
 

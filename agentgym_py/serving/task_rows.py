@@ -1,0 +1,58 @@
+"""Tasks as rows of a data set, for trainers whose workers know an episode's start from a row alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
+from typing import Any
+
+from agentgym_py.env import EnvSpec
+from agentgym_py.errors import ConfigError
+from agentgym_py.rng import seed_of
+from agentgym_py.serving.tool_episode import EpisodeSettings, ToolEpisode
+from agentgym_py.trajectory.types import opening_text
+
+COLUMNS = ("world", "world_kwargs", "task", "rules", "seed")
+"""Columns that determine the start of an episode. `world_kwargs` is JSON, because parquet stores no empty object."""
+
+
+def task_rows(settings: EpisodeSettings, tasks: Iterable[int]) -> Iterator[dict[str, Any]]:
+    """Yield a row for each task: `COLUMNS`, and `opening`, which is the first user turn.
+
+    Args:
+        settings: The world, the split and how its episodes start.
+        tasks: Numbers of the tasks.
+
+    Raises:
+        ConfigError, UnknownNameError: the world cannot be made, or there is no such task.
+    """
+    spec = settings.spec
+    with closing(spec.make()) as world:
+        for task in (world.task(number, settings.split).id for number in tasks):
+            observation, _ = world.reset(seed=seed_of(settings.seed, "world", task), options={"task": task})
+            yield {
+                "world": spec.name, "world_kwargs": json.dumps(dict(spec.kwargs)), "task": task,
+                "rules": settings.prompt, "seed": settings.seed,
+                "opening": opening_text(world.rules[settings.prompt], observation),
+            }  # fmt: skip
+
+
+def start_row(row: Mapping[str, Any]) -> ToolEpisode:
+    """Start the episode of a row.
+
+    Raises:
+        ConfigError: a column is missing or wrong.
+        UnknownNameError: there is no such world or task.
+        InfrastructureError: the world failed.
+    """
+    if missing := [name for name in COLUMNS if name not in row]:
+        raise ConfigError(f"a row of tasks needs the column {missing[0]!r}; it has {', '.join(sorted(row))}")
+    try:
+        kwargs = json.loads(row["world_kwargs"])
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"world_kwargs must be JSON, got {row['world_kwargs']!r:.100}") from error
+    if not isinstance(kwargs, dict):
+        raise ConfigError(f"world_kwargs must be a JSON object, got {row['world_kwargs']!r:.100}")
+    spec = EnvSpec(str(row["world"]), kwargs)
+    return ToolEpisode(EpisodeSettings(spec, seed=int(row["seed"]), prompt=row["rules"]), str(row["task"]))
