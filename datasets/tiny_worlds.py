@@ -51,13 +51,13 @@ class World:
 
 
 WORLDS: Mapping[str, World] = {
-    "calculator": World(CalculatorEnv, 24),
+    "calculator": World(CalculatorEnv, 10),
     "maze": World(MazeEnv, 3),
-    "sql": World(SQLEnv, 6),
-    "textcraft": World(TextCraftEnv, 5),
-    "todo": World(TodoEnv, 5),
-    "tools": World(ToolsEnv, 5),
-    "wordle": World(WordleEnv, 8),
+    "sql": World(SQLEnv, 9),
+    "textcraft": World(TextCraftEnv, 6),
+    "todo": World(TodoEnv, 8),
+    "tools": World(ToolsEnv, 8),
+    "wordle": World(WordleEnv, 14),
 }
 
 
