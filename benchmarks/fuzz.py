@@ -69,7 +69,14 @@ from agentgym_py.evaluation import foreign
 from agentgym_py.evaluation.folder import SAME_EPISODES, differences, make_manifest, read_manifest
 from agentgym_py.feedback import llm, verdicts
 from agentgym_py.feedback import store as feedback
-from agentgym_py.feedback.types import ComparisonFeedback, CorrectionFeedback, EpisodeRef, NoFeedback, ScoreFeedback
+from agentgym_py.feedback.types import (
+    ComparisonFeedback,
+    CorrectionFeedback,
+    EpisodeRef,
+    Feedback,
+    NoFeedback,
+    ScoreFeedback,
+)
 from agentgym_py.files import parse_yaml
 from agentgym_py.http_client import RequestFailedError, read_json
 from agentgym_py.policy import chat_template
@@ -357,7 +364,7 @@ def _feedback_of(episode: Trajectory) -> tuple[feedback.Header, list[Any]]:
     """Return the header and the lines of a file of feedback."""
     ref, other = EpisodeRef.of(episode), EpisodeRef("b", "0" * 16)
     header = feedback.header_of("environment", {}, [ref])
-    records = [
+    records: list[Feedback] = [
         ScoreFeedback(ref, 0.5, {"completion": 1.0}, "why"), ComparisonFeedback(ref, other),
         CorrectionFeedback(ref, 0, "go south"), NoFeedback(other, "why"),
     ]  # fmt: skip
@@ -406,7 +413,7 @@ def _read_recipes(path: Path) -> None:
 def _judgement(text: str) -> None:
     for parse in (llm.parse_judgement, lambda answer: parse_judgements(answer, 1), parse_mark):
         with suppress(UnreadableError):
-            parse(text)  # type: ignore[operator]  # functions of a text
+            parse(text)
 
 
 def _template(text: str) -> None:

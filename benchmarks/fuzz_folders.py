@@ -286,7 +286,7 @@ def _finding(words: Sequence[str], patience: float) -> str:
     for number, timer, seconds in TIMERS:
         signal.signal(number, _end_waiting)
         signal.setitimer(timer, seconds * patience)
-    faulthandler.dump_traceback_later(2 * IDLE * patience, exit=True, file=sys.__stderr__)
+    faulthandler.dump_traceback_later(2 * IDLE * patience, exit=True, file=sys.__stderr__ or sys.stderr)
     try:
         with redirect_stdout(out), redirect_stderr(err):
             status = agentgym(words)

@@ -111,6 +111,12 @@ def _about(**about: Any) -> Callable[[Path], object]:
     return lambda folder: (folder / "index.json").write_text(json.dumps(about))
 
 
+def _without(path: Path) -> Path:
+    """Remove a file and return its path."""
+    path.unlink()
+    return path
+
+
 DAMAGES: dict[str, Callable[[Path], object]] = {
     "Expecting property name": lambda folder: (folder / "index.json").write_text("{"),
     "its version is 2": _about(version=2, texts=TEXTS),
@@ -124,8 +130,8 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
     "features.npy is no table": lambda folder: np.save(folder / "features.npy", np.zeros((0, 64))),
     "tools.npy is no table": lambda folder: np.save(folder / "tools.npy", np.zeros((4, 64), complex)),
     "nested too deeply": lambda folder: (folder / "index.json").write_text("[" * 100_000),
-    "no ordinary file": lambda folder: ((folder / "tools.npy").unlink(), os.mkfifo(folder / "tools.npy")),
-    "leads out of": lambda folder: ((folder / "tools.npy").unlink(), (folder / "tools.npy").symlink_to("/etc/hosts")),
+    "no ordinary file": lambda folder: os.mkfifo(_without(folder / "tools.npy")),
+    "leads out of": lambda folder: _without(folder / "tools.npy").symlink_to("/etc/hosts"),
     "tools.npy has more than": lambda folder: os.truncate(folder / "tools.npy", 1 << 36),
 }
 

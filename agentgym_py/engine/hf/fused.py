@@ -135,7 +135,7 @@ class FusedForward:
         turning = self._heads + self._kv_heads
         to_turn = heads_NHD[:, :turning]
         if mixer.norms is not None:
-            scales = zip(to_turn.split([self._heads, self._kv_heads], dim=1), mixer.norms, strict=True)
+            scales = zip(torch.split(to_turn, [self._heads, self._kv_heads], dim=1), mixer.norms, strict=True)
             to_turn = torch.cat([self._normed(part) * scale for part, scale in scales], dim=1)
         pairs = torch.view_as_complex(to_turn.view(len(x), turning, -1, 2))
         turned = torch.view_as_real(pairs * rotation).flatten(-2)
