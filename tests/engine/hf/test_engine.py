@@ -20,7 +20,7 @@ from agentgym_py.engine.hf.places import Seat
 from agentgym_py.engine.hf.runner import kv_bytes_per_token
 from agentgym_py.errors import ConfigError, PolicyError
 from agentgym_py.policy import Policy
-from agentgym_py.policy.tiny import build_model, build_tokenizer, tiny_config
+from agentgym_py.policy.tiny import build_model, build_tokenizer, hybrid_config, tiny_config
 
 WORDS = ["search", "click", "buy", "red", "blue", "shoes", "lamp", "size", "price", "back", "page", "you", "see", "12"]
 
@@ -34,10 +34,15 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(before)
 
 
-def tiny_policy(seed: int = 0, *, kv_heads: int = 2, ends: float = 1.6) -> Policy:
-    """A random model whose replies differ in length: its end-of-turn token is likelier the larger `ends` is."""
+def tiny_policy(seed: int = 0, *, kv_heads: int = 2, ends: float = 1.6, hybrid: bool = False) -> Policy:
+    """A random model whose replies differ in length: its end-of-turn token is likelier the larger `ends` is.
+
+    A hybrid has a layer of short convolutions and one of attention.
+    """
     tokenizer = build_tokenizer([" ".join(WORDS)] * 3, 320)
-    config = tiny_config(len(tokenizer), hidden_size=64, layers=2, heads=4, kv_heads=kv_heads)
+    config = (hybrid_config if hybrid else tiny_config)(
+        len(tokenizer), hidden_size=64, layers=2, heads=4, kv_heads=kv_heads
+    )
     config.initializer_range = 0.25
     policy = Policy(build_model(config, seed).eval(), tokenizer, "test")
     with torch.no_grad():
@@ -107,13 +112,16 @@ def forward(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     return str(request.param)
 
 
-@pytest.mark.parametrize(("kv_heads", "slots", "block"), [(1, 7, 2), (2, 10, 3), (4, 3, 16)])
+@pytest.mark.parametrize(
+    ("kv_heads", "slots", "block", "hybrid"),
+    [(1, 7, 2, False), (2, 10, 3, False), (4, 3, 16, False), (2, 7, 2, True), (2, 10, 3, True)],
+)
 def test_greedy_equals_full_reencode(
-    slots: int, block: int, kv_heads: int, forward: str, monkeypatch: pytest.MonkeyPatch
+    slots: int, block: int, kv_heads: int, hybrid: bool, forward: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Greedy tokens over six ragged turns with early stops and refilled slots equal `model.generate` row by row."""
     monkeypatch.setattr(kvcache, "_BLOCK", block)  # rows are sorted by length where there are several blocks
-    policy = tiny_policy(0, kv_heads=kv_heads)
+    policy = tiny_policy(0, kv_heads=kv_heads, hybrid=hybrid)
     engine = HFEngine(policy, slots=slots, prefill_tokens=100)
     assert type(engine.runner.forward) is (FusedForward if forward == "fused" else HuggingFaceForward)
     params = SamplingParams(temperature=0, max_new_tokens=12)
@@ -137,9 +145,10 @@ def test_greedy_equals_full_reencode(
         SamplingParams(temperature=1.3, top_k=20, top_p=0.8, max_new_tokens=10),
     ],
 )
-def test_sampled_logprobs_equal_teacher_forcing(params: SamplingParams, forward: str) -> None:
+@pytest.mark.parametrize("hybrid", [False, True])
+def test_sampled_logprobs_equal_teacher_forcing(params: SamplingParams, hybrid: bool, forward: str) -> None:
     """Recorded log-probabilities are those of a full forward under the same temperature and truncation."""
-    policy = tiny_policy(2)
+    policy = tiny_policy(2, hybrid=hybrid)
     engine = HFEngine(policy, slots=5)
     talk = Conversations(policy, 5)
     for turn in range(4):
