@@ -61,6 +61,7 @@ def test_help_ends_with_examples_that_can_be_typed(
     """Each is a command line that its parser takes, with what it does; `--help` has the first ones."""
     monkeypatch.chdir(tmp_path)
     files.write_atomic(tmp_path / "runs" / "mine" / "run.yaml", "rounds: 1\n")
+    (tmp_path / "examples").symlink_to(Path(__file__).parents[2] / "examples")
     lines = [f"  # {what}\n  {example}" for what, example in EXAMPLES[command]]
     for option, number in (("--help", IN_HELP), ("--help-all", None)):
         shown = "\n\nExamples:\n" + "\n".join(lines[:number]) + "\n"
