@@ -50,6 +50,8 @@ WORLDS = (
     "tools",
     "wordle",
     "grid",
+    "twentyquestions",
+    "errand",
 )
 DIFFICULTIES = ("easy", "medium", "hard")
 TASKS = range(300)

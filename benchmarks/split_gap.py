@@ -27,6 +27,7 @@ from agentgym_trainers.filtered_bc import FilteredBC
 
 WORLDS = (
     "calculator",
+    "errand",
     "grid",
     "household",
     "lab",
@@ -37,6 +38,7 @@ WORLDS = (
     "textcraft",
     "todo",
     "tools",
+    "twentyquestions",
     "wordle",
 )
 _TASKS, _UNMET = 150, 1_000_000

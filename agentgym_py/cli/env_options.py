@@ -20,7 +20,7 @@ from agentgym_py.cli.parser import Parser, UsageError, Values, with_option_names
 from agentgym_py.cli.values import as_list, as_plain, parse_scalar
 from agentgym_py.env import EnvSpec, TextEnv, registration
 from agentgym_py.env.tracebacks import contained, env_line
-from agentgym_py.errors import AgentGymError, ConfigError, UnknownNameError, setting
+from agentgym_py.errors import AgentGymError, ConfigError, UnknownNameError, did_you_mean, setting
 from agentgym_py.registry import is_source
 
 TITLE = "The environment"
@@ -44,6 +44,11 @@ def add_env_options(parser: Parser) -> None:
         parser,
         "Arguments of the world, as --env_kwargs.difficulty hard; for one of several --env_kwargs.shop.difficulty.",
     )
+    parser.add(
+        "roles", default=[], item=str, metavar="ROLE", group=TITLE,
+        help="Roles that the agent plays in a world of several roles, such as asker; with several, each in turn. By "
+        "default its first one. --env_kwargs.partner and .partner_model choose the agent of the others.",
+    )  # fmt: skip
 
 
 def add_env_kwargs(parser: Parser, about: str = "Arguments of the world, as --env_kwargs.difficulty hard.") -> None:
@@ -80,12 +85,34 @@ def env_specs(args: Values | Mapping[str, Any]) -> list[EnvSpec]:
     if not names:
         raise UsageError(f"{setting('env')} needs the name of a world")
     kwargs = absolute_paths(as_plain(args["env_kwargs"]), {key for name in names for key in path_arguments(name)})
-    specs = [_require_makeable(EnvSpec(name, _env_kwargs(name, names, kwargs))) for name in names]
+    roles = [{"role": role} for role in _roles(args, names)] or [{}]
+    specs = [
+        _require_makeable(EnvSpec(name, _env_kwargs(name, names, kwargs) | role)) for name in names for role in roles
+    ]
     keys = [spec.key for spec in specs]
     for number, spec in enumerate(specs):
         if spec.key in keys[:number]:
             raise UsageError(f"{setting('env')} has {spec.name} twice with the same arguments; remove one of them")
     return specs
+
+
+def _roles(args: Values | Mapping[str, Any], names: Sequence[str]) -> list[str]:
+    """Return the --roles.
+
+    Raises:
+        UsageError: a world does not have them, or --env_kwargs says them too.
+    """
+    roles = as_list(args.get("roles") or [])
+    for name in names if roles else ():
+        known = getattr(env_class(name), "roles", ())
+        if not known:
+            raise UsageError(f"{setting('roles')} needs worlds of several roles; {name} has one")
+        for role in roles:
+            if role not in known:
+                raise UsageError(f"{setting('roles')}: {name} has no role {role!r}.{did_you_mean(role, known)}")
+    if roles and any("role" in _env_kwargs(name, names, as_plain(args["env_kwargs"])) for name in names):
+        raise UsageError(f"{setting('roles')} and {setting('env_kwargs.role')} say the same: give one of them")
+    return roles
 
 
 def env_names(names: Sequence[str]) -> list[str]:

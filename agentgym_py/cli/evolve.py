@@ -441,6 +441,7 @@ def _next_steps(folder: RunFolder, best: int) -> str:
     worlds = {f"env_kwargs.{name}": value for name, value in flatten_options(config.get("env_kwargs") or {}).items()}
     words = [f"--env {quote(','.join(map(relative_source, config['env'])))}"]
     words += [f"--{name} {quote(str(value))}" for name, value in worlds.items()]
+    words += [f"--roles {','.join(config['roles'])}"] if config.get("roles") else []
     evaluation = f"agentgym eval --model {quote(str(checkpoint))} {' '.join(words)}"
     advice = f"best agent: {checkpoint}\nto evaluate it: {evaluation}"
     if origin := origin_of(folder):

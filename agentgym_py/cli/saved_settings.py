@@ -32,7 +32,10 @@ def saved_settings(args: Values, envs: Sequence[EnvSpec]) -> dict[str, Any]:
     settings = nest_options({key: value for key, value in args.items() if key not in _NOT_SETTINGS})
     if not settings.get("step_threads"):
         settings.pop("step_threads", None)  # as in files of versions without it
-    settings["env"] = [registration.source_of(registration.env_id(spec.name)) or spec.name for spec in envs]
+    if not settings.get("roles"):
+        settings.pop("roles", None)  # likewise
+    sources = [registration.source_of(registration.env_id(spec.name)) or spec.name for spec in envs]
+    settings["env"] = list(dict.fromkeys(sources))  # a world of several roles has a spec for each of --roles
     paths = {key for spec in envs for key in path_arguments(spec.name)}
     settings["env_kwargs"] = absolute_paths(settings["env_kwargs"], paths)
     if settings.get("agent") in (None, "model"):

@@ -28,6 +28,8 @@ HELD_OUT = {
     "wordle": 16249772860793438351,
     "service": 17972530389413430713,
     "grid": 16483659735989158075,
+    "twentyquestions": 4095292296052030276,
+    "errand": 8515231649117615115,
     "sql": 6182809081710810375,
 }
 """Digests of the first observations and the expert's plans of five valid and five test tasks of each difficulty."""

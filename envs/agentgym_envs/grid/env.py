@@ -25,7 +25,7 @@ _FORMS = "Write turn left, turn right, move forward, pick up, drop, toggle, or a
 
 
 class GridEnv(GeneratedEnv[Layout]):
-    """AgentGrid-v0: carry out a mission in the rooms of a grid.
+    """AgentGrid-v0: carry out a mission in a grid of rooms.
 
     It is BabyAI in AgentGym's text form: BabyAI's levels, missions, moves, view and reward.
 

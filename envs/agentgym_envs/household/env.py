@@ -27,7 +27,7 @@ _PHYSICAL = frozenset({"one_temperature"})
 
 
 class HouseholdEnv(GeneratedEnv[Room]):
-    """AgentHousehold-v0: find things, treat them, put them in place.
+    """AgentHousehold-v0: find, treat and place things in rooms.
 
     A reimplementation of ALFWorld's text world.
 

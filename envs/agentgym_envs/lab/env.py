@@ -29,7 +29,7 @@ KINDS: Mapping[str, tuple[str, ...]] = {"easy": _EASY, "medium": tuple(FAMILIES)
 
 
 class LabEnv(GeneratedEnv[Puzzle]):
-    """AgentLab-v0: find out by experiment in a text laboratory.
+    """AgentLab-v0: find out by experiment in a laboratory.
 
     It is like ScienceWorld (Wang et al., 2022), with properties that differ by task, so that they must be measured.
 

@@ -32,7 +32,7 @@ _FORM = 'Answer in this form:\nThought: why\nAction: tool\nAction Input: {"argum
 
 
 class ServiceEnv(GeneratedEnv[Puzzle]):
-    """AgentService-v0: serve a customer by tools under a written policy.
+    """AgentService-v0: serve a customer under a policy.
 
     It is like tau-bench, with a customer who is a program: never wrong, forkable, and the same on every replay.
 

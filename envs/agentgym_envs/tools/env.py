@@ -21,7 +21,7 @@ from agentgym_py.rng import Rng
 
 
 class ToolsEnv(GeneratedEnv[Puzzle]):
-    """AgentTools-v0: answer and carry out requests with tools.
+    """AgentTools-v0: carry out requests by calling tools.
 
     The tools read and change a database.
 

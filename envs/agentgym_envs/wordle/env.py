@@ -71,11 +71,11 @@ REQUESTS = {
 
 
 class WordleEnv(GeneratedEnv[tuple[str, str]]):
-    """AgentWordle-v0: find a hidden word of five letters in six tries.
+    """AgentWordle-v0: find a hidden word in six tries.
 
-    Task: a word is drawn from the project's own list of plain words. easy: two of its letters are revealed.
-    medium: nothing is. hard: nothing is, and a guess must use all earlier hints, as in the game's hard mode. The splits
-    divide the hidden words and the wordings; every word may be guessed in all splits.
+    Task: a word of five letters is drawn from the project's own list of plain words. easy: two of its letters are
+    revealed. medium: nothing is. hard: nothing is, and a guess must use all earlier hints, as in the game's hard mode.
+    The splits divide the hidden words and the wordings; every word may be guessed in all splits.
 
     Actions: `guess[crane]`, or the word alone. As a tool: `guess(word)`. A word that is not in the list, or that breaks
     the rule of hard, is refused: it costs a step but no try, and hard has no more steps than tries. `actions()` lists

@@ -1,0 +1,1 @@
+"""AgentErrand-v0: buy by notes what another one wants."""

@@ -1,0 +1,1 @@
+"""AgentTwentyQuestions-v0: find a thing by asking about it."""

@@ -1,0 +1,102 @@
+"""AgentErrand: notes, needs and purchases."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+
+from agentgym_envs.errand.env import NOTE_COST, ErrandEnv
+from agentgym_envs.things import ATTRIBUTES, name_of
+
+LEVELS = ("easy", "medium", "hard")
+
+
+def world(role: str, difficulty: str = "medium", task: int = 0, split: str = "test") -> tuple[ErrandEnv, str]:
+    """A world after a reset, and its first observation."""
+    env = ErrandEnv(role=role, difficulty=difficulty)
+    return env, env.reset(options={"task": task, "split": split})[0]
+
+
+@pytest.mark.parametrize(("difficulty", "split"), list(product(LEVELS, ("train", "valid", "test"))))
+def test_one_product_meets_the_needs(difficulty: str, split: str) -> None:
+    """And without any of the attributes that were added last, more than one would."""
+    for task in range(30):
+        env, observation = world("client", difficulty, task, split)
+        order = env.puzzle
+        needs = {ATTRIBUTES.index(attribute) for attribute in order.needs}
+        fitting = [p for p in order.products if all(p[place] == order.target[place] for place in needs)]
+        assert fitting == [order.target] and 3 in needs
+        assert all(order.target[place] in observation for place in needs)
+
+
+def test_the_client_does_not_see_the_shop_nor_the_shopper_the_request() -> None:
+    """Each sees its own half."""
+    env, observation = world("client")
+    assert "The shop has" not in observation and observation.startswith(env.puzzle.request)
+    env, observation = world("shopper")
+    assert env.puzzle.request not in observation and observation.count("\n- ") == 18
+
+
+@pytest.mark.parametrize(("difficulty", "words"), [("easy", 4), ("medium", 2), ("hard", 1)])
+def test_a_note_has_few_words(difficulty: str, words: int) -> None:
+    """One more is refused, and so is a note without words."""
+    env, observation = world("client", difficulty)
+    assert f"at most {words} word{'s' * (words > 1)} to" in observation
+    for note in ("", "?!", " ".join(["red"] * (words + 1))):
+        *_, info = env.step(f"say[{note}]")
+        assert not info["valid_action"]
+    observation, reward, *_, info = env.step("say[again]")
+    assert info["valid_action"] and reward == -NOTE_COST and observation.startswith("The shopper writes: ")
+
+
+@pytest.mark.parametrize("role", ["client", "shopper"])
+def test_a_purchase_pays_both_the_share_of_the_needs(role: str) -> None:
+    """And each note costs its writer alone."""
+    env, _ = world(role, "hard")
+    order, total, notes = env.puzzle, 0.0, 0
+    while not env.stop_reason:
+        action = env.fair_expert() or ""
+        notes += action.startswith("say")
+        total += env.step(action)[1]
+    assert env.succeeded and total == pytest.approx(1 - NOTE_COST * notes)
+    env, _ = world("shopper", "hard")
+    needs = [ATTRIBUTES.index(attribute) for attribute in order.needs]
+    met, product_ = min((sum(p[k] == order.target[k] for k in needs), p) for p in order.products)
+    observation, reward, terminated, *_ = env.step(f"buy[{name_of(product_)}]")
+    assert terminated and not env.succeeded and reward == pytest.approx(met / len(needs))
+    assert observation == f"Bought: {name_of(product_)}. It meets {met / len(needs):.0%} of the needs."
+
+
+def test_the_experts_understand_questions_any_and_again() -> None:
+    """The client answers what is asked, or says that it does not matter; a wrong word is taken back by again."""
+    for task in range(30):
+        env, _ = world("client", "hard", task)
+        order = env.puzzle
+        env.step("say[nothing]")
+        asked = env._match.game.asked  # type: ignore[attr-defined]
+        value = order.target[ATTRIBUTES.index(asked)] if asked in order.needs else "any"
+        assert env.fair_expert() == f"say[{value}]"
+        wrong = next(p[3] for p in order.products if p[3] != order.target[3])
+        _, _, terminated, *_ = env.step(f"say[{wrong}]")
+        assert terminated or env.fair_expert() == env.expert()[0] == "say[again]"
+
+
+@pytest.mark.parametrize(("role", "difficulty"), list(product(("client", "shopper"), LEVELS)))
+def test_the_fair_experts_succeed_together(role: str, difficulty: str) -> None:
+    """In all of 100 tasks."""
+    for task in range(100):
+        env, _ = world(role, difficulty, task)
+        while not env.stop_reason:
+            env.step(env.fair_expert() or "")
+        assert env.succeeded
+
+
+def test_the_exact_client_says_what_leaves_the_fewest_products() -> None:
+    """Against a slow reference, for the first note."""
+    for task in range(20):
+        env, _ = world("client", "hard", task)
+        order = env.puzzle
+        needs = [ATTRIBUTES.index(attribute) for attribute in order.needs]
+        left = {order.target[k]: sum(p[k] == order.target[k] for p in order.products) for k in needs}
+        assert left[env.expert()[0][4:-1]] == min(left.values())

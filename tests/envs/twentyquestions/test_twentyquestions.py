@@ -1,0 +1,109 @@
+"""AgentTwentyQuestions: questions, answers, and the expert that halves."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+
+from agentgym_envs.things import ATTRIBUTES, WORDS, draw_things, name_of
+from agentgym_envs.twentyquestions.env import QUESTIONS, TwentyQuestionsEnv
+from agentgym_py.rng import Rng
+
+LEVELS = ("easy", "medium", "hard")
+
+
+def world(role: str = "asker", difficulty: str = "easy", task: int = 0) -> tuple[TwentyQuestionsEnv, str]:
+    """A world after a reset to a test task, and its first observation."""
+    env = TwentyQuestionsEnv(role=role, difficulty=difficulty)
+    return env, env.reset(options={"task": task, "split": "test"})[0]
+
+
+def test_no_word_is_in_two_places() -> None:
+    """Neither of two splits nor of two attributes, so a word says what it is about."""
+    words = [word for pools in WORDS.values() for pool in pools for word in pool]
+    assert len(words) == len(set(words)) and all(len(pools) == len(ATTRIBUTES) for pools in WORDS.values())
+
+
+@pytest.mark.parametrize("split", WORDS)
+def test_things_are_different(split: str) -> None:
+    """As many as were asked for, each attribute with at most as many values."""
+    for seed in range(20):
+        things = draw_things(Rng(seed), split, (2, 3, 2, 3), 12)
+        assert len(set(things)) == 12
+        assert all(len({t[k] for t in things}) <= most for k, most in enumerate((2, 3, 2, 3)))
+
+
+def test_an_answer_is_true_of_the_thing() -> None:
+    """Yes exactly if the word is in the thing's name; the question counts."""
+    env, observation = world()
+    assert observation.endswith(f"You have {QUESTIONS} questions.") and observation.count("\n- ") == 12
+    secret = env.puzzle.secret
+    for number, word in enumerate(sorted({word for thing in env.puzzle.things for word in thing}), 1):
+        observation, reward, *_, info = env.step(f"ask[{word}]")
+        answer = "Yes" if word in secret else "No"
+        assert observation == f"Does {word} fit? {answer}. {QUESTIONS - number} questions left."
+        assert (reward, info["valid_action"]) == (0, True)
+
+
+def test_after_the_last_question_only_a_guess_is_left() -> None:
+    """The fair expert then guesses something that fits."""
+    env, _ = world()
+    word = env.puzzle.things[0][0]
+    for _ in range(QUESTIONS):
+        observation, *_ = env.step(f"ask[{word}]")
+    assert observation.endswith("No question left: guess.")
+    observation, *_, info = env.step(f"ask[{word}]")
+    assert observation == "No questions are left: guess." and not info["valid_action"]
+    assert all(action.startswith("guess[") for action in env.actions())
+    assert (env.fair_expert() or "").startswith("guess[")
+
+
+@pytest.mark.parametrize("role", ["asker", "answerer"])
+def test_both_roles_share_the_reward(role: str) -> None:
+    """A right guess is worth 1 to each."""
+    env, _ = world(role)
+    total = 0.0
+    while not env.stop_reason:
+        total += env.step(env.fair_expert() or "")[1]
+    assert total == 1 and env.succeeded and env.stop_reason == "terminated"
+
+
+def test_a_wrong_guess_and_a_false_answer_end_the_game() -> None:
+    """Without a reward; the thing is told then."""
+    env, _ = world()
+    wrong = next(thing for thing in env.puzzle.things if thing != env.puzzle.secret)
+    observation, reward, terminated, *_ = env.step(f"guess[{name_of(wrong)}]")
+    assert (observation, reward, terminated) == (f"Wrong: it is the {name_of(env.puzzle.secret)}.", 0, True)
+    env, observation = world("answerer")
+    assert observation.split("\n")[0] == f"Your thing: {name_of(env.puzzle.secret)}."
+    lie = "no" if env.fair_expert() == "yes" else "yes"
+    observation, reward, terminated, *_ = env.step(lie)
+    assert observation.startswith(f"The answer {lie} is false") and (reward, terminated) == (0, True)
+
+
+@pytest.mark.parametrize("action", ["ask[nothing]", "ask[red blue]", "guess[spoon]", "yes", "ask", "guess[]"])
+def test_what_makes_no_sense_is_refused(action: str) -> None:
+    """It costs a step, and no question."""
+    env, _ = world()
+    *_, info = env.step(action)
+    assert not info["valid_action"] and env.state()["moves"] == []
+
+
+@pytest.mark.parametrize("difficulty", LEVELS)
+def test_the_fair_expert_asks_what_splits_best(difficulty: str) -> None:
+    """Against a slow reference that counts the things of both answers, for every question of some episodes."""
+    for task in range(5):
+        env, _ = world("asker", difficulty, task)
+        left = list(env.puzzle.things)
+        while len(left) > 1:
+            words = [word for k in range(4) for word in sorted({thing[k] for thing in env.puzzle.things})]
+            sizes = {
+                word: max(sum((word in t) is side for t in left) for side in (True, False))
+                for word, _ in product(words, "x")
+            }
+            action = env.fair_expert() or ""
+            assert action.startswith("ask[") and sizes[action[4:-1]] == min(sizes.values())
+            observation, *_ = env.step(action)
+            left = [t for t in left if (action[4:-1] in t) is ("? Yes" in observation)]
+        assert env.fair_expert() == f"guess[{name_of(env.puzzle.secret)}]"
