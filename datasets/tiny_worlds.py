@@ -1,10 +1,10 @@
-"""The part of seven worlds in the training text of `tiny`: attempts at training tasks, and short questions.
+"""The part of ten worlds in the training text of a base: attempts at training tasks, and short questions.
 
-Calculator, maze, SQL, TextCraft, todo, tools and Wordle. In an attempt an agent acts as the world's fair expert does,
-with random detours that are not learned from, with the expert's thoughts or without reasons. In the maze and in
-TextCraft half of the attempts with thoughts pursue another goal than the one that the text gives, so that they teach
-how to act for a stated goal. Where a first observation is long, half of the documents put several tasks to it.
-Training tasks have many wordings and made-up names of their own, so nothing is renamed here.
+Calculator, grid, lab, maze, service, SQL, TextCraft, todo, tools and Wordle. In an attempt an agent acts as the
+world's fair expert does, with random detours that are not learned from, with the expert's thoughts or without
+reasons. In the maze and in TextCraft half of the attempts with thoughts pursue another goal than the one that the
+text gives, so that they teach how to act for a stated goal. Where a first observation is long, half of the documents
+put several tasks to it. Training tasks have many wordings and made-up names of their own, so nothing is renamed here.
 """
 
 from __future__ import annotations
@@ -17,7 +17,10 @@ from typing import Any
 from tiny_shop import ANNOUNCED, Turns
 
 from agentgym_envs.calculator.env import CalculatorEnv
+from agentgym_envs.grid.env import GridEnv
+from agentgym_envs.lab.env import LabEnv
 from agentgym_envs.maze.env import MazeEnv
+from agentgym_envs.service.env import ServiceEnv
 from agentgym_envs.sql.env import SQLEnv
 from agentgym_envs.sql.questions import draw_question
 from agentgym_envs.textcraft.env import TextCraftEnv, derivation, steps_left
@@ -52,7 +55,10 @@ class World:
 
 WORLDS: Mapping[str, World] = {
     "calculator": World(CalculatorEnv, 10),
+    "grid": World(GridEnv, 8),
+    "lab": World(LabEnv, 6),
     "maze": World(MazeEnv, 3),
+    "service": World(ServiceEnv, 3),
     "sql": World(SQLEnv, 9),
     "textcraft": World(TextCraftEnv, 6),
     "todo": World(TodoEnv, 8),
