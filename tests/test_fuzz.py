@@ -21,9 +21,10 @@ READERS = (
     "tools' vectors", "adapters", "adapters' base", "reward model", "multipliers", "training's state", "pipeline",
     "protocol Make", "protocol Step", "protocol Reset", "protocol Restore", "protocol Limit", "protocol Ask",
     "protocol FindTask", "protocol Read", "protocol ExpertThought", "environment server", "vllm server",
-    "sglang server", "llamacpp server", "completion", "snapshot calculator", "snapshot grid", "snapshot household",
-    "snapshot lab", "snapshot maze", "snapshot service", "snapshot shop", "snapshot sql", "snapshot textcraft",
-    "snapshot todo", "snapshot tools", "snapshot wordle", "recipes", "catalogue",
+    "sglang server", "llamacpp server", "completion", "snapshot calculator", "snapshot errand", "snapshot grid",
+    "snapshot household", "snapshot lab", "snapshot maze", "snapshot service", "snapshot shop", "snapshot sql",
+    "snapshot textcraft", "snapshot todo", "snapshot tools", "snapshot twentyquestions", "snapshot wordle", "recipes",
+    "catalogue",
 )  # fmt: skip
 
 
