@@ -54,16 +54,16 @@ class World:
 
 
 WORLDS: Mapping[str, World] = {
-    "calculator": World(CalculatorEnv, 10),
-    "grid": World(GridEnv, 8),
+    "calculator": World(CalculatorEnv, 16),
+    "grid": World(GridEnv, 7),
     "lab": World(LabEnv, 6),
-    "maze": World(MazeEnv, 3),
-    "service": World(ServiceEnv, 3),
-    "sql": World(SQLEnv, 9),
+    "maze": World(MazeEnv, 4),
+    "service": World(ServiceEnv, 2),
+    "sql": World(SQLEnv, 12),
     "textcraft": World(TextCraftEnv, 6),
     "todo": World(TodoEnv, 8),
     "tools": World(ToolsEnv, 8),
-    "wordle": World(WordleEnv, 14),
+    "wordle": World(WordleEnv, 32),
 }
 
 
