@@ -29,9 +29,9 @@ class Documents:
         return short_worlds(rng, self.worlds)
 
     def long(self, rng: Rng) -> Turns:
-        """Draw a document about as long as an episode: 5 % of the shop, 5 % of a household, 90 % of other worlds.
+        """Draw a document about as long as an episode: 12 % of the shop, 13 % of a household, 75 % of other worlds.
 
-        Those of the other worlds are shorter, so that they have six of seven tokens.
+        Those of the other worlds are shorter, so that they have two of three tokens.
         """
         return self._home_or_shop(rng) or world_attempt(rng, self.worlds)
 
@@ -42,11 +42,11 @@ class Documents:
     def _home_or_shop(self, rng: Rng) -> Turns:
         """Draw a document of the shop or a household, or none."""
         kind = rng.below(100)
-        if kind < 5:
+        if kind < 12:
             return self._shop(rng)
-        if kind < 7:
+        if kind < 20:
             return household_attempt(rng, self.homes)
-        return room_questions(rng, self.homes) if kind < 10 else []
+        return room_questions(rng, self.homes) if kind < 25 else []
 
     def _shop(self, rng: Rng) -> Turns:
         """Draw a walk or a long exercise, or seldom a short one."""

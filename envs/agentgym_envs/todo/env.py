@@ -220,7 +220,7 @@ class TodoEnv(GeneratedEnv[Puzzle]):
         return None if self._over else next(unread, None)
 
     def expert_thought(self, action: str) -> str:
-        """Return what is asked for, before a lookup; then the tasks found and what is left to do."""
+        """Return what is asked for, before a lookup; then the tasks found, for what, and what is left to do."""
         unread = self._first_unread()
         if unread is not None and action == format_call(*self._puzzle.reads[unread]):
             name, arguments = self._puzzle.reads[unread]
@@ -232,6 +232,8 @@ class TodoEnv(GeneratedEnv[Puzzle]):
         puzzle, parts = self._puzzle, []
         if len(plan) == self._require_reset().optimal_steps and unread is None and puzzle.ids:
             parts.append(f"Found {len(puzzle.ids)}: {', '.join(puzzle.ids)}.")
+            aims = [note.partition(" Which: ")[0] for note in puzzle.notes if note.startswith("Asked: ")]
+            parts += aims if len(aims) == 1 else []
         return " ".join((*parts, describe(plan[plan.index(action) :], self._app.board, puzzle.answer)))
 
     def secrets(self) -> list[str]:
