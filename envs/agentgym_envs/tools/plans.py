@@ -211,14 +211,17 @@ class Planner:
             return day
         return self.say(wordings().frames["on"], x=day)
 
-    def change(self, change: Change, calls: int) -> tuple[str, Phrase]:
-        """Draw an imperative of exactly this many calls, and the question about its effect with the answer."""
+    def change(self, change: Change, calls: int, *, asked: bool = True) -> tuple[str, Phrase]:
+        """Draw an imperative of exactly this many calls, and the question about its effect with the answer.
+
+        With `asked`, the request has that question, and the thought names what it asks for.
+        """
         things = dict(zip(change.slots, self.things(tuple(change.slots.values()), calls - 1), strict=True))
         answer = self.call(change.tool, **{name: thing.value for name, thing in things.items()})
         text = self.draw(change.say)
         do = text.format(**{name: thing.words for name, thing in things.items()})
         known = text.format(**{name: thing.value for name, thing in things.items()})
-        self.notes.append(f"{known}.")
+        self.notes.append(f"{known}: {change.field}." if asked else f"{known}.")
         return do, Phrase(self.say(change.ask), pick_value(answer, change.field, ""))
 
     def things(self, kinds: tuple[Kind, ...], calls: int) -> list[Phrase]:

@@ -259,7 +259,7 @@ def changes(calls: int) -> Template:
     def make(planner: Planner) -> _Request:
         first = 2 + planner.rng.below(calls - 3)
         orders = bool(planner.rng.below(2))
-        do, _ = planner.change(planner.rng.choice(_changes(first, orders)), first)
+        do, _ = planner.change(planner.rng.choice(_changes(first, orders)), first, asked=False)
         last = planner.rng.choice(_changes(calls - first, not orders))
         then, question = planner.change(last, calls - first)
         both = f"{do}{planner.say(wordings().frames['then'])} {then}"
