@@ -149,11 +149,11 @@ class Run:
         return row
 
 
-def evolved(world: str, seed: int, out: Path) -> Run:
-    """Finish a run."""
+def evolved(world: str, seed: int, out: Path, threads: int | None = None) -> Run:
+    """Finish a run, on this many threads."""
     path = out / world / f"seed{seed}"
     if not (path / "test.json").is_file():
-        evolve(path, ["--env", world, "--seed", str(seed)])
+        evolve(path, ["--env", world, "--seed", str(seed)], *(("--threads", str(threads)) if threads else ()))
     return Run(RunFolder.open(path), world, seed)
 
 
@@ -279,6 +279,7 @@ def main(words: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--env", nargs="+", default=list(WORLDS), choices=WORLDS)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--threads", type=int, help="CPU threads; 1 where several of these commands run side by side")
     parser.add_argument("--other_difficulties", action="store_true")
     parser.add_argument("--out", type=Path, default=Path("runs/learning"))
     parser.add_argument("--results", type=Path, default=RESULTS, help="the file with a line per run")
@@ -286,7 +287,7 @@ def main(words: Sequence[str] | None = None) -> None:
     args = parser.parse_args(words)
     for seed in () if args.tables else args.seeds:
         for world in args.env:
-            line = line_of(evolved(world, seed, args.out), args.other_difficulties)
+            line = line_of(evolved(world, seed, args.out, args.threads), args.other_difficulties)
             if line not in read(args.results):
                 with args.results.open("a", encoding="utf-8") as file:
                     file.write(json.dumps(line) + "\n")
