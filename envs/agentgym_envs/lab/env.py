@@ -220,6 +220,12 @@ class LabEnv(GeneratedEnv[Puzzle]):
         return None if self._ended else experts.fair_command(self._lab)
 
     def expert_thought(self, action: str) -> str:
-        """Return what the teacher looks for, needs, or has found out."""
-        self._require_reset()
-        return "" if self._ended else experts.thought(self._lab, action)
+        """Return what the teacher looks for, needs, or has found out; first also what is asked for."""
+        task = self._require_reset()
+        if self._ended:
+            return ""
+        thought, goal = experts.thought(self._lab, action), self._lab.puzzle.goal
+        if self.steps or not thought:
+            return thought
+        named = (word for word in goal.slots.values() if word in task.instruction and word not in goal.kind)
+        return f"Asked: {', '.join((goal.kind, *named))}. {thought}"
