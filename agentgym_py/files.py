@@ -25,6 +25,10 @@ MOST_BYTES = 256 << 20
 """Largest file of settings or results, and longest line: a sparse file takes no room on a disk, but any in memory."""
 _MOST_PACKED = 1000
 """How much smaller than its size a large file may be on the disk, which may pack files."""
+MOST_VALUES = 10_000_000
+"""Largest number of values of a JSON text: `[],` takes 3 bytes of a file and 80 of the memory."""
+_MOST_YAML = 1 << 20
+"""Longest YAML text in characters, of which Python parses some 100,000 a second."""
 _MOST_NODES = 1_000_000
 """Largest number of values of a YAML file, with its aliases written out."""
 
@@ -137,10 +141,22 @@ def load_json(path: Path) -> Any:
 
     Raises:
         OSError: as `read_text`.
-        ValueError: it is not JSON, or nested too deeply.
+        ValueError: as `parse_json`.
     """
+    return parse_json(read_text(path))
+
+
+def parse_json(text: str | bytes, most: int = MOST_VALUES, **options: Any) -> Any:
+    """Parse JSON that may come from a stranger; `options` go to `json.loads`.
+
+    Raises:
+        ValueError: it is not JSON, is nested too deeply, or has more than `most` values.
+    """
+    signs: Any = b",[{" if isinstance(text, bytes) else ",[{"
+    if len(text) > most and sum(map(text.count, signs)) > most:
+        raise ValueError(f"it has more than {most} values")
     try:
-        return json.loads(read_text(path))
+        return json.loads(text, **options)
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
 
@@ -210,10 +226,12 @@ def parse_yaml(text: str, loader: Any = None) -> Any:
     """Parse YAML with a safe loader.
 
     Raises:
-        ValueError: it is not YAML, holds itself, is nested too deeply, or its aliases repeat too much.
+        ValueError: it is not YAML, is too long, holds itself, is nested too deeply, or its aliases repeat too much.
     """
     import yaml
 
+    if len(text) > _MOST_YAML:
+        raise ValueError(f"it has more than {_MOST_YAML >> 20} MiB of YAML")
     try:
         reader = (loader or yaml.SafeLoader)(text)
     except yaml.YAMLError as error:  # a control character

@@ -24,6 +24,7 @@ from urllib.parse import urlsplit
 
 from agentgym_py import trust
 from agentgym_py.errors import ConfigError, EndpointError
+from agentgym_py.files import parse_json
 from agentgym_py.registry import install_advice
 from agentgym_py.rng import Rng
 
@@ -39,6 +40,8 @@ _FIRST_WAIT, _LONGEST_WAIT = 1.0, 120.0
 """Seconds before the first retry (doubled each time), and the longest wait that a server may ask for."""
 MAX_ANSWER = 16 << 20
 """Largest answer of a server in bytes, unpacked."""
+MOST_ANSWER_VALUES = 2_000_000
+"""Largest number of JSON values of an answer, such as token ids and log-probabilities."""
 _CONNECT_SECONDS = 3.0
 """Longest wait for a connection."""
 _MAX_FAILURES = 5
@@ -377,8 +380,8 @@ def require_key(url: str) -> None:
 def read_json(content: bytes) -> object:
     """Parse JSON; return None if it is invalid."""
     try:
-        return json.loads(content)
-    except (ValueError, RecursionError):
+        return parse_json(content, MOST_ANSWER_VALUES)
+    except ValueError:
         return None
 
 

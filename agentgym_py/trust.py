@@ -67,8 +67,16 @@ def require_host(url: str) -> None:
 
 
 def is_named(name: str) -> bool:
-    """Return whether the user, and not only a file, names a model of the hub."""
+    """Return whether the user, and not only a file, names a model or repository of the hub."""
     return _words is None or name in _parts()
+
+
+def require_upload(repository: str) -> None:
+    """Raise ConfigError if only a file names a repository of the hub that would receive the user's model."""
+    if not (is_named(repository) or _offline):
+        raise ConfigError(
+            f"{repository} comes from a file and would receive your model; if you trust it, add --trust {repository}"
+        )
 
 
 def require_online(url: str) -> None:

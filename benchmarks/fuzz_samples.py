@@ -63,6 +63,23 @@ COMPLETION = {
         "content": [{"type": "text", "text": "t"}],
         "tool_calls": [{"function": {"name": "add_item", "arguments": {"name": "x"}}}]}}],
 }  # fmt: skip
+FORKED = {
+    "fork": {"run": "/a/run", "after_round": 1, "changes": {"trainer.lr": {"before": 0.1, "after": None}},
+             "provenance": {"fork": {"run": "/a/b", "after_round": 0, "changes": {}, "provenance": {}}}},
+}  # fmt: skip
+ROW = {"world": "maze", "world_kwargs": "{}", "task": "maze/test/easy/0", "rules": "full", "seed": 0}
+VIEWED = (
+    ("thumb", {"episode": 1, "verdict": 1}), ("stars", {"episode": 1, "stars": 3}),
+    ("reply", {"episode": 1, "step": 0, "reply": "x"}), ("preference", {"first": 1, "second": 1, "verdict": -1}),
+    ("live", {"episode": 1, "at": 1}), ("live/KEY/act", {"by": "person", "text": "look", "steps": 1}),
+    ("live/KEY/act", {"by": "expert", "steps": 2, "temperature": 0.5}), ("live/KEY/keep", {}),
+)  # fmt: skip
+"""Requests to the viewer; KEY is a live episode."""
+AGENTGYM: tuple[Any, ...] = (
+    {"id": 1}, 3, {"observation": "o", "available_actions": ["look"], "reward": 0.5, "score": 1, "done": False},
+    {"state": "s", "reward": 1, "done": True, "info": None}, ["o", None], "o",
+)  # fmt: skip
+"""Answers of servers of AgentGym."""
 RECIPE = {
     "type": "minecraft:crafting_shaped", "pattern": ["#", "a"], "key": {"#": "minecraft:oak_planks", "a": {"tag": "a"}},
     "result": {"id": "minecraft:stick", "count": 4},

@@ -49,6 +49,8 @@ RESUMED = {"evolve": ["evolve", "--resume", "out"]}
 RESULTS = ("*.jsonl", "*.safetensors")
 """Files that an interrupted command and its continuation must write as an uninterrupted one does."""
 SERVE_SECONDS = 5.0
+_EXITING = 0x4
+"""Linux's flag of a process that has called `exit`."""
 SAID = re.compile(r"interrupted|stopped|kept|resume|no episode", re.IGNORECASE)
 
 
@@ -89,12 +91,21 @@ def _handles(pid: int, number: int) -> bool:
     return False
 
 
+def has_ended(pid: int) -> bool:
+    """Whether a process hears no signal any more: the system may free its memory for seconds before it is gone."""
+    with suppress(OSError):
+        flags = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[6]
+        return bool(int(flags) & _EXITING)
+    return True
+
+
 def interrupt(words: Sequence[str], folder: Path, after: float, sent: signal.Signals, patience: float) -> Ended | None:
     """Interrupt a command after some seconds; None if it had ended."""
     with start(words, folder) as process:
         try:
             with suppress(subprocess.TimeoutExpired):
                 process.wait(after)
+            if has_ended(process.pid):
                 return None
             (os.killpg if sent == signal.SIGINT else os.kill)(process.pid, sent)
             began = time.monotonic()

@@ -229,6 +229,7 @@ FAULTS = VALUES | ERRORS | PLANS | ACTIONS | DEADLY | {
     "": Fault("", always(None), ""),
     "forks": Fault("step", fork_and_return, ""),
     "prints": Fault("step", lambda env, turn: (print("{"), os.write(1, b"["), turn)[2], ""),
+    "prints an escape": Fault("step", lambda env, turn: (print("\x1b]0;title\x07", flush=True), turn)[1], ""),
     "text of its own": Fault("step", lambda env, turn: (Text(turn[0]), *turn[1:]), ""),
     "hangs in C": Fault("step", lambda env, turn: sum(range(10**12)), ""),
     "exit in close": Fault("close", raises(SystemExit), ""),

@@ -615,10 +615,10 @@ def test_fuzzed_blocks_are_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The reader with the fewest comes next; a finding says what was read."""
-    fuzz, state = script("fuzz"), tmp_path / "state.jsonl"
+    fuzz, samples, state = script("fuzz"), script("fuzz_samples"), tmp_path / "state.jsonl"
     readers = {
-        "good": fuzz.Reader(fuzz.texts, str),
-        "bad": fuzz.Reader(fuzz.raw, lambda data: data.decode("ascii"), ()),
+        "good": fuzz.Reader(samples.texts, str),
+        "bad": fuzz.Reader(samples.raw, lambda data: data.decode("ascii"), ()),
     }
     monkeypatch.setattr(fuzz, "make_readers", lambda: readers)
     monkeypatch.setattr(fuzz, "BLOCK", 50)

@@ -14,7 +14,7 @@ import pytest
 import agentgym_py
 from agentgym_py import files
 from agentgym_py.cli.parser import UsageError, read_yaml
-from agentgym_py.errors import AgentGymError, DataError, RunError
+from agentgym_py.errors import AgentGymError, DataError, InfrastructureError, RunError
 from agentgym_py.evaluation.folder import EvalFolder
 from agentgym_py.evolution.run_folder import RunFolder
 from agentgym_py.feedback import store as feedback
@@ -30,9 +30,11 @@ from agentgym_py.files import (
     require_ordinary,
     write_atomic,
 )
+from agentgym_py.http_client import MOST_ANSWER_VALUES, read_json
 from agentgym_py.rewards.judge_client import read_pairs
+from agentgym_py.serving.client import parse_answer
 from agentgym_py.trajectory import Trajectory, store
-from agentgym_py.trajectory.reading import detect
+from agentgym_py.trajectory.reading import detect, read_any
 from agentgym_py.viewer import index
 from agentgym_py.viewer.index import Index
 from agentgym_py.viewer.source import Source
@@ -152,6 +154,39 @@ def test_no_yaml_fills_the_memory(text: str, folder: Path) -> None:
         read_yaml(str(folder / "run.yaml"))
     with pytest.raises(AgentGymError, match="is broken"):
         RunFolder(folder).stored_config()
+
+
+def test_a_yaml_that_takes_minutes_to_parse_is_refused(folder: Path) -> None:
+    """Python parses some 100,000 values a second."""
+    (folder / "run.yaml").write_text("x:\n" + "- a\n" * 1_000_000)
+    with pytest.raises(AgentGymError, match="is broken: it has more than 1 MiB of YAML"):
+        RunFolder(folder).stored_config()
+
+
+VALUES_MANY = b'{"x": [' + b"[]," * files.MOST_VALUES + b"[]]}"
+"""Three bytes a value, which takes 25 times as much of the memory."""
+
+
+def test_values_without_number_fill_no_memory(tmp_path: Path) -> None:
+    """A file below the limit of size is refused before it is parsed, wherever JSON is read."""
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(VALUES_MANY + b"\n")
+    many = f"it has more than {files.MOST_VALUES} values"
+    with pytest.raises(ValueError, match=many):
+        load_json(path)
+    for read in (lambda path: list(store.read(path)), lambda path: list(read_any(path, "agenttraj"))):
+        with pytest.raises(DataError, match=many):
+            read(path)
+    assert many in store.verify(path).bad[1]
+    with pytest.raises(RunError, match=many):
+        JsonFolder(tmp_path).read_json(path.name)
+    answer = VALUES_MANY[: MOST_ANSWER_VALUES * 3 + 30] + b"]}"
+    assert read_json(answer) is None
+    with pytest.raises(InfrastructureError, match="is not an environment server"):
+        parse_answer("http://x", 200, answer)
+    assert files.parse_json(b'{"a": ",,,,,[[[["}', most=18) == {"a": ",,,,,[[[["}
+    with pytest.raises(ValueError, match="more than 2 values"):
+        files.parse_json("[1, 2, 3]", most=2)
 
 
 def test_small_aliases_are_read() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -17,8 +18,9 @@ READERS = (
     "action parser", "SQL guard", "expressions", "constraints", "rewards", "judge's answer", "chat template",
     "store line", "store file", "verify", "AgentTraj", "ATIF", "chats", "parquet", "saved dataset", "viewer's index",
     "manifest", "Inspect's log", "Inspect's archive", "lm-eval's samples", "YAML", "feedback", "verdicts",
-    "answers", "tools' index",
-    "tools' vectors", "adapters", "adapters' base", "reward model", "multipliers", "training's state", "pipeline",
+    "answers", "run's settings", "forked run", "household's game", "process reward model", "row of tasks",
+    "request to the viewer", "AgentGym's server", "tools' index", "tools' vectors",
+    "adapters", "adapters' base", "reward model", "multipliers", "training's state", "pipeline",
     "protocol Make", "protocol Step", "protocol Reset", "protocol Restore", "protocol Limit", "protocol Ask",
     "protocol FindTask", "protocol Read", "protocol ExpertThought", "environment server", "vllm server",
     "sglang server", "llamacpp server", "completion", "snapshot calculator", "snapshot errand", "snapshot grid",
@@ -56,6 +58,6 @@ def test_a_reader_reads_or_refuses(name: str, fuzz: ModuleType, readers: dict[st
 
 def test_a_finding_is_raised(fuzz: ModuleType) -> None:
     """Any other error is one."""
-    reader = fuzz.Reader(fuzz.texts, lambda text: {}[text])
+    reader = fuzz.Reader(import_module("fuzz_samples").texts, lambda text: {}[text])
     with pytest.raises(KeyError):
         fuzz.run(reader, 5, 1)

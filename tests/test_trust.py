@@ -198,6 +198,32 @@ def test_the_list_of_a_pipeline_asks_no_hub(run: Run, hub: list[str]) -> None:
     assert (status, hub) == (0, []) and "stranger/model" in said, said
 
 
+def test_no_repository_of_a_file_gets_a_model(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the user's token, and for everybody to see; `--list` shows it."""
+    pytest.importorskip("huggingface_hub")
+    monkeypatch.setenv("HF_TOKEN", "hf_" + "x" * 30)
+    Path("p.yaml").write_text(
+        "out: made\nstages: [{stage: export, model: tiny-random, push: stranger/theirs, private: false}]\n"
+    )
+    status, said = run("pipeline", "p.yaml")
+    assert status == 2 and "stranger/theirs comes from a file and would receive your model" in said, said
+    assert "--trust stranger/theirs" in said and not Path("made").exists()
+    assert run("pipeline", "p.yaml", "--list")[0] == 0
+    with trust.naming(["--push", "me/mine"]):
+        trust.require_upload("me/mine")
+    trust.require_upload("me/mine")
+
+
+def test_no_file_chooses_the_folder_of_a_servers_weights() -> None:
+    """A checkpoint there would be replaced."""
+    pytest.importorskip("torch")
+    from agentgym_py.engine.server import ServerEngine
+
+    policy: Any = None
+    with trust.naming([]), pytest.raises(ConfigError, match="/elsewhere/model comes from a file and would be written"):
+        ServerEngine(policy, "http://127.0.0.1:9", weights="/elsewhere/model")
+
+
 def test_a_trajectory_names_no_path(run: Run) -> None:
     """Unless the command line names it, too."""
     store.write("a.jsonl", [replace(episode("household", games="/"), id="b")])

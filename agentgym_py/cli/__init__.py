@@ -21,8 +21,9 @@ from agentgym_py.cli.interrupts import (
     no_interrupt_lost,
     require_not_interrupted,
 )
-from agentgym_py.cli.terminal_output import escaped_output, stdout_for_results
+from agentgym_py.cli.json_output import stdout_for_results
 from agentgym_py.errors import AgentGymError, RunError, WriteError, naming_options
+from agentgym_py.escapes import escaped_output
 from agentgym_py.version import __version__
 
 if TYPE_CHECKING:
@@ -72,8 +73,8 @@ GROUPS = {
 _DISTRIBUTED = ("evolve", "fork", "train")
 """Commands that several processes can run together."""
 BAD_USAGE, BROKEN_PIPE = 2, 141
-_MAX_WORD = 300
-"""Longest word of an error message, such as a path."""
+_MAX_WORD, _MAX_MESSAGE = 300, 8000
+"""Longest word of an error message, such as a path, and longest message."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -162,13 +163,14 @@ def command_module(name: str) -> Any:
 
 def print_error(error: Exception) -> int:
     """Print an error in one line and return the exit status."""
-    print("agentgym: " + " ".join(map(_short, _message(error).split())), file=sys.stderr)
+    words = (_short(word, _MAX_WORD) for word in _message(error).split())
+    print("agentgym: " + _short(" ".join(words), _MAX_MESSAGE), file=sys.stderr)
     return BAD_USAGE
 
 
-def _short(word: str) -> str:
-    """Cut a word that no reader would read, such as a number of 5,000 digits."""
-    return word if len(word) <= _MAX_WORD else f"{word[: _MAX_WORD // 2]}…{word[-_MAX_WORD // 4 :]}"
+def _short(text: str, most: int) -> str:
+    """Cut what no reader would read, such as a number of 5,000 digits or a server's answer of megabytes."""
+    return text if len(text) <= most else f"{text[: most // 2]}…{text[-most // 4 :]}"
 
 
 def _message(error: Exception) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -11,9 +12,10 @@ from agentgym_py.cli.agent_options import add_agent_options, read_agent, showing
 from agentgym_py.cli.env_options import add_env_options, env_specs, require_tasks
 from agentgym_py.cli.interrupts import require_not_interrupted
 from agentgym_py.cli.parser import Parser, UsageError, Values, add_config, read_options
-from agentgym_py.cli.runtime import console, load_torch, print_json
+from agentgym_py.cli.runtime import console, load_torch, new_file, print_json
 from agentgym_py.engine.sampling import SamplingParams
 from agentgym_py.env import require_split
+from agentgym_py.errors import setting
 from agentgym_py.rewards.functions import build_reward, short_reward
 from agentgym_py.rewards.reward_model import require_reward_model
 
@@ -83,12 +85,13 @@ def run(args: Values) -> int:
         require_not_interrupted()
         return scorer(episodes)
 
-    with showing_cost_of_stop([agent]), executor:
-        jobs = jobs_for(envs, chosen.split, range(chosen.tasks))
+    jobs = jobs_for(envs, chosen.split, range(chosen.tasks))
+    with showing_cost_of_stop([agent]), executor, ExitStack() as stack:
+        target = stack.enter_context(new_file(chosen.out, setting("out"))) if chosen.out else None
         play = agent_options.play_config(executor)
         found = attack(watched, jobs, generations=chosen.generations, agent=agent, play=play)
-    if chosen.out:
-        store.write(chosen.out, found.kept)
+        if target:
+            store.write(target, found.kept)
     if chosen.json:
         rows = [{"score": score, "id": t.id, "return": t.reward} for score, t in found.overrated]
         print_json({"generations": list(map(asdict, found.generations)), "onset": found.onset, "overrated": rows})

@@ -15,6 +15,7 @@ from agentgym_py.cli.check import FAILED, add_only, read_only, run_and_show
 from agentgym_py.cli.env_options import ENV_HELP, add_env_kwargs, env_spec, print_env_error
 from agentgym_py.cli.parser import Parser, Values, read_options
 from agentgym_py.cli.runtime import console, print_json
+from agentgym_py.files import claimed
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -82,12 +83,13 @@ def _certify(spec: EnvSpec, checks: list[str], chosen: CertifyOptions, out: Cons
     out.print(
         f"{env_id(spec.name)}: {len(checks)} check{'s' * (len(checks) != 1)}, about {_minutes(seconds)}", soft_wrap=True
     )
-    report, status = run_and_show(spec, checks, ALL_CHECKS, chosen, out)
-    certificate = certificate_of(report, seconds)
+    with claimed(Path(chosen.out) / f"{env_id(spec.name)}.json"):
+        report, status = run_and_show(spec, checks, ALL_CHECKS, chosen, out)
+        certificate = certificate_of(report, seconds)
+        paths = certificate.write(Path(chosen.out))
     out.print(report.verdict(), soft_wrap=True)
     why = f": {len(certificate.missing)} of {len(ALL_CHECKS)} checks were not done" if certificate.missing else ""
     out.print(f"certificate {certificate.verdict} after {_minutes(certificate.seconds)}{why}", soft_wrap=True)
-    paths = certificate.write(Path(chosen.out))
     print(f"written: {paths[0]} and {paths[1]}", file=sys.stderr)
     return certificate, status
 

@@ -71,7 +71,7 @@ def _progress(folder: RunFolder) -> list[str]:
     if folder.finished:
         return ["This run is already finished; its result:"]
     last_round = folder.planned_rounds()
-    done = sum(folder.done(number) for number in range(last_round + 1))
+    done = sum(number <= last_round for number in folder.finished_rounds())
     if done <= last_round and folder.has_begun(done):
         return [f"Resuming within round {done}."]
     last = f"round {done - 1}" if done > 1 else "Agent_v0"

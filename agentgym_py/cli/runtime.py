@@ -20,13 +20,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentgym_py import distributed, registry
+from agentgym_py.cli.json_output import results_stream
 from agentgym_py.cli.parser import UsageError
-from agentgym_py.cli.terminal_output import UNSAFE, raw_stream, results_stream, visible
 from agentgym_py.collection import Executor
 from agentgym_py.collection.processes import Workers
 from agentgym_py.collection.ray import RayWorkers
 from agentgym_py.collection.torchrun import Ranks
 from agentgym_py.errors import ConfigError, DataError, setting
+from agentgym_py.escapes import UNSAFE, raw_stream, visible
 from agentgym_py.files import claimed, json_safe
 from agentgym_py.policy.memory import without_collections
 from agentgym_py.version import __version__

@@ -12,6 +12,7 @@ from agentgym_py.cli.parser import UsageError
 from agentgym_py.errors import ConfigError
 
 if TYPE_CHECKING:
+    import uvicorn
     from starlette.applications import Starlette
 
 LOOPBACK = "127.0.0.1"
@@ -58,15 +59,21 @@ def allow_files(wanted: int) -> int:
     return wanted if soft == resource.RLIM_INFINITY else min(wanted, soft)
 
 
-def serve(app: Starlette, server_socket: socket.socket, **settings: Any) -> int:
-    """Serve until Ctrl-C or SIGTERM and return the exit status, 130 or 143; `settings` go to uvicorn."""
+def server_config(app: Starlette, **settings: Any) -> uvicorn.Config:
+    """Return the configuration of a server that may have strangers as clients; `settings` go to uvicorn."""
     import uvicorn
 
     from agentgym_py.cli.whole_requests import WholeRequests
 
-    config = uvicorn.Config(
-        app, http=WholeRequests, log_level="error", access_log=False, timeout_graceful_shutdown=2, **settings
-    )
+    usual = {"access_log": False, "log_level": "error", "timeout_graceful_shutdown": 2}
+    return uvicorn.Config(app, http=WholeRequests, ws="none", **{**usual, **settings})
+
+
+def serve(app: Starlette, server_socket: socket.socket, **settings: Any) -> int:
+    """Serve until Ctrl-C or SIGTERM and return the exit status, 130 or 143; `settings` go to uvicorn."""
+    import uvicorn
+
+    config = server_config(app, **settings)
     try:
         uvicorn.Server(config).run(sockets=[server_socket])  # raises the signal again when it has shut down
     except KeyboardInterrupt as stop:

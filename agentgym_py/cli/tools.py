@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentgym_py.checks import Basic, require_at_least, require_field_types
@@ -17,7 +18,7 @@ from agentgym_py.cli.parser import JSON_HELP, Parser, UsageError, Values, read_o
 from agentgym_py.cli.runtime import console, print_json
 from agentgym_py.env.registration import short_name
 from agentgym_py.errors import setting
-from agentgym_py.files import new_folder
+from agentgym_py.files import claimed, new_folder
 from agentgym_py.registry import install_advice
 from agentgym_py.retrieval import Searcher, ToolIndex, ToolQuery, ToolSource
 from agentgym_py.retrieval.features import words_of
@@ -110,7 +111,8 @@ def _train(args: Values) -> None:
 
         torch.set_num_threads(chosen.threads)
     began = time.monotonic()
-    with Phases(console(chosen.json)) as phases:
+    with claimed(Path(chosen.out)), Phases(console(chosen.json)) as phases:
+        new_folder(chosen.out)  # again: another process may have written it meanwhile
         texts, queries = _read(specs[0], "train", chosen.tasks)
         show = phases.training(f"train on {len(queries)} texts of {chosen.tasks} tasks", "steps")
 
@@ -119,7 +121,7 @@ def _train(args: Values) -> None:
             show(done, total)
 
         index = train_index(texts, queries, settings, progress)
-    index.save(chosen.out)
+        index.save(chosen.out)
     seconds = time.monotonic() - began
     found = _measure(specs[0], index, texts, chosen.measure_tasks) if chosen.measure_tasks else {}
     if chosen.json:

@@ -14,6 +14,7 @@ from agentgym_py.env import Prompt
 from agentgym_py.env.base import require_prompt, require_seed
 from agentgym_py.errors import ConfigError
 from agentgym_py.trajectory import Trajectory
+from agentgym_py.trajectory.types import require_template
 
 
 class Executor(Protocol):
@@ -79,6 +80,7 @@ class PlayConfig:
     def __post_init__(self) -> None:
         require_prompt(self.prompt)
         require_field_types(self)
+        require_template(self.prompt_template)
         require_seed(self.seed)
         if self.executor is not None and not hasattr(self.executor, "stream"):
             raise ConfigError(f"executor must be an executor such as Workers(2), not {self.executor!r:.60}")

@@ -24,6 +24,7 @@ from agentgym_py.collection.job import Job
 from agentgym_py.collection.play_config import PlayConfig
 from agentgym_py.collection.watchdog import EXHAUSTED, MAX_LANES, Watchdog, read_beats
 from agentgym_py.errors import ConfigError
+from agentgym_py.escapes import escaped_output
 from agentgym_py.policy.memory import release_memory, without_collections
 from agentgym_py.trajectory import Trajectory
 
@@ -193,7 +194,7 @@ def _interrupts_blocked() -> Iterator[None]:
 def _work(pipe: Connection, beats: MutableSequence[float], threads: int) -> None:
     """Play the shares that come through the pipe until its other end is closed."""
     _be_killed_first()
-    with suppress(EOFError, ConnectionError):
+    with escaped_output(), suppress(EOFError, ConnectionError):
         while True:
             with without_collections():  # the first agent brings its libraries
                 agent, config, share = pipe.recv()

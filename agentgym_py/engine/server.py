@@ -15,7 +15,7 @@ from typing import Any, get_args
 
 import numpy as np
 
-from agentgym_py import distributed
+from agentgym_py import distributed, trust
 from agentgym_py.engine.base import Generation, ServerKind, SyncWeights
 from agentgym_py.engine.sampling import SamplingParams, seeds_for
 from agentgym_py.engine.server_protocols import PROTOCOLS, Bounds, Sampled
@@ -94,6 +94,8 @@ class ServerEngine:
             raise ConfigError(f"a server's kind must be one of {', '.join(PROTOCOLS)}, got {kind!r}")
         if sync_weights not in get_args(SyncWeights):
             raise ConfigError(f"sync_weights must be one of {', '.join(get_args(SyncWeights))}, got {sync_weights!r}")
+        if weights is not None:
+            trust.require_output(weights)
         self.kind, self.version = kind, -1
         self.digest = ""
         self.mismatch = 0.0

@@ -472,14 +472,19 @@ _TEX = {
 def latex(comparison: Comparison | AlgorithmComparison) -> str:
     """Return `tabular`s with the rules of booktabs; title and notes are comments."""
     title, all_tables, notes = tables(comparison)
-    parts = [f"% {title}\n% \\usepackage{{booktabs}}"]
+    parts = [f"{_comment(title)}\n% \\usepackage{{booktabs}}"]
     for header, rows in all_tables:
         lines = [" & ".join("".join(_TEX.get(char, char) for char in cell) for cell in row) + r" \\"
                  for row in (header, *rows)]  # fmt: skip
         lines = [r"\toprule", lines[0], r"\midrule", *lines[1:], r"\bottomrule"]
         columns = "l" + "".join(map(_alignment, list(zip(*rows, strict=True))[1:]))
         parts.append("\n".join([rf"\begin{{tabular}}{{{columns}}}", *lines, r"\end{tabular}"]))
-    return "\n\n".join([*parts, "\n".join(f"% {note}" for note in notes)])
+    return "\n\n".join([*parts, "\n".join(map(_comment, notes))])
+
+
+def _comment(text: str) -> str:
+    """Return a comment of one line: names in a stranger's manifest may hold line breaks."""
+    return f"% {' '.join(text.split())}"
 
 
 def _alignment(column: Sequence[str]) -> str:

@@ -9,10 +9,12 @@ changed settings with little noise. A fork without changes is bit-identical to t
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -63,14 +65,14 @@ class Fork:
             RunError: there is no such run, or the round is not over.
         """
         path, at, number = text.rpartition("@")
-        if not at or not number.isdecimal():
+        if not at or not re.fullmatch(r"[0-9]{1,9}", number):
             raise ConfigError(f"{text} names no round to fork after: write RUN@2 to share the rounds 0 to 2")
         point = cls(RunFolder.open(Path(path)), int(number))
         done = point.run.finished_rounds()
-        if missing := [name for name in range(point.after + 1) if name not in done]:
+        if (missing := next(name for name in count() if name not in done)) <= point.after:
             over = f"finished: {', '.join(map(str, done))}" if done else "no round is finished yet"
             raise RunError(
-                f"{path} cannot be forked after round {number}, because round {missing[0]} is not finished; {over}"
+                f"{path} cannot be forked after round {number}, because round {missing} is not finished; {over}"
             )
         return point
 
@@ -180,9 +182,10 @@ def origin_of(folder: RunFolder) -> Mapping[str, Any] | None:
 def fork_lines(folder: RunFolder) -> list[str]:
     """Describe what a run is a fork of, and what that is a fork of, and so on; nothing if it is none."""
     lines, origin = list[str](), origin_of(folder)
-    while isinstance(origin, Mapping):
-        lines.append(f"{'A fork' if not lines else 'which is a fork'} of {_text_of(origin)}")
-        origin = origin.get("provenance", {}).get(FORK)
+    with clear_read_errors(folder.path / PROVENANCE):
+        while isinstance(origin, Mapping):
+            lines.append(f"{'A fork' if not lines else 'which is a fork'} of {_text_of(origin)}")
+            origin = origin.get("provenance", {}).get(FORK)
     return [", ".join(lines) + "."] if lines else []
 
 

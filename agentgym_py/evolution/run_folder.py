@@ -115,8 +115,8 @@ class RunFolder(JsonFolder):
     def _require_extensible(self, config: Mapping[str, Any], rounds: int) -> None:
         if config.get("sequence") and rounds != config["rounds"]:
             raise RunError(f"{self.path} is a sequence of worlds, which keeps its number of rounds; start a new run")
-        begun = [n for n in range(self.planned_rounds() + 1) if self.has_begun(n)]
-        last = max(begun, default=0)
+        planned = self.planned_rounds()
+        last = max((n for n in self._rounds("*") if n <= planned and self.has_begun(n)), default=0)
         if rounds < last:
             over = "is over" if self.done(last) else "has begun"
             needs = f"{setting('rounds')} must be {last} or more"
@@ -156,7 +156,11 @@ class RunFolder(JsonFolder):
 
     def finished_rounds(self) -> list[int]:
         """Return the numbers of the rounds that are over."""
-        names = [path.parent.name for path in (self.path / "rounds").glob("*/metrics.json")]
+        return self._rounds("*/metrics.json")
+
+    def _rounds(self, pattern: str) -> list[int]:
+        """Return the numbers of the rounds in which a pattern finds something; `run.yaml` may plan any number."""
+        names = {path.relative_to(self.path).parts[1] for path in (self.path / "rounds").glob(pattern)}
         return sorted(int(name) for name in names if name.isdecimal() and self.round(int(name)).name == name)
 
     @property

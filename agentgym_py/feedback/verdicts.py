@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from agentgym_py.errors import DataError, RunError
-from agentgym_py.files import append_line, inside, numbered_lines
+from agentgym_py.files import append_line, inside, numbered_lines, parse_json
 from agentgym_py.trajectory import Trajectory, store
 from agentgym_py.trajectory.preferences import opening_key
 from agentgym_py.trajectory.scores import Score, paid_at_end, with_score
@@ -189,8 +189,8 @@ def _rows(path: Path, warn: bool) -> Iterator[dict[str, Any]]:
             if not line.strip():
                 continue
             try:
-                row = json.loads(line)
-            except (ValueError, RecursionError):
+                row = parse_json(line)
+            except ValueError:
                 if warn:
                     warnings.warn(f"{path}:{number}: a line that was cut off is left out", stacklevel=4)
                 continue

@@ -119,7 +119,7 @@ def export(source: Source, out: str | Path, *, base: str | None = None, gguf: bo
 
 
 def require_pushable(repository: str) -> None:
-    """Raise ConfigError unless a repository's name is one of the hub's and there is a token."""
+    """Raise ConfigError unless a repository's name is one of the hub's, the user names it, and there is a token."""
     from huggingface_hub import get_token
     from huggingface_hub.errors import HFValidationError
     from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]  # its __init__ has no __all__
@@ -130,6 +130,7 @@ def require_pushable(repository: str) -> None:
         raise ConfigError(f"push must be OWNER/NAME on the hub, got {repository!r}: {first_line(error)}") from error
     if "/" not in repository:
         raise ConfigError(f"push must be OWNER/NAME on the hub, got {repository!r}")
+    trust.require_upload(repository)
     if not get_token():
         raise ConfigError("push needs a token of the hub: run `hf auth login`, or set the variable HF_TOKEN")
 

@@ -9,9 +9,11 @@ Its folder holds `index.json` (the tools and their texts), `features.npy` (R x D
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -21,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agentgym_py.errors import AgentGymError, ConfigError, DataError
-from agentgym_py.files import MOST_BYTES, inside, load_json, missing_file_hint, write_atomic
+from agentgym_py.files import MOST_BYTES, add_filename, inside, load_json, missing_file_hint, write_atomic
 from agentgym_py.retrieval.features import features_of, words_of
 from agentgym_py.retrieval.types import document_of
 
@@ -80,14 +82,23 @@ class ToolIndex:
         return found
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write the index, `index.json` last."""
+        """Write the index, `index.json` last; on a full disk nothing of it is left."""
         path = Path(folder)
         path.mkdir(parents=True, exist_ok=True)
-        for name, vectors in ((_FEATURES, self.features), (_TOOLS, self.tools)):
-            with (path / name).open("wb") as file:
-                np.save(file, vectors, allow_pickle=False)
         about = {"version": _VERSION, "texts": dict(self.texts)}
-        write_atomic(path / _FILE, json.dumps(about, indent=1, ensure_ascii=False) + "\n")
+        try:
+            for name, vectors in ((_FEATURES, self.features), (_TOOLS, self.tools)):
+                buffer = io.BytesIO()  # numpy itself does not say why a file cannot be written
+                np.save(buffer, vectors, allow_pickle=False)
+                with add_filename(path / name):
+                    (path / name).write_bytes(buffer.getvalue())
+            write_atomic(path / _FILE, json.dumps(about, indent=1, ensure_ascii=False) + "\n")
+        except OSError:
+            for name in (_FEATURES, _TOOLS):
+                (path / name).unlink(missing_ok=True)
+            with suppress(OSError):
+                path.rmdir()
+            raise
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> ToolIndex:

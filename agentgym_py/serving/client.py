@@ -18,6 +18,8 @@ import gymnasium
 from agentgym_py.env import Outcome, Reply, StopReason, Task, TextEnv
 from agentgym_py.env.spaces import UnicodeText
 from agentgym_py.errors import ActionError, ConfigError, EndpointError, InfrastructureError, UnknownNameError
+from agentgym_py.files import parse_json
+from agentgym_py.http_client import MOST_ANSWER_VALUES
 from agentgym_py.serving.protocol import ERRORS, SESSION_GONE, SESSIONS, encode
 from agentgym_py.serving.timed_http import TimedConnection
 
@@ -102,11 +104,11 @@ def parse_answer(url: str, status: int, raw: bytes) -> Any:
         AgentGymError: any other that the server names.
     """
     try:
-        answer = json.loads(raw)
+        answer = parse_json(raw, MOST_ANSWER_VALUES)
         if status < 300:
             return answer
         kind, message = str(answer["error"]["type"]), str(answer["error"]["message"])
-    except (ValueError, LookupError, TypeError, RecursionError) as error:
+    except (ValueError, LookupError, TypeError) as error:
         message = f"{url} is not an environment server: it answered {status} {raw[:100]!r}"
         raise InfrastructureError(message) from error
     if status == 401:

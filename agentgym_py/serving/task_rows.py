@@ -9,6 +9,7 @@ from typing import Any
 
 from agentgym_py.env import EnvSpec
 from agentgym_py.errors import ConfigError
+from agentgym_py.files import parse_json
 from agentgym_py.rng import seed_of
 from agentgym_py.serving.tool_episode import EpisodeSettings, ToolEpisode
 from agentgym_py.trajectory.types import opening_text
@@ -49,10 +50,14 @@ def start_row(row: Mapping[str, Any]) -> ToolEpisode:
     if missing := [name for name in COLUMNS if name not in row]:
         raise ConfigError(f"a row of tasks needs the column {missing[0]!r}; it has {', '.join(sorted(row))}")
     try:
-        kwargs = json.loads(row["world_kwargs"])
+        kwargs = parse_json(row["world_kwargs"])
     except (TypeError, ValueError) as error:
         raise ConfigError(f"world_kwargs must be JSON, got {row['world_kwargs']!r:.100}") from error
     if not isinstance(kwargs, dict):
         raise ConfigError(f"world_kwargs must be a JSON object, got {row['world_kwargs']!r:.100}")
+    try:
+        seed = int(row["seed"])
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ConfigError(f"seed must be an integer, got {row['seed']!r:.100}") from error
     spec = EnvSpec(str(row["world"]), kwargs)
-    return ToolEpisode(EpisodeSettings(spec, seed=int(row["seed"]), prompt=row["rules"]), str(row["task"]))
+    return ToolEpisode(EpisodeSettings(spec, seed=seed, prompt=row["rules"]), str(row["task"]))

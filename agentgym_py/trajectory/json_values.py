@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from agentgym_py.env import StopReason
-from agentgym_py.errors import DataError
+from agentgym_py.errors import ConfigError, DataError
 from agentgym_py.trajectory.types import Tokens, Trajectory
 
 _MOST_TOKENS, _MOST_INT, _MOST_DEPTH = 1 << 32, 1 << 128, 100
@@ -139,7 +139,11 @@ def _record_reader(kind: type) -> Reader:
         for name in value:
             if name not in readers:
                 raise DataError(f"unknown key {_join(where, str(name))!r}")
-        record: Any = kind(**{name: readers[name](field, _join(where, name)) for name, field in value.items()})
+        values = {name: readers[name](field, _join(where, name)) for name, field in value.items()}
+        try:
+            record: Any = kind(**values)
+        except ConfigError as error:
+            raise DataError(f"{where}: {error}") from error
         if isinstance(record, Tokens):
             _require_tokens(record, where)
         return record

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Self
 
 from agentgym_py.errors import DataError
-from agentgym_py.files import MOST_BYTES, add_filename, append_or_undo, numbered_lines, replacing
+from agentgym_py.files import MOST_BYTES, add_filename, append_or_undo, numbered_lines, parse_json, replacing
 from agentgym_py.trajectory.json_values import from_json, quote, to_json
 from agentgym_py.trajectory.types import Trajectory
 
@@ -62,9 +62,7 @@ def _parse_line(raw: bytes) -> tuple[dict[str, Any], bool]:
     """The object of a line without its digest, and whether it had one."""
     _require_length(raw)
     try:
-        data = json.loads(raw.decode(), parse_constant=_refuse_constant)
-    except RecursionError as error:
-        raise DataError("no JSON: nested too deeply") from error
+        data = parse_json(raw.decode(), parse_constant=_refuse_constant)
     except ValueError as error:
         raise DataError(f"no JSON: {error}") from error
     if not isinstance(data, dict):

@@ -18,6 +18,8 @@ NOT_STORED = {"not_stored": True}
 """Metadata of a field that no store holds."""
 OMIT_DEFAULT = {"omit_default": True}
 """Metadata of a field that a store holds only if its value is not the default; older stores lack it."""
+_RULES, _MOST_RULES = "{rules}", 100
+"""How a prompt template names the rules, and how often it may."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +127,9 @@ class Provenance:
     """Text after the rules of this episode alone, such as a reflection on an earlier try."""
     files_digest: str | None = field(default=None, metadata=OMIT_DEFAULT)
     """Digest of the files that the world read, such as an index of tools (`TextEnv.files_digest`)."""
+
+    def __post_init__(self) -> None:
+        require_template(self.prompt_template)
 
     @property
     def task_key(self) -> tuple[str, str, str]:
@@ -240,9 +245,15 @@ class Preference:
     rejected: Trajectory
 
 
+def require_template(template: str | None) -> None:
+    """Raise ConfigError if a prompt template names the rules so often that they would fill the memory."""
+    if template is not None and template.count(_RULES) > _MOST_RULES:
+        raise ConfigError(f"prompt_template may name {_RULES} at most {_MOST_RULES} times")
+
+
 def with_template(template: str | None, rules: str) -> str:
     """Return a prompt template with the rules in it; the rules themselves without one."""
-    return rules if template is None else template.replace("{rules}", rules)
+    return rules if template is None else template.replace(_RULES, rules)
 
 
 def with_note(note: str | None, rules: str) -> str:

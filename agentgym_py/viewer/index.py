@@ -340,6 +340,7 @@ class Index:
             for end in ("", "-wal", "-shm", "-journal"):
                 if (beside := path.with_name(f"{path.name}{end}")).is_symlink():
                     raise RunError(f"{beside} is a symbolic link")
+            path.with_name(f"{path.name}-journal").unlink(missing_ok=True)  # it may name any file, which SQLite deletes
             with inside(path.parent, path.name).open("ab"):
                 return path
         except (OSError, RunError):

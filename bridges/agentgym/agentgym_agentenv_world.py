@@ -18,6 +18,8 @@ from agentgym_py import trust
 from agentgym_py.env import SPLITS, Prompt, Reply
 from agentgym_py.env.foreign import ForeignEnv, ForeignSession, ForeignTurn, action_text
 from agentgym_py.errors import ConfigError, InfrastructureError, UnknownNameError, did_you_mean
+from agentgym_py.files import parse_json
+from agentgym_py.http_client import MOST_ANSWER_VALUES
 from agentgym_py.serving.timed_http import TimedConnection
 
 
@@ -116,8 +118,8 @@ class _Session:
         url = f"{env.url}/{path}"
         try:
             status, raw = self._http.send(method, f"/{path}{question}", sent, {"Content-Type": "application/json"})
-            content = json.loads(raw)
-        except (OSError, HTTPException, ValueError, RecursionError) as error:
+            content = parse_json(raw, MOST_ANSWER_VALUES)
+        except (OSError, HTTPException, ValueError) as error:
             raise InfrastructureError(f"no answer from {url}: {error!r}") from error
         if status != 200 or (isinstance(content, dict) and "error" in content):
             raise InfrastructureError(f"{url} answered {status} {content!r:.200}")
@@ -134,7 +136,10 @@ class _Session:
         if "task_description" in answer:
             text = f"{answer['task_description']}\n{text}"
         if env.lists_actions:
-            text += f"\nAVAILABLE ACTIONS: {','.join(answer['available_actions'])}"
+            listed = answer.get("available_actions")
+            if not isinstance(listed, list) or not all(isinstance(action, str) for action in listed):
+                raise InfrastructureError(f"{env.url} lists no actions: {listed!r:.200}")
+            text += f"\nAVAILABLE ACTIONS: {','.join(listed)}"
         return text
 
     def step(self, reply: Reply, text: str) -> ForeignTurn:
@@ -145,7 +150,7 @@ class _Session:
         observation, done = _text(answer, speaks.observation), answer.get("done") is True
         try:
             value = float(answer[speaks.reward])
-        except (LookupError, TypeError, ValueError) as error:
+        except (LookupError, TypeError, ValueError, OverflowError) as error:
             raise InfrastructureError(f"{self._env.url} gave no {speaks.reward}: {answer!r:.200}") from error
         reward = value - self._score if speaks.reward == "score" else value
         self._score = value

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
+
+from agentgym_py.files import claimed
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -20,3 +23,6 @@ def test_the_command_writes_both_files(agentgym: Run) -> None:
     assert status == 0 and found["measured"] == {} and found["checks"][0]["openenv"] == ["semantic.oracle_max"]
     status, _, err = agentgym("certify", "maze", "--only", "solvabel")
     assert status == 2 and "did you mean solvable?" in err
+    with claimed(Path("made/AgentMaze-v0.json")):
+        status, _, err = agentgym(*argv)
+        assert status == 2 and "made/AgentMaze-v0.json is in use" in err

@@ -123,6 +123,13 @@ def test_a_message_has_no_endless_word(capsys: pytest.CaptureFixture[str]) -> No
     assert said.startswith("agentgym: before xxx") and said.endswith("xxxy after\n") and len(said) < 400
 
 
+def test_a_message_has_no_endless_line(capsys: pytest.CaptureFixture[str]) -> None:
+    """Such as the words of a server."""
+    assert print_error(RunError("no world: " + "word " * 100_000 + "end")) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("agentgym: no world: word") and said.endswith("word end\n") and len(said) < 10_000
+
+
 @pytest.mark.parametrize("text", ["[]", "{", "{}", '{"base_model_name_or_path": 5}', "[" * 100_000, "1" * 5000])
 def test_damaged_adapters_are_one_line(text: str, tmp_path: Path) -> None:
     """Nothing is loaded."""

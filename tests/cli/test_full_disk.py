@@ -47,6 +47,12 @@ WRITERS = {
     "convert to parquet": (["data", "convert", "d.jsonl", "made", "--to", "parquet"], 1000, ""),
     "salvage": (["data", "salvage", "d.jsonl", "made"], 4000, ""),
     "view": (["view", "d.jsonl", "--export", "made"], 4000, ""),
+    "attack": (["attack", "--env", "GUESS", "--tasks", "2", "--generations", "1", "--reward", "agent", "--out", "made"],
+               1000, ""),
+    "index": (["tools", "index", "--env", "tools", "--tasks", "2", "--measure_tasks", "0", "--epochs", "1", "--threads",
+               "1", "--out", "made"], 4000, ""),
+    "judge": (["judge", "--data", "d.jsonl", "--source", "environment", "--out", "made"], 200, ""),
+    "certify": (["certify", "GUESS", "--only", "solvable", "--episodes", "2", "--out", "made"], 100, ""),
     "export": (["export", "MODEL", "--out", "made"], 4000, ""),
     "train": (["train", "--model", "MODEL", "--data", "d.jsonl", "--out", "made", "--trainer.epochs", "1",
                "--threads", "1"], 4000, "the same command starts again"),
@@ -70,7 +76,7 @@ def test_a_full_disk_is_one_line_and_costs_nothing(kind: str, agentgym: Run, sma
     assert status == 2 and "Traceback" not in err and told in err, err
     assert said[-1].startswith("agentgym: ") and sum(line.startswith("agentgym: ") for line in said) == 1, err
     assert "too large" in err.lower() or (kind == "view" and "the index" in err), err
-    assert Path("made").exists() == (kind in KEEPS or kind == "train")
+    assert Path("made").exists() == (kind in (*KEEPS, "train", "certify", "judge"))
     assert not [*Path().glob(".made*"), *Path().glob("made*partial"), *Path().rglob(".*.tmp")]
     if kind == "collect":
         kept = list(store.read("made"))

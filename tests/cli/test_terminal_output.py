@@ -16,10 +16,11 @@ import pytest
 
 from agentgym_py.agents import ExpertAgent
 from agentgym_py.cli import command_module, runtime
-from agentgym_py.cli.terminal_output import EscapedStream, stdout_for_results, visible
+from agentgym_py.cli.json_output import stdout_for_results
 from agentgym_py.collection import Collector, Job
 from agentgym_py.env import EnvSpec
 from agentgym_py.errors import RunError
+from agentgym_py.escapes import EscapedStream, visible
 from agentgym_py.trajectory import store
 
 Run = Callable[..., tuple[int, str, str]]

@@ -117,6 +117,32 @@ def test_a_world_that_ends_or_exhausts_its_process_is_an_infrastructure_error(
 
 
 @LINUX
+@pytest.mark.parametrize("fault", ["reward nan", "info set", "reset none", "system exit", "long-winded"])
+def test_a_fault_is_the_same_error_wherever_episodes_are_played(fault: str, workers: Workers, tmp_path: Path) -> None:
+    """In a worker, in a rank, in a Ray actor."""
+    agent, honest = worlds.MisbehavingAgent(), collect("", RandomAgent(), PlayConfig())
+    jobs = list(enumerate(jobs_for(EnvSpec("Misbehaving-v0", {"fault": fault}), "train", range(3))))
+    with Ranks() as ranks:
+        found = [
+            collect(fault, agent, PlayConfig(executor=workers, step_timeout=60.0, retries=0)),
+            collect(fault, agent, PlayConfig(executor=ranks, retries=0)),
+        ]
+    messages: Any = Player().play((agent, PlayConfig(retries=0)), jobs, has_died=False)
+    reported = dict(messages)
+    for number, trajectories in enumerate([*found, [reported[k] for k in range(3)]]):
+        (tmp_path / str(number)).mkdir()
+        require_contained(fault, trajectories, honest, tmp_path / str(number))
+
+
+@LINUX
+def test_what_a_world_prints_in_a_worker_is_escaped(capfd: pytest.CaptureFixture[str]) -> None:
+    """As in the command's own process."""
+    with Workers(1) as workers:
+        collect("prints an escape", worlds.MisbehavingAgent(), PlayConfig(executor=workers, step_timeout=60.0))
+    assert r"\x1b]0;title\x07" in capfd.readouterr().out
+
+
+@LINUX
 def test_an_actor_after_a_death_plays_in_a_process_beside_it(tmp_path: Path) -> None:
     """On Ray: an actor cannot say which world ended it, but one whose process beside it dies can."""
     agent, play = worlds.MisbehavingAgent(), PlayConfig(retries=0)

@@ -10,8 +10,9 @@ from threading import Barrier
 import pytest
 
 from agentgym_py import files
-from agentgym_py.errors import RunError
+from agentgym_py.errors import ConfigError, RunError
 from agentgym_py.evolution import run_folder
+from agentgym_py.evolution.fork import Fork
 from agentgym_py.evolution.run_folder import RunFolder, read_estimate
 from agentgym_py.files import write_atomic
 
@@ -93,6 +94,21 @@ def test_a_round_is_over_when_its_metrics_stand(tmp_path: Path) -> None:
     assert [each.name for each in folder.begin_round(0).iterdir()] == ["whole.jsonl"]
     folder.finish_round(0, {"x": 1})
     assert folder.done(0) and folder.metrics(0) == {"x": 1}
+
+
+def test_planned_rounds_are_not_counted_one_by_one(tmp_path: Path) -> None:
+    """A stranger's run.yaml plans any number."""
+    folder = RunFolder(tmp_path)
+    folder.write_config({"rounds": 10**12, "env": ["maze"]})
+    for number in (0, 1):
+        folder.begin_round(number)
+        folder.write_json(f"rounds/{number:02d}/metrics.json", {})
+    folder.require_extensible(10**13)
+    with pytest.raises(RunError, match="its round 1 is over"):
+        folder.require_extensible(0)
+    for number in ("999999999", "9" * 5000, "²"):
+        with pytest.raises((RunError, ConfigError), match="round"):
+            Fork.parse(f"{tmp_path}@{number}")
 
 
 def test_broken_files_of_a_run_are_named(tmp_path: Path) -> None:

@@ -15,8 +15,7 @@ pytest.importorskip("fastapi")
 uvicorn = pytest.importorskip("uvicorn")
 
 from agentgym_py import registry
-from agentgym_py.cli.server_options import LOOPBACK, listen
-from agentgym_py.cli.whole_requests import WholeRequests
+from agentgym_py.cli.server_options import LOOPBACK, listen, server_config
 from agentgym_py.env import EnvSpec, Outcome, Reply, Task, TextEnv
 from agentgym_py.serving import RemoteEnv
 from agentgym_py.serving.client import Connection
@@ -125,10 +124,7 @@ def _serving(worlds: list[EnvSpec], port: int = 0, *, experts: bool = False, **l
     sessions = Sessions(worlds, Limits(**limits), experts=experts, allow=allow)
     with listen(LOOPBACK, port) as at:
         app = make_app(sessions, TOKEN, LOOPBACK)
-        config = uvicorn.Config(
-            app, http=WholeRequests, log_level="error", timeout_graceful_shutdown=1, timeout_keep_alive=600
-        )
-        running = uvicorn.Server(config)
+        running = uvicorn.Server(server_config(app, timeout_graceful_shutdown=1, timeout_keep_alive=600))
         thread = threading.Thread(target=running.run, args=([at],), daemon=True)
         thread.start()
         made = Server(f"http://{LOOPBACK}:{at.getsockname()[1]}", sessions, running, thread)

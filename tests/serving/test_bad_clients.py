@@ -129,6 +129,56 @@ def test_who_has_no_token_keeps_no_connection(serve: Any) -> None:
             assert closed == (status == b"401")
 
 
+def strange(first: str, *headers: str, body: bytes = b"") -> bytes:
+    """Return the bytes of a request with the token."""
+    lines = [first, "Host: 127.0.0.1", "Authorization: Bearer a-token-for-tests", *headers, "", ""]
+    return "\r\n".join(lines).encode("latin-1") + body
+
+
+PUT = f"PUT /v1/sessions/{KEY} HTTP/1.1"
+WEBSOCKET = ("Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Version: 13",
+             "Sec-WebSocket-Key: x3JJHMbDL1EzLkh9GBhXDw==")  # fmt: skip
+CHUNKED = "Transfer-Encoding: chunked"
+STRANGE = {
+    "HTTP/2": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "TLS": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"x" * 500,
+    "a websocket": strange("GET /v1/nothing HTTP/1.1", *WEBSOCKET),
+    "no version": b"GET /\r\n\r\n", "another protocol": strange("GET / GOPHER/1.1"),
+    "two lengths": strange(PUT, "Content-Length: 3", "Content-Length: 4", body=b"{}{}"),
+    "a length and chunks": strange(PUT, "Content-Length: 3", CHUNKED, body=b"0\r\n\r\nGET / HTTP/1.1\r\n\r\n"),
+    "a negative length": strange(PUT, "Content-Length: -1"),
+    "an absurd length": strange(PUT, f"Content-Length: {'9' * 5000}"),
+    "a length in words": strange(PUT, "Content-Length: 0x10", body=b"{}"),
+    "an absurd chunk": strange(PUT, CHUNKED, body=b"FFFFFFFFFFFFFFFFFFFF\r\n{}\r\n"),
+    "a negative chunk": strange(PUT, CHUNKED, body=b"-1\r\n{}\r\n"),
+    "an endless chunk extension": strange(PUT, CHUNKED, body=b"2;" + b"x" * (1 << 20)),
+    "endless trailers": strange(PUT, CHUNKED, body=b"2\r\n{}\r\n0\r\n" + b"A: b\r\n" * 100_000),
+    "an endless line": b"GET /" + b"x" * (1 << 20),
+    "an endless header": strange("GET / HTTP/1.1", "A: " + "b" * (1 << 20)),
+    "a flood of headers": strange("GET / HTTP/1.1", *["A: b"] * 100_000),
+    "a null": strange("GET / HTTP/1.1", "A: \0"), "a folded header": strange("GET / HTTP/1.1", "A: b", " \x01c"),
+    "two hosts": strange("GET / HTTP/1.1", "Host: evil.example"),
+    "a foreign host": b"GET http://evil.example/ HTTP/1.1\r\nHost: evil.example\r\n\r\n",
+    "another encoding": strange(PUT, "Transfer-Encoding: gzip, chunked", body=b"0\r\n\r\n"),
+    "a place elsewhere": strange("GET /v1/sessions/../../../../etc/passwd HTTP/1.1"),
+    "a bad escape": strange("GET /%00%ff%zz HTTP/1.1"), "a method of its own": strange("\x1b]0;x HTTP/1.1"),
+}  # fmt: skip
+"""Requests that no client of ours sends."""
+
+
+@pytest.mark.parametrize("kind", STRANGE)
+def test_a_strange_request_is_refused(kind: str, serve: Any) -> None:
+    """With a status from 400 to 499, or a closed connection; the next client is served."""
+    server = serve("maze")
+    address = server.url.removeprefix("http://").split(":")
+    with socket.create_connection((address[0], int(address[1])), timeout=20) as connection, suppress(ConnectionError):
+        with suppress(ConnectionError):
+            connection.sendall(STRANGE[kind])
+            connection.shutdown(socket.SHUT_WR)
+        answer = connection.recv(1 << 16)
+        assert answer[:12] in (b"", *(b"HTTP/1.1 4%02d" % code for code in range(100))), answer[:200]
+    assert server.ask("GET")["sessions"] == 0
+
+
 def test_a_long_answer_is_not_kept(serve: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A client that lost it gets another session; one that is longer than clients read ends its session."""
     server = serve(ODD)

@@ -26,8 +26,7 @@ from mcp.shared.exceptions import MCPError
 import agentgym_py as ag
 from agentgym_py import registry
 from agentgym_py.agents.chat import call_text, offered_tools
-from agentgym_py.cli.server_options import LOOPBACK, listen
-from agentgym_py.cli.whole_requests import WholeRequests
+from agentgym_py.cli.server_options import LOOPBACK, listen, server_config
 from agentgym_py.env import EnvSpec, StopReason
 from agentgym_py.rng import Rng, seed_of
 from agentgym_py.serving.mcp_server import ENDED_NOTE, EpisodeServer, make_app
@@ -267,7 +266,7 @@ def test_a_client_starts_the_command(tmp_path: Path) -> None:
 def serving(episodes: EpisodeServer, token: str | None = None) -> Iterator[str]:
     """Serve in a thread; the address."""
     with listen(LOOPBACK, 0) as at:
-        config = uvicorn.Config(make_app(episodes, LOOPBACK, token), http=WholeRequests, log_level="error")
+        config = server_config(make_app(episodes, LOOPBACK, token))
         running = uvicorn.Server(config)
         thread = threading.Thread(target=running.run, args=([at],), daemon=True)
         thread.start()

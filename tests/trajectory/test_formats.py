@@ -304,6 +304,19 @@ def test_rows_for_other_programs_fit_a_table(tmp_path: Path, episode: Make, name
     assert [len(each.steps) for each in read_any(tmp_path / "b.parquet")] == [2]
 
 
+def test_a_value_in_every_row_is_not_unpacked_in_many_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file of some hundred bytes holds it once, by a dictionary, and packed."""
+    pa, table = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    blocks, rows_of = list[int](), parquet._rows_of
+    monkeypatch.setattr(parquet, "_rows_of", lambda block: (blocks.append(block.num_rows), rows_of(block))[1])
+    monkeypatch.setattr(parquet, "MOST_DOCUMENT", 1 << 20)
+    text = pa.DictionaryArray.from_arrays(pa.array([0] * 1000, pa.int32()), pa.array(["x" * 200_000]))
+    options = {"compression": "zstd", "dictionary_pagesize_limit": 1 << 20, "store_schema": False}
+    table.write_table(pa.table({"messages": text}), tmp_path / "a.parquet", **options)
+    assert (tmp_path / "a.parquet").stat().st_size < 1000
+    assert len(list(parquet.read_rows(tmp_path / "a.parquet"))) == 1000 and max(blocks) == 5
+
+
 def test_a_prepared_table_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Files outside the folder, damaged buffers, rows and groups beyond the limit, other rows and types."""
     pa = pytest.importorskip("pyarrow")

@@ -16,8 +16,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agentgym_py.collection import PlayConfig
 from agentgym_py.env import StopReason
-from agentgym_py.errors import DataError
+from agentgym_py.errors import ConfigError, DataError
 from agentgym_py.trajectory import Provenance, Step, Tokens, Trajectory, store
 from agentgym_py.trajectory.json_values import from_json, to_json
 
@@ -112,6 +113,18 @@ def test_a_wrong_token_names_its_place(episode: Make) -> None:
     data["steps"][0]["tokens"] = {"context": [1, True], "ids": [], "logprobs": [], "mask": []}
     with pytest.raises(DataError, match=r"steps\[0\]\.tokens\.context\[1\]: expected int, found True"):
         from_json(data)
+
+
+def test_a_template_repeats_the_rules_a_hundred_times_at_most(episode: Make) -> None:
+    """On replay it would fill the memory: 7 bytes of a file stand for all rules of a world."""
+    line = to_json(episode("a"))
+    line["provenance"]["prompt_template"] = "{rules}" * 100
+    assert from_json(line).provenance.prompt_template == "{rules}" * 100
+    line["provenance"]["prompt_template"] += "{rules}"
+    with pytest.raises(DataError, match=r"^provenance: prompt_template may name \{rules\} at most 100 times"):
+        from_json(line)
+    with pytest.raises(ConfigError, match="prompt_template may name"):
+        PlayConfig(prompt_template="{rules}" * 101)
 
 
 def test_a_key_with_a_default_may_be_missing(episode: Make) -> None:

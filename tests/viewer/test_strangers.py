@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sqlite3
-from contextlib import closing
+import struct
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +90,34 @@ def test_a_prepared_index_is_built_again(sql: str, page_size: int, theirs: Path)
     with closing(Index(Source.from_paths([theirs]))) as index:
         index.update()
         assert index.find()[0] == 2 and index.broken() == []
+
+
+def test_a_journal_deletes_no_file(theirs: Path) -> None:
+    """SQLite deletes the file that a journal of several databases names, to whomever it belongs."""
+    with closing(Index(Source.from_paths([theirs]))) as index:
+        index.update()
+    with closing(sqlite3.connect(theirs / ".view.sqlite")) as db:
+        db.execute("PRAGMA journal_mode = DELETE")
+    precious, other = theirs.parent / "precious", theirs.parent / "other.sqlite"
+    precious.write_text("alias x=y\n")
+    shutil.copy(theirs / ".view.sqlite", other)
+    for database in (theirs / ".view.sqlite", other):
+        database.with_name(f"{database.name}-journal").write_bytes(journal_that_names(precious))
+    with closing(Index(Source.from_paths([theirs]))) as index:
+        index.update()
+        assert index.find()[0] == 2
+    assert precious.read_text() == "alias x=y\n"
+    with closing(sqlite3.connect(other)) as db, suppress(sqlite3.DatabaseError):
+        db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    assert not precious.exists()  # so the journal is one, and SQLite alone would have obeyed
+
+
+def journal_that_names(path: Path) -> bytes:
+    """Return an empty rollback journal with the name of a super-journal (https://sqlite.org/fileformat.html)."""
+    magic, name, page = bytes.fromhex("d9d505f920a163d7"), str(path).encode(), 4096
+    header = magic + struct.pack(">5I", 0, 0, 2, 512, page)
+    record = struct.pack(">I", (1 << 30) // page + 1) + name + struct.pack(">2I", len(name), sum(name)) + magic
+    return header.ljust(512, b"\0") + record
 
 
 def test_stores_outside_are_not_shown(theirs: Path) -> None:

@@ -110,10 +110,12 @@ def read_rows(path: str | Path) -> Iterator[tuple[Place, Row]]:
 def _parquet_blocks(path: Path) -> Iterator[Any]:
     _, parquet = _pyarrow()
     with parquet.ParquetFile(path) as file:
-        sizes = (file.metadata.row_group(i).total_byte_size for i in range(file.num_row_groups))
-        if max(sizes, default=0) > MOST_DOCUMENT:
-            raise DataError(f"{path}: a group of rows of more than {MOST_DOCUMENT >> 20} MiB")
-        yield from file.iter_batches(_BLOCK_ROWS)
+        for group in range(file.num_row_groups):
+            size = file.metadata.row_group(group).total_byte_size
+            if size > MOST_DOCUMENT:
+                raise DataError(f"{path}: a group of rows of more than {MOST_DOCUMENT >> 20} MiB")
+            rows = MOST_DOCUMENT // max(size, 1)  # a value that the file holds once may stand in every row
+            yield from file.iter_batches(max(1, min(rows, _BLOCK_ROWS)), row_groups=[group])
 
 
 def _dataset_blocks(folder: Path) -> Iterator[Any]:

@@ -13,8 +13,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any, TextIO, TypeVar
 
+from agentgym_py import files
 from agentgym_py.errors import DataError
-from agentgym_py.files import replacing
 from agentgym_py.trajectory.store import require_file
 
 Message = dict[str, Any]
@@ -34,7 +34,7 @@ def write_rows(path: str | Path, rows: Rows) -> int:
     target, written = Path(path), 0
     lines = target.suffix == ".jsonl"
     begin, separator, end = ("", "\n", "\n") if lines else ("[\n", ",\n", "\n]\n")
-    with replacing(target) as partial, partial.open("w", encoding="utf-8", newline="\n") as file:
+    with files.replacing(target) as partial, partial.open("w", encoding="utf-8", newline="\n") as file:
         for row in rows:
             file.write((separator if written else begin) + json.dumps(row, ensure_ascii=True))
             written += 1
@@ -129,8 +129,8 @@ def _line_values(file: TextIO, path: Path, warn: bool) -> Iterator[tuple[Place, 
 
 
 def parse_json(text: str | bytes, where: str) -> Any:
-    """Parse JSON; DataError, which begins with `where`, if it is not, or nested too deeply."""
+    """Parse JSON; DataError, which begins with `where`, if it is not, is nested too deeply or has too many values."""
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
+        return files.parse_json(text)
+    except ValueError as error:
         raise DataError(f"{where}: no JSON: {error}") from error

@@ -17,7 +17,7 @@ from agentgym_envs.household.sentences import Dialect
 from agentgym_envs.household.sexpr import Node, read_sexpr
 from agentgym_py.env import SPLITS
 from agentgym_py.errors import CatalogueError, UnknownNameError, nearest
-from agentgym_py.files import read_bytes
+from agentgym_py.files import parse_json, read_bytes
 from agentgym_py.rng import Rng
 
 SUFFIX = ".tw-pddl"
@@ -133,14 +133,14 @@ def read_game(path: Path) -> tuple[Room, Dialect]:
     """
     try:
         raw = read_bytes(path)
-        data = json.loads(raw)
+        data = parse_json(raw)
         problem, grammar = data["pddl_problem"], data["grammar"]
         task = _TASK.search(grammar)
         if not task:
             raise ValueError("its grammar names no task ('Your task is to: ...')")
         instruction = json.loads(f'"{task[1]}"').removeprefix("Your task is to: ")
         room = read_problem(problem, instruction)
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         what = f"key {error} is missing" if isinstance(error, KeyError) else error
         raise CatalogueError(f"{path}: {what}") from error
     digest = hashlib.sha256(raw).hexdigest()[:12]

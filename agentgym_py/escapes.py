@@ -1,12 +1,12 @@
-"""What reaches the terminal: control characters of worlds, models, files and servers are shown, not obeyed.
+"""Texts of worlds, models, files and servers on the terminal: control characters are shown, not obeyed.
 
-`escaped_output` replaces stdout and stderr while a command runs, so every `print`, warning and log line passes through
-`visible`. The console of progress and results writes its own colours past it, and its texts through it.
+`escaped_output` replaces stdout and stderr while a command runs, and in the processes that play for it, so every
+`print`, warning and log line passes through `visible`. The console of progress and results writes its own colours past
+it, and its texts through it.
 """
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 from collections.abc import Iterator
@@ -61,49 +61,6 @@ def escaped_output() -> Iterator[None]:
         raise
     finally:
         sys.stdout, sys.stderr = before
-
-
-_results: Any = None
-"""The stream of `stdout_for_results`."""
-
-
-@contextmanager
-def stdout_for_results() -> Iterator[None]:
-    """Keep stdout for machine-readable results; all else goes to stderr, such as what worlds print."""
-    global _results
-    stdout, before = sys.stdout, _results
-    descriptor = _descriptor(stdout)
-    if descriptor is None:  # such as a notebook's stream: only what Python prints can be told apart
-        sys.stdout, _results = sys.stderr, stdout
-        try:
-            yield
-        finally:
-            sys.stdout, _results = stdout, before
-        return
-    stdout.flush()
-    saved = os.dup(descriptor)
-    with open(saved, "w", encoding=stdout.encoding, errors=stdout.errors) as results:  # noqa: PTH123  # no path
-        os.dup2(2, descriptor)
-        sys.stdout, _results = sys.stderr, EscapedStream(results)
-        try:
-            yield
-            results.flush()
-        finally:
-            os.dup2(saved, descriptor)
-            sys.stdout, _results = stdout, before
-
-
-def _descriptor(stream: Any) -> int | None:
-    """Return 1 if this stream is the process's stdout."""
-    try:
-        return 1 if stream.fileno() == 1 else None
-    except (AttributeError, OSError, ValueError):  # it has none
-        return None
-
-
-def results_stream() -> Any:
-    """Return the stream for machine-readable results."""
-    return sys.stdout if _results is None else _results
 
 
 def _print_escaped(*error: Any) -> None:
