@@ -74,7 +74,7 @@ def lines(
             axes.plot(curve.x, curve.y, marker=marker, color=colour, linestyle=dashes, markersize=5.5, clip_on=False)
             if curve.low and curve.joined:
                 axes.fill_between(curve.x, curve.low, curve.high, color=colour, alpha=0.15, linewidth=0)
-            if curve.low:
+            if curve.low and not (many and curve.joined):
                 axes.vlines(curve.x, curve.low, curve.high, color=colour, linewidth=1.2, alpha=0.7)
         for mark in marks:
             axes.axvline(mark, color=_SOFT, linewidth=0.8, linestyle=":")
@@ -104,6 +104,23 @@ def stacked(rows: Sequence[str], parts: Sequence[tuple[int, Sequence[float]]]) -
         axes.invert_yaxis()
         axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
         axes.set_xlabel("episodes")
+        axes.grid(axis="y", visible=False)
+
+    return _to_svg(draw, 60 + 24 * len(rows))
+
+
+def intervals(rows: Sequence[tuple[str, float, float, float]], x: str, colour: int = 0) -> str:
+    """Draw a value with its interval per row, from top to bottom: name, value, lower and upper end (nan: none)."""
+
+    def draw(figure: Any) -> None:
+        axes, places = figure.add_subplot(), range(len(rows))
+        names, values, lows, highs = zip(*rows, strict=True)
+        axes.axvline(0, color=_SOFT, linewidth=0.8, linestyle=":")
+        axes.hlines(places, lows, highs, color=f"#0101{colour:02x}", linewidth=1.6, alpha=0.7)
+        axes.plot(values, places, marker=_MARKERS[0], color=f"#0101{colour:02x}", linestyle="", markersize=5.5)
+        axes.set_yticks(places, names)
+        axes.invert_yaxis()
+        axes.set_xlabel(x)
         axes.grid(axis="y", visible=False)
 
     return _to_svg(draw, 60 + 24 * len(rows))

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from agentgym_py.report.svg import COLOURS, MARKS, Curve, histograms, lines, stacked
+from agentgym_py.report.svg import COLOURS, MARKS, Curve, histograms, intervals, lines, stacked
 
 pytest.importorskip("matplotlib")
 CURVES = [
@@ -19,6 +19,7 @@ DRAWN = {
     "lines": lambda: lines(CURVES, "round", percent=True, marks=[0.5]),
     "stacked": lambda: stacked(["round 0", "round 1"], [(0, [3, 1]), (7, [0, 7])]),
     "histograms": lambda: histograms({"round 0": {0.0: 5, 1.0: 2}, "round 1": {0.5: 1}}, "reward"),
+    "intervals": lambda: intervals([("tree", 0.5, 0.2, 0.7), ("grpo", 0.1, math.nan, math.nan)], "cosine"),
     "one value": lambda: histograms({"round 0": {0.25: 5}}, "reward"),
 }
 
@@ -35,6 +36,7 @@ def test_a_chart_is_one_element_in_the_colours_of_its_page(name: str) -> None:
     assert words > {
         "lines": {"round", "0%", "100%"}, "stacked": {"episodes", "round 0", "round 1"},
         "histograms": {"reward", "round 0", "round 1"}, "one value": {"reward", "round 0"},
+        "intervals": {"tree", "grpo", "cosine"},
     }[name]  # fmt: skip
 
 
