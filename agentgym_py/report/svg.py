@@ -9,10 +9,14 @@ from __future__ import annotations
 import logging
 import math
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import chdir, nullcontext
 from dataclasses import dataclass
+from importlib import import_module
 from importlib.util import find_spec
 from io import StringIO
+from pathlib import Path
 from typing import Any
 
 COLOURS = 8
@@ -30,7 +34,7 @@ _STYLE: Any = {
     "xtick.color": _SOFT, "ytick.color": _SOFT, "xtick.labelcolor": _SOFT, "ytick.labelcolor": _SOFT,
     "grid.color": _LINE, "axes.grid": True, "axes.axisbelow": True, "axes.spines.top": False,
     "axes.spines.right": False, "axes.spines.left": False, "xtick.major.size": 0, "ytick.major.size": 0,
-    "axes.formatter.useoffset": False, "axes.formatter.limits": (-3, 4),
+    "axes.formatter.useoffset": False, "axes.formatter.limits": (-3, 4), "text.usetex": False, "text.parse_math": False,
 }  # fmt: skip
 
 
@@ -150,7 +154,7 @@ def histograms(rows: Mapping[str, Mapping[float, int]], x: str, colour: int = 0)
 
 def _to_svg(draw: Callable[[Any], None], height: float) -> str:
     """Turn what `draw` puts on a figure into an SVG element."""
-    import matplotlib as mpl
+    mpl = _import_matplotlib()
     from matplotlib.figure import Figure
 
     logging.getLogger("matplotlib").setLevel(logging.ERROR)  # matplotlib prints about its font cache
@@ -166,6 +170,18 @@ def _to_svg(draw: Callable[[Any], None], height: float) -> str:
     svg = re.sub(r'<g id="[^"]*"', "<g", svg)
     svg = re.sub(r'<svg [^>]*?viewBox="([^"]*)"[^>]*>', r'<svg viewBox="\1" aria-hidden="true">', svg, count=1)
     return re.sub("|".join(_VARIABLES), lambda match: _VARIABLES[match[0]], svg)
+
+
+def _import_matplotlib() -> Any:
+    """Import matplotlib without a `matplotlibrc` of the current folder.
+
+    The folder may come from a stranger, and matplotlib evaluates parts of that file and may run LaTeX for it. It finds
+    its own one in its folder.
+    """
+    package = find_spec("matplotlib")
+    assert package and package.origin
+    with nullcontext() if "matplotlib" in sys.modules else chdir(Path(package.origin).with_name("mpl-data")):
+        return import_module("matplotlib")
 
 
 def finite(values: Sequence[float | None]) -> list[float]:
