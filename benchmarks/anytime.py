@@ -6,8 +6,8 @@
 Two agents attempt the same tasks once. In a share of the tasks, the discordant ones, one of them alone succeeds. The
 first table has no true difference: the share of comparisons that claim one at some look, beside that of a test that is
 not made for looking often. The second has a true difference: after how many tasks a comparison is decided, beside the
-number of tasks that a test at a fixed size needs (McNemar's, by Connor 1987). The last line is the share of comparisons
-whose interval held the true difference after every task.
+number of tasks that a test at a fixed size needs (McNemar's, by Connor 1987), and the mean that no test can fall below
+(Wald 1945). The last line is the share of comparisons whose interval held the true difference after every task.
 """
 
 from __future__ import annotations
@@ -68,6 +68,18 @@ def fixed_size(discordant: float, gap: float, power: float) -> int:
     return math.ceil(((upper * math.sqrt(discordant) + z * math.sqrt(discordant - gap * gap)) / gap) ** 2)
 
 
+def least_mean(discordant: float, gap: float, power: float, level: float = 0.025) -> float:
+    """Return the mean number of tasks that any test needs which may stop at any time (Wald 1945).
+
+    It claims a direction with a probability of `level` at most where there is no difference, and finds the gap with
+    this power. Then the mean is at least kl(power, level) / (information on the gap in a task, in nats).
+    """
+    shares = (discordant + gap) / 2, (discordant - gap) / 2
+    information = math.fsum(share * math.log(2 * share / discordant) for share in shares)
+    needed = power * math.log(power / level) + (1 - power) * math.log((1 - power) / (1 - level))
+    return needed / information
+
+
 def covered(simulations: int, discordant: float, gap: float, tasks: int = 200) -> int:
     """Count the comparisons whose interval held the gap after every task."""
     held, rng = 0, np.random.default_rng(1)
@@ -86,17 +98,19 @@ def lines(simulations: int) -> Iterator[str]:
     for discordant in DISCORDANT:
         shares = [np.isfinite(looks).sum() for looks in simulate(simulations, discordant, 0.0)]
         yield f"| {100 * discordant:.0f} % | {' | '.join(format_interval(wilson(n, simulations)) for n in shares)} |"
-    yield (
-        f"\n| gap, points | discordant tasks | decided within {TASKS} | median tasks | "
-        f"{' | '.join(f'fixed, {100 * power:.0f} % power' for power in POWERS)} |\n|{'--:|' * (4 + len(POWERS))}"
-    )
+    columns = ["gap, points", "discordant tasks", f"decided within {TASKS}", "median tasks"]
+    columns += [f"{name}, {100 * power:.0f} % power" for name in ("fixed", "least mean") for power in POWERS]
+    yield f"\n| {' | '.join(columns)} |\n|{'--:|' * len(columns)}"
     for gap in GAPS:
         for discordant in DISCORDANT:
             if discordant <= gap:
                 continue
             looks, _ = simulate(simulations, discordant, gap)
             median = float(np.median(looks))
-            cells = [_beside(median, fixed_size(discordant, gap, power)) for power in POWERS]
+            fixed = [fixed_size(discordant, gap, power) for power in POWERS]
+            least = [least_mean(discordant, gap, power) for power in POWERS]
+            cells = [_beside(median, size) for size in fixed]
+            cells += [_beside(mean, size, round(mean)) for mean, size in zip(least, fixed, strict=True)]
             yield (
                 f"| {100 * gap:.0f} | {100 * discordant:.0f} % | {100 * np.isfinite(looks).mean():.1f} % | "
                 f"{f'{median:.0f}' if math.isfinite(median) else f'> {TASKS}'} | {' | '.join(cells)} |"
@@ -105,9 +119,10 @@ def lines(simulations: int) -> Iterator[str]:
     yield f"\nheld the true 10 points after each of 200 tasks: {format_interval(wilson(covered(few, 0.3, 0.1), few))}"
 
 
-def _beside(median: float, fixed: int) -> str:
-    """Return the fixed size, and how many more or fewer tasks the median comparison has."""
-    return f"{fixed} ({100 * (median / fixed - 1):+.0f} %)" if math.isfinite(median) else str(fixed)
+def _beside(tasks: float, fixed: int, shown: int | None = None) -> str:
+    """Return the fixed size, or the number to show, and how many more or fewer tasks these are than it."""
+    number = fixed if shown is None else shown
+    return f"{number} ({100 * (tasks / fixed - 1):+.0f} %)" if math.isfinite(tasks) else str(number)
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -68,7 +68,7 @@ FORKED = {
              "provenance": {"fork": {"run": "/a/b", "after_round": 0, "changes": {}, "provenance": {}}}},
 }  # fmt: skip
 ROW = {"world": "maze", "world_kwargs": "{}", "task": "maze/test/easy/0", "rules": "full", "seed": 0}
-VIEWED = (
+VIEWED: tuple[tuple[str, Any], ...] = (
     ("thumb", {"episode": 1, "verdict": 1}), ("stars", {"episode": 1, "stars": 3}),
     ("reply", {"episode": 1, "step": 0, "reply": "x"}), ("preference", {"first": 1, "second": 1, "verdict": -1}),
     ("live", {"episode": 1, "at": 1}), ("live/KEY/act", {"by": "person", "text": "look", "steps": 1}),

@@ -8,6 +8,7 @@ import tempfile
 import weakref
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -198,8 +199,7 @@ class _Scripted:
 
 def _play_agentgym(answers: Sequence[bytes]) -> None:
     """Play an episode with a server of AgentGym that answers these."""
-    import agentgym_agentenv_world as bridge
-
+    bridge: Any = import_module("agentgym_agentenv_world")
     with mock.patch.object(bridge, "TimedConnection", lambda *_: _Scripted(answers)):
         for dialect in ("alfworld", "webshop", "tools"):
             env = bridge.GymServerEnv(url="http://127.0.0.1:1", dialect=dialect)

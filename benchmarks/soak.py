@@ -41,6 +41,8 @@ _GLANCE = 2.0
 """Seconds that one waits that is about to vanish."""
 _PAUSE = 5.0
 """Seconds that one waits that does not read."""
+_LAST_ACT = 300.0
+"""Longest time that clients take for their last act, with its retries, on a busy machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,8 +267,9 @@ def main() -> int:
         good_episode(target)
         before, crowd = Usage.of(pid), Crowd(target)
         print(f"before: {before}", flush=True)
-        for number in range(args.clients):
-            threading.Thread(target=crowd.client, args=[number], daemon=True).start()
+        clients = [threading.Thread(target=crowd.client, args=[n], daemon=True) for n in range(args.clients)]
+        for client in clients:
+            client.start()
         usages, slowest, failed, began = list[tuple[float, Usage]](), 0.0, 0, time.monotonic()
         threading.Thread(target=watch, args=[pid, began, usages, crowd.stop], daemon=True).start()
         while (passed := time.monotonic() - began) < args.seconds:
@@ -280,6 +283,9 @@ def main() -> int:
         last = most(usage for passed, usage in usages if passed >= args.first)
         print(f"first {args.first:g} s, most: {first}\nlater, most: {last}", flush=True)
         crowd.stop.set()
+        ends = time.monotonic() + _LAST_ACT
+        for client in clients:
+            client.join(max(0.0, ends - time.monotonic()))
         left = sessions_after(target, 4 * args.idle + 30)
         time.sleep(15)  # connections that are not whole are dropped after 10 s
         after = Usage.of(pid)

@@ -1,27 +1,40 @@
-"""Test bridges against the real packages: `python bridges/test.py all|NAME... [--time] [-- pytest options]`.
+"""Test bridges against the real packages: `python bridges/test.py all|quick|NAME... [--time] [-- pytest options]`.
 
 Each bridge has an environment of its own, `build/bridges/NAME`, which the first test makes with the versions in
 `bridges/NAME/constraints.txt`, or in those of the repository. `sources.txt` there lists packages to install without
-their dependencies. `--time` prints what a step costs instead.
+their dependencies, and `tests.txt` tests of the repository that need the package. Bridges whose package needs a newer
+Python than this one are left out of `all`. `quick` are those that install in two minutes. `--time` prints what a step
+costs instead.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import re
 import subprocess
 import sys
 import time
+import tomllib
 import venv
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 BRIDGES = ROOT / "bridges"
 NAMES = sorted(path.parent.name for path in BRIDGES.glob("*/pyproject.toml"))
+QUICK = ("skyrl",)
+"""Bridges that install in two minutes: CI tests them."""
 TEST_TOOLS = ("pytest", "pytest-timeout", "uv")
 QUIET = {
     "OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false", "HF_HUB_OFFLINE": "1", "TRL_EXPERIMENTAL_SILENCE": "1",
 }  # fmt: skip
+
+
+def oldest_python(name: str) -> tuple[int, int]:
+    """Return the oldest Python that a bridge can have."""
+    project = tomllib.loads((BRIDGES / name / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    major, minor = re.fullmatch(r">=(\d+)\.(\d+)", project["requires-python"]).groups()  # type: ignore[union-attr]
+    return int(major), int(minor)
 
 
 def python_of(name: str) -> str:
@@ -43,25 +56,37 @@ def python_of(name: str) -> str:
     return python
 
 
+def tests_of(name: str) -> list[str]:
+    """Return the test files and folders of a bridge."""
+    folder, others = BRIDGES / name / "tests", BRIDGES / name / "tests.txt"
+    named = others.read_text(encoding="utf-8").split() if others.is_file() else []
+    return [str(folder)] * folder.is_dir() + [str(ROOT / path) for path in named]
+
+
 def main() -> None:
     """Test every bridge that is named, and exit with the first failure's code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="+", choices=["all", *NAMES], metavar="NAME", help=f"all, {', '.join(NAMES)}")
+    words = ["all", "quick", *NAMES]
+    parser.add_argument("names", nargs="+", choices=words, metavar="NAME", help=f"one or more of {', '.join(words)}")
     parser.add_argument("--time", action="store_true", help="print what a step through the bridge costs")
     parser.add_argument("--python", help="use this Python, in which the bridge and its package are installed")
     own, options = sys.argv[1:], list[str]()
     if "--" in own:
         own, options = own[: own.index("--")], own[own.index("--") + 1 :]
     args = parser.parse_args(own)
-    for name in NAMES if "all" in args.names else args.names:
-        tests = BRIDGES / name / "tests"
-        paths = os.pathsep.join(map(str, (BRIDGES, BRIDGES / name, tests)))
-        pytest = ["-m", "pytest", "-q", "-c", str(BRIDGES / "pytest.ini"), str(tests), *options]
-        words = [str(BRIDGES / "step_time.py"), name] if args.time else pytest
+    for name in NAMES if "all" in args.names else QUICK if "quick" in args.names else args.names:
+        if not args.python and sys.version_info < (oldest := oldest_python(name)):
+            if name in args.names:
+                sys.exit(f"{name} needs Python {oldest[0]}.{oldest[1]} or newer: run this script by that Python")
+            print(f"{name}: left out, because it needs Python {oldest[0]}.{oldest[1]}", flush=True)
+            continue
+        paths = os.pathsep.join(map(str, (BRIDGES, BRIDGES / name, BRIDGES / name / "tests")))
+        pytest = ["-m", "pytest", "-q", "-c", str(BRIDGES / "pytest.ini"), *tests_of(name), *options]
+        command = [str(BRIDGES / "step_time.py"), name] if args.time else pytest
         python = args.python or python_of(name)
         environment = os.environ | QUIET | {"PYTHONPATH": paths}
         environment["PATH"] = os.pathsep.join((str(Path(python).parent), os.environ["PATH"]))  # for `uv`
-        done = subprocess.run([python, *words], env=environment)
+        done = subprocess.run([python, *command], env=environment)
         if done.returncode:
             sys.exit(done.returncode)
 

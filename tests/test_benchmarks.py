@@ -527,6 +527,11 @@ def test_comparisons_that_stop_themselves_are_tabulated() -> None:
     assert (
         benchmark.fixed_size(0.3, 0.1, 0.8) == 234 and benchmark.draw(np.random.default_rng(0), 2, 0.3, 0.1).max() == 1
     )
+    # the likelihood ratio of two coins needs log(0.8 / 0.05) nats where it is right, and pays for where it is not
+    nats = 0.8 * math.log(0.8 / 0.05) + 0.2 * math.log(0.2 / 0.95)
+    assert benchmark.least_mean(1.0, 0.5, 0.8, 0.05) == pytest.approx(
+        nats / (0.75 * math.log(1.5) - 0.25 * math.log(2))
+    )
     rows = list(benchmark.lines(2))
     assert len(rows) == 4 + 1 + 7 + 1 and rows[1].startswith("| 10 % | ") and "held the true 10 points" in rows[-1]
 
@@ -721,3 +726,29 @@ def test_planted_defects_are_tabulated() -> None:
             assert spec.name == f"Planted{number}-v0"
     *_, total = benchmark.clean(["maze"], ["solvable"], Settings(episodes=4))
     assert total == "\n0 false alarms in 1 checks of 1 worlds"
+
+
+# ---- proofs of trainers ----------------------------------------------------------------------------------------------
+
+
+def test_found_bugs_and_false_alarms_are_tabulated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every failed check counts, also beside the expected one; `improves` is asked only if no other fails."""
+    pytest.importorskip("torch")
+    benchmark, asked = script("prove"), list[str]()
+    findings = {"sign": ("failed", "coefficients | fall", {}), "improves": ("passed", "gain", {"gain": 0.5})}
+
+    def answer(bench: Any, name: str) -> Any:
+        asked.append(name)
+        status, text, measured = findings.get(name, ("skipped", "not asked", {}))
+        return benchmark.Result(name, "", status, 0.0, text, measured)
+
+    monkeypatch.setattr(benchmark, "run_check", answer)
+    _, row, total = benchmark.zoo(["ppo flipped sign"])
+    assert row.startswith("| ppo | flipped sign | sign | sign | coefficients / fall |") and "improves" not in asked
+    assert total == "\n1 of 1 bugs found, 1 of them by the expected check"
+    _, row, total = benchmark.clean(["grpo"], ["mask", "sign", "improves"], [0])
+    assert row.startswith("| grpo | 0 | sign: coefficients / fall | 1 | 1 | 50% |")
+    assert total == "\n1 false alarms in 2 checks, 1 proofs of 1 trainers"
+    del findings["sign"]
+    _, row, total = benchmark.zoo(["ppo flipped sign"])
+    assert "| not found |" in row and asked[-1] == "improves" and total.startswith("\n0 of 1 bugs found")

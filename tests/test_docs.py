@@ -69,6 +69,17 @@ def script(name: str) -> Any:
     return made
 
 
+def test_the_table_of_bridges_counts_their_lines() -> None:
+    """Of every module of `bridges/` and of `rollout_func`, each in one row."""
+    page = (DOCS / "guides" / "bridges.md").read_text(encoding="utf-8")
+    sources = {path.stem: path for path in (ROOT / "bridges").glob("*/agentgym_*.py")}
+    sources["trl_rollout"] = ROOT / "agentgym_py" / "training" / "trl_rollout.py"
+    lines = {name: len(path.read_text(encoding="utf-8").splitlines()) for name, path in sources.items()}
+    rows = [(int(count), re.findall(r"`(\w+)`", names)) for count, names in re.findall(r"\| (\d+): (`.*?`) \|", page)]
+    assert sorted(name for _, names in rows for name in names) == sorted(lines)
+    assert [count for count, _ in rows] == [sum(lines[name] for name in names) for _, names in rows]
+
+
 def test_the_installed_plugins_are_those_of_the_source() -> None:
     """The help lists installed trainers and agents, so an old installation would leave some out of the page."""
     source = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["entry-points"]

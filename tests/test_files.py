@@ -174,7 +174,10 @@ def test_values_without_number_fill_no_memory(tmp_path: Path) -> None:
     many = f"it has more than {files.MOST_VALUES} values"
     with pytest.raises(ValueError, match=many):
         load_json(path)
-    for read in (lambda path: list(store.read(path)), lambda path: list(read_any(path, "agenttraj"))):
+    readers: tuple[Callable[[Path], object], ...] = (
+        lambda path: list(store.read(path)), lambda path: list(read_any(path, "agenttraj")),
+    )  # fmt: skip
+    for read in readers:
         with pytest.raises(DataError, match=many):
             read(path)
     assert many in store.verify(path).bad[1]

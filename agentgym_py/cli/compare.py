@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentgym_py.cli.parser import JSON_HELP, Parser, UsageError, Values
@@ -31,6 +33,7 @@ def options(parser: Parser) -> None:
     parser.add(
         "margin", float, None, "With --anytime: two agents whose difference is smaller, such as 0.1, count as equal."
     )
+    parser.add("report", str, None, "With --anytime: HTML file for the interval after each task.", metavar="FILE")
     parser.add("score", str, None, "Score of other programs' logs, such as exact_match,strict-match.", metavar="NAME")
     parser.add("latex", bool, False, "Print LaTeX (booktabs) instead of Markdown.")
     parser.add("json", bool, False, JSON_HELP)
@@ -43,8 +46,9 @@ def run(args: Values) -> int:
 
     if args["latex"] and args["json"]:
         raise UsageError("--latex or --json, not both")
-    if args["margin"] is not None and not args["anytime"]:
-        raise UsageError("--margin needs --anytime")
+    for name in ("margin", "report"):
+        if args[name] is not None and not args["anytime"]:
+            raise UsageError(f"--{name} needs --anytime")
     groups = [[path for path in paths.split(",") if path] for paths in args["folders"]]
     if args["anytime"]:
         return _run_anytime(groups, args)
@@ -67,6 +71,7 @@ def run(args: Values) -> int:
 def _run_anytime(groups: Sequence[Sequence[str]], args: Values) -> int:
     from agentgym_py.evaluation.anytime import compare_in_order
     from agentgym_py.evolution.entrants import load_entrant
+    from agentgym_py.report.sheet import write_comparison
 
     if args["latex"] or len(groups) != 2 or any(len(group) != 1 for group in groups):
         raise UsageError("--anytime compares two evaluations, without --latex")
@@ -76,4 +81,6 @@ def _run_anytime(groups: Sequence[Sequence[str]], args: Values) -> int:
         print_json(comparison.as_dict())
     else:
         print(comparison)
+    if args["report"]:
+        print(f"written: {write_comparison(Path(args['report']), comparison)}", file=sys.stderr)
     return 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentgym_py.checks import Basic, require_at_least
@@ -38,6 +39,8 @@ class LabOptions:
     """Number of tasks of each world."""
     temperature: float = 1.0
     """Sampling temperature of a model."""
+    report: Basic[str | None] = None
+    """HTML file for the ranking with its figures."""
 
     def __post_init__(self) -> None:
         require_split(self.split)
@@ -59,6 +62,7 @@ def options(parser: Parser) -> None:
 
 def run(args: Values) -> int:
     """Measure and print."""
+    from agentgym_py.report.sheet import write_credit
     from agentgym_py.report.terminal import print_table
 
     lab: LabOptions = read_options(LabOptions, args)
@@ -91,4 +95,6 @@ def run(args: Values) -> int:
         out.print()
         for note in report.notes():
             out.print(note, soft_wrap=True)
+    if lab.report:
+        out.print(f"written: {write_credit(Path(lab.report), report)}", soft_wrap=True)
     return 0

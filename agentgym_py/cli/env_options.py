@@ -123,6 +123,10 @@ def env_names(names: Sequence[str]) -> list[str]:
 
 def require_tasks(envs: Sequence[EnvSpec], needs: Mapping[str, tuple[str, int]]) -> None:
     """Raise UsageError if a world has too few tasks; `needs` holds, by split, the setting and the number of tasks."""
+    from agentgym_py.collection.job import require_listable
+
+    for _, number in needs.values():
+        require_listable(number * len(envs))
     if trust.is_offline():
         envs = [spec for spec in envs if registration.env_id(spec.name) != registration.REMOTE]
     errors = [

@@ -34,6 +34,8 @@ class ProveOptions:
     reference: str | None = None
     """Trainer whose learning curve stands beside it, or `none`; by default grpo for an on-policy trainer and
     filtered_bc for an offline one."""
+    report: Basic[str | None] = None
+    """HTML file for the checks and the learning curves."""
     threads: int = 1
     """Threads of torch; tables are small, so more of them are slower."""
 
@@ -69,6 +71,7 @@ def run(args: Values) -> int:
     trainer: Any = read_options(trainer_class(name), args, "trainer.", **paths)
     load_torch(chosen.threads)
     from agentgym_py.proof import CHECKS, prove
+    from agentgym_py.proof.page import write_proof
     from agentgym_py.report.terminal import print_table
 
     for check in args["only"]:
@@ -91,5 +94,7 @@ def run(args: Values) -> int:
         print_table(out, *proof.curve_rows())
     if args["json"]:
         print_json(proof.as_dict())
+    if chosen.report:
+        out.print(f"written: {write_proof(Path(chosen.report), proof)}", soft_wrap=True)
     out.print(f"\n{name}: proof {proof.verdict}", soft_wrap=True)
     return FAILED if proof.failed else 0

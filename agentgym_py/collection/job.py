@@ -57,11 +57,17 @@ def jobs_for(
     require_split(split)
     listed = [envs] if isinstance(envs, EnvSpec | str) else envs
     specs = [EnvSpec(env) if isinstance(env, str) else env for env in listed]
-    if isinstance(tasks, Sized) and _length(tasks) * len(specs) * attempts > MAX_JOBS:
+    if isinstance(tasks, Sized):
+        require_listable(_length(tasks) * len(specs) * attempts)
+    return [Job(env, task, split, k) for task in tasks for env in specs for k in range(attempts)]
+
+
+def require_listable(episodes: float) -> None:
+    """Raise ConfigError for more than `MAX_JOBS` episodes."""
+    if episodes > MAX_JOBS:
         raise ConfigError(
             f"more than {MAX_JOBS:,} episodes: ask for fewer tasks, because the list alone takes gigabytes"
         )
-    return [Job(env, task, split, k) for task in tasks for env in specs for k in range(attempts)]
 
 
 def _length(tasks: Sized) -> float:

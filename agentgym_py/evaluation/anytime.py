@@ -20,6 +20,7 @@ agent alone succeeds change K(0): it is a sequential form of McNemar's test.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import fmean
@@ -151,6 +152,8 @@ class SequentialComparison:
     second: str
     margin: float | None
     result: AnytimeComparison
+    trace: Sequence[Estimate] = ()
+    """The difference with its interval after each task."""
 
     def __str__(self) -> str:
         """Return the difference with its confidence sequence, and the decision."""
@@ -173,8 +176,8 @@ class SequentialComparison:
         return f"{after}: {self.first if found.verdict == 'first' else self.second} is better"
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the comparison as JSON values."""
-        return asdict(self)
+        """Return the comparison as JSON values, without the trace."""
+        return {name: value for name, value in asdict(self).items() if name != "trace"}
 
 
 def compare_in_order(
@@ -189,9 +192,8 @@ def compare_in_order(
     """
     _require_same_order(first, second)
     test, tasks = AnytimeTest(level=level, margin=margin), [task for task in first.outcomes if task in second.outcomes]
-    for task in tasks:
-        test.add(fmean(first.outcomes[task]) - fmean(second.outcomes[task]))
-    return SequentialComparison(first.name, second.name, margin, test.result)
+    trace = [test.add(fmean(first.outcomes[task]) - fmean(second.outcomes[task])).difference for task in tasks]
+    return SequentialComparison(first.name, second.name, margin, test.result, trace)
 
 
 def _require_same_order(first: Entrant, second: Entrant) -> None:

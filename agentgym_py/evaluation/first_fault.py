@@ -86,6 +86,8 @@ class Fault:
     """Steps that it cost; None if success has become impossible, and for forks."""
     p: float | None = None
     """One-sided p of the fall, for forks."""
+    wasted: int | None = None
+    """First earlier step after which the expert needed as many steps as before; None without one, and for forks."""
 
     def __str__(self) -> str:
         """Return `step 4, click[buy now]; the expert: click[red]`, or the fall of the share of forks."""
@@ -228,7 +230,7 @@ def fault_or_reason(trajectory: Trajectory, env: TextEnv, by: Expert, min_regret
         ExpertError: its expert failed.
     """
     observation = reset_to_start(env, trajectory)
-    plan, is_new = play_plan(env, fair=by == "fair"), True
+    plan, is_new, wasted = play_plan(env, fair=by == "fair"), True, None
     if not plan.success:
         return UNSOLVED
     observations = [*(step.observation for step in trajectory.steps), trajectory.final_observation]
@@ -251,8 +253,9 @@ def fault_or_reason(trajectory: Trajectory, env: TextEnv, by: Expert, min_regret
                 number, _kind(env, plan, regret), tool_name(step.action), _text(step.action, step.action_input),
                 _text(better.action, better.action_input) if better else None, before=DISCOUNT ** len(before.actions),
                 after=DISCOUNT ** len(plan.actions) if plan.success else 0.0,
-                regret=regret if plan.success else None,
+                regret=regret if plan.success else None, wasted=wasted,
             )  # fmt: skip
+        wasted = number if wasted is None and regret > 0 else wasted
     return GAVE_UP if trajectory.given_up else NO_FALL
 
 
@@ -358,6 +361,12 @@ def fault_notes(faults: FirstFaults) -> list[str]:
     for kind, group in faults.by_kind.items():
         found = next(located.fault for located in faults.located if located.trajectory.id == group.example)
         notes.append(f"{kind}, for example {group.example}: {found}")
+    if wasted := [fault.wasted for _, fault in faults.located if fault.kind == WRONG_END and fault.wasted]:
+        number = faults.by_kind[WRONG_END].count
+        notes.append(
+            f"{len(wasted)} of {number} wrong ends come after a wasted step, the first of them at step "
+            f"{median(wasted):g} in the median"
+        )
     notes += [f"{number} failure{'s' * (number > 1)} {reason}" for reason, number in faults.without.items()]
     return notes
 

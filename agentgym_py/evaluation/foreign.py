@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from agentgym_py.checks import is_finite
 from agentgym_py.errors import DataError, setting
-from agentgym_py.files import canonical_json
+from agentgym_py.files import canonical_json, inside
 from agentgym_py.registry import install_advice
 from agentgym_py.trajectory.formats.rows import Row, parse_json, parse_rows, read_rows
 from agentgym_py.trajectory.json_values import quote
@@ -220,7 +220,7 @@ def _number(value: Any) -> float | None:
 
 
 def _lm_eval_log(path: Path) -> Log:
-    files = sorted(path.glob("samples_*.jsonl")) if path.is_dir() else [path]
+    files = [inside(path, file.name) for file in sorted(path.glob("samples_*.jsonl"))] if path.is_dir() else [path]
     samples, tasks = list[Sample](), dict[str, Path]()
     for file in files:
         named = _SAMPLES.fullmatch(file.name)

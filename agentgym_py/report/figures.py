@@ -105,7 +105,7 @@ def _outcome(
     if curves := [curve for curve in both if curve.x]:
         rows = [[str(r), text(e), text(tested[r]) if r in tested else "–"] for r, e in by_round.items()]
         header = ["round", "valid [95 %]", "test [95 %]"]
-        yield _lines(title, curves, header, rows, percent=name == "success", from_zero=True)
+        yield line_chart(title, curves, header, rows, percent=name == "success", from_zero=True)
 
 
 def selection(rounds: Rounds) -> Figure:
@@ -169,7 +169,7 @@ def rewards(rounds: Rounds) -> Iterator[Figure]:
         f"round {metrics['round']}": {float(value): int(count) for value, count in counts.items()}
         for metrics in rounds if (counts := metrics["explored"].get("rewards"))
     }  # fmt: skip
-    sample = {name: counts_by_round[name] for name in _sample_evenly(list(counts_by_round), _MAX_HISTOGRAMS)}
+    sample = {name: counts_by_round[name] for name in sample_evenly(list(counts_by_round), _MAX_HISTOGRAMS)}
     if sample:
         rows = [[name, f"{value:g}", str(count)] for name, counts in sample.items() for value, count in counts.items()]
         image = svg.histograms(sample, "reward", _SERIES["explored"]) if svg.has_matplotlib() else ""
@@ -190,14 +190,14 @@ def curriculum(rounds: Rounds) -> Iterator[Figure]:
             for i, world in enumerate(worlds)
         ]
         rows = [[str(number), *(_tasks_by_level(row[world]) for world in worlds)] for number, row in levels.items()]
-        yield _lines("Level of exploration, from 1", curves, ["round", *worlds], rows)
+        yield line_chart("Level of exploration, from 1", curves, ["round", *worlds], rows)
     for world in worlds:
         of_world = f" in {world}" if len(worlds) > 1 else ""
         yield from _success_by_level(of_world, {number: row[world] for number, row in levels.items()})
     if horizons := {number: row["horizon"] for number, row in by_round.items() if "horizon" in row}:
         curve = Curve("horizon", list(horizons), list(map(float, horizons.values())))
         rows = [[str(number), str(steps)] for number, steps in horizons.items()]
-        yield _lines("Horizon of exploration, steps", [curve], ["round", "horizon"], rows)
+        yield line_chart("Horizon of exploration, steps", [curve], ["round", "horizon"], rows)
 
 
 def costs(rounds: Rounds, test: Mapping[int, Mapping[str, Any]], limits: Mapping[str, float]) -> Iterator[Figure]:
@@ -235,7 +235,7 @@ def costs(rounds: Rounds, test: Mapping[int, Mapping[str, Any]], limits: Mapping
             for number in numbers
         ]
         limit = f", at most {limits[name]:g}" if name in limits else ""
-        yield _lines(f"Cost per episode: {name}{limit}", [curve for curve in curves if curve.x],
+        yield line_chart(f"Cost per episode: {name}{limit}", [curve for curve in curves if curve.x],
                      ["round", *means], rows, from_zero=True)  # fmt: skip
 
 
@@ -252,7 +252,7 @@ def self_improvement(rounds: Rounds) -> Iterator[Figure]:
             [str(n), _text(scores.y[i]), *(format_interval(rates[key][n]) for key in names)]
             for i, n in enumerate(numbers)
         ]
-        yield _lines("The critic and the world", curves, ["round", *(curve.name for curve in curves)], rows,
+        yield line_chart("The critic and the world", curves, ["round", *(curve.name for curve in curves)], rows,
                      from_zero=True)  # fmt: skip
     if retries := {metrics["round"]: metrics["reflection"] for metrics in rounds if "reflection" in metrics}:
         turned = {number: read_estimate(row["success"]) for number, row in retries.items()}
@@ -261,7 +261,8 @@ def self_improvement(rounds: Rounds) -> Iterator[Figure]:
         header = ["round", "retries", "with a reflection", "successes of them"]
         curve = _estimates("turned", turned, colour=0)
         if curve.x:
-            yield _lines("Failures that turn after a reflection", [curve], header, rows, percent=True, from_zero=True)
+            title = "Failures that turn after a reflection"
+            yield line_chart(title, [curve], header, rows, percent=True, from_zero=True)
 
 
 def _success_by_level(of_world: str, levels: Mapping[int, Mapping[str, Any]]) -> Iterator[Figure]:
@@ -271,7 +272,7 @@ def _success_by_level(of_world: str, levels: Mapping[int, Mapping[str, Any]]) ->
     curves = [_estimates(name, rates[name], colour=i % svg.COLOURS) for i, name in enumerate(names)]
     if curves := [curve for curve in curves if curve.x]:
         rows = [[str(number), *(format_interval(rates[name][number]) for name in names)] for number in levels]
-        yield _lines(f"Success of exploration by level{of_world}", curves, ["round", *names], rows, percent=True)
+        yield line_chart(f"Success of exploration by level{of_world}", curves, ["round", *names], rows, percent=True)
 
 
 def _mean_level(levels: Mapping[str, Mapping[str, Any]]) -> float:
@@ -296,7 +297,7 @@ def reward_parts(rounds: Rounds) -> Iterator[Figure]:
             for i, name in enumerate(names)
         ]
         rows = [[str(number), *(_text(curve.y[i]) for curve in curves)] for i, number in enumerate(by_round)]
-        yield _lines(title, curves, ["round", *(curve.name for curve in curves)], rows)
+        yield line_chart(title, curves, ["round", *(curve.name for curve in curves)], rows)
 
 
 def _part_names(log: Sequence[Mapping[str, float]]) -> list[str]:
@@ -341,14 +342,14 @@ def training(rounds: Rounds) -> Iterator[Figure]:
         if curves:
             percent = names == ("success",)
             scale, unit = (100, " %") if percent else (1, "")
-            steps = _sample_evenly(range(len(log)), _MAX_ROWS)
+            steps = sample_evenly(range(len(log)), _MAX_ROWS)
             rows = [
                 [_round_at(i + 1, starts), str(i + 1), *(_text(scale * curve.y[i]) + unit for curve in curves)]
                 for i in steps
             ]
             header = ["round", "step", *(curve.name for curve in curves)]
             marks = [start - 0.5 for start, _ in starts[1:]]
-            yield _lines(
+            yield line_chart(
                 title, curves, header, rows, x="logged step", percent=percent, marks=marks, keys=2,
                 from_zero=names != ("loss",),
             )  # fmt: skip
@@ -357,10 +358,12 @@ def training(rounds: Rounds) -> Iterator[Figure]:
 # ------------------------------------------------------------------------------------------------------------- helpers
 
 
-def _lines(
+def line_chart(
     title: str, curves: Sequence[Curve], header: Sequence[str], rows: Sequence[Sequence[str]], *, x: str = "round",
-    percent: bool = False, marks: Sequence[float] = (), keys: int = 1, from_zero: bool = False,
+    percent: bool = False, marks: Sequence[float] = (), marks_note: str = "Vertical lines: a new round.", keys: int = 1,
+    from_zero: bool = False,
 ) -> Figure:  # fmt: skip
+    """Draw curves over integers with a table of `rows`, whose first `keys` columns name the row; see `svg.lines`."""
     drawn, outlier_notes = _without_outliers(curves)
     is_single = len(rows) == 1
     is_drawn = svg.has_matplotlib() and not is_single
@@ -371,10 +374,19 @@ def _lines(
         if values:
             first, last = (f"{100 * y:.1f} %" if percent else _text(y) for y in (values[0], values[-1]))
             texts.append(f"{curve.name}: {first} first, {last} last")
-    notes = [*(["Vertical lines: a new round."] if marks else []), *outlier_notes]
+    notes = [*([marks_note] if marks else []), *outlier_notes]
     legend = [(curve.colour, svg.MARKS[curve.colour], curve.name) for curve in curves] if len(curves) > 1 else []
     description = f"{title} by {x}. {'; '.join(texts)}"
     return Figure(title, image, description, legend, header, rows, " ".join(notes), keys, is_single)
+
+
+def interval_chart(title: str, estimates: Mapping[str, Estimate], x: str, form: str) -> Figure:
+    """Draw a value with its interval per name; `form` formats the numbers of the table."""
+    points = [(name, estimate.value, estimate.low, estimate.high) for name, estimate in estimates.items()]
+    image = svg.intervals(points, x) if svg.has_matplotlib() else ""
+    rows = [[name, *("–" if math.isnan(y) else format(y, form) for y in values)] for name, *values in points]
+    texts = "; ".join(f"{name}: {value}, from {low} to {high}" for name, value, low, high in rows)
+    return Figure(title, image, f"{title}. {texts}", [], ["", x, "lower end", "upper end"], rows)
 
 
 def _without_outliers(curves: Sequence[Curve]) -> tuple[list[Curve], list[str]]:
@@ -430,7 +442,7 @@ def _by_round(rounds: Rounds, name: str, title: str, phases: Iterable[str], scal
             for i, metrics in enumerate(rounds)
         ]
         header = ["round", *(curve.name for curve in curves)]
-        yield _lines(title, curves, header, rows, percent=scale == 100, from_zero=True)
+        yield line_chart(title, curves, header, rows, percent=scale == 100, from_zero=True)
 
 
 def _players(phase: str, rounds: Rounds, values: Sequence[float]) -> list[tuple[str, list[float]]]:
@@ -471,7 +483,7 @@ def _round_at(step: int, starts: Sequence[tuple[int, Any]]) -> str:
     return str([number for start, number in starts if start <= step][-1])
 
 
-def _sample_evenly(items: Sequence[Any], maximum: int) -> list[Any]:
+def sample_evenly(items: Sequence[Any], maximum: int) -> list[Any]:
     """Return all items, or `maximum` of them at even distances including the first and the last."""
     if len(items) <= maximum:
         return list(items)

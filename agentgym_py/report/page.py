@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,9 +26,7 @@ from agentgym_py.evaluation.text import (
 )
 from agentgym_py.evolution.fork import FORK, fork_lines
 from agentgym_py.evolution.run_folder import RunFolder, read_estimate
-from agentgym_py.files import write_atomic
-from agentgym_py.registry import install_advice
-from agentgym_py.report import figures, svg
+from agentgym_py.report import figures
 from agentgym_py.report.episodes import (
     choose_examples,
     ends_of,
@@ -40,14 +37,13 @@ from agentgym_py.report.episodes import (
     round_faults,
     task_changes,
 )
+from agentgym_py.report.html import advice_on_charts, write_html
 from agentgym_py.training.rl.constraints import parse_constraints
 
 SMOKE = (
     "Success rates of the smoke preset mean nothing: a handful of tasks, and a model that is hardly trained, on failed "
     "episodes too. The preset only checks that every part runs; without it an agent learns."
 )
-_OPTION = re.compile(r"(?<!\S)--\w[\w.]*")
-"""An option in a text, which no line may break."""
 _LONGEST_PATH = 40
 """Characters of a model's path that the top of the page shows in full."""
 _MAX_CHANGED = 100
@@ -187,29 +183,7 @@ def write_report(path: Path) -> Path:
         RunError: no run there.
     """
     folder = RunFolder.open(path)
-    page = render(page_of(folder))
-    target = path / "report.html"
-    write_atomic(target, page.encode("utf-8", "replace").decode())  # a model may write lone surrogates
-    return target
-
-
-def render(page: Mapping[str, Any]) -> str:
-    """Render the page as HTML; every value of `page` is escaped."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-    from markupsafe import Markup, escape
-
-    from agentgym_py.report.terminal import loss_cell, number_text, selection_line
-
-    env = Environment(
-        loader=PackageLoader("agentgym_py.report"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
-        lstrip_blocks=True,
-    )  # fmt: skip
-    env.filters |= {"number": number_text, "loss_cell": loss_cell, "selection_line": selection_line}
-    env.filters["percent"] = lambda rate: text if (text := number_text(rate, 1, 100)) == "–" else f"{text} %"
-    env.filters["single_table"] = figures.single_table
-    env.filters["options"] = lambda text: Markup(_OPTION.sub(r'<span class="whole">\g<0></span>', str(escape(text))))  # noqa: S704  # escaped
-    env.filters["interval"] = lambda estimate: format_interval(read_estimate(estimate))
-    return env.get_template("report.html").render(page)
+    return write_html(path / "report.html", "report.html", page_of(folder))
 
 
 def page_of(folder: RunFolder) -> dict[str, Any]:
@@ -237,7 +211,7 @@ def page_of(folder: RunFolder) -> dict[str, Any]:
         "settings": yaml.safe_dump(config, sort_keys=False, allow_unicode=True),
         "expert": f"{config['expert']} expert" if "expert" in config else "expert",
         "cloned": bool(config.get("expert_tasks", True)),
-        "charts": "" if svg.has_matplotlib() else f"Charts need matplotlib: {install_advice('report')}",
+        "charts": advice_on_charts(),
         "outcomes": list(figures.outcomes(rounds, tested)) if rounds else [],
         "rounds": rounds,
         "remark": figures.invalid_remark(rounds),

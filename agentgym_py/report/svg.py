@@ -9,10 +9,14 @@ from __future__ import annotations
 import logging
 import math
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import chdir, nullcontext
 from dataclasses import dataclass
+from importlib import import_module
 from importlib.util import find_spec
 from io import StringIO
+from pathlib import Path
 from typing import Any
 
 COLOURS = 8
@@ -30,7 +34,7 @@ _STYLE: Any = {
     "xtick.color": _SOFT, "ytick.color": _SOFT, "xtick.labelcolor": _SOFT, "ytick.labelcolor": _SOFT,
     "grid.color": _LINE, "axes.grid": True, "axes.axisbelow": True, "axes.spines.top": False,
     "axes.spines.right": False, "axes.spines.left": False, "xtick.major.size": 0, "ytick.major.size": 0,
-    "axes.formatter.useoffset": False, "axes.formatter.limits": (-3, 4),
+    "axes.formatter.useoffset": False, "axes.formatter.limits": (-3, 4), "text.usetex": False, "text.parse_math": False,
 }  # fmt: skip
 
 
@@ -74,7 +78,7 @@ def lines(
             axes.plot(curve.x, curve.y, marker=marker, color=colour, linestyle=dashes, markersize=5.5, clip_on=False)
             if curve.low and curve.joined:
                 axes.fill_between(curve.x, curve.low, curve.high, color=colour, alpha=0.15, linewidth=0)
-            if curve.low:
+            if curve.low and not (many and curve.joined):
                 axes.vlines(curve.x, curve.low, curve.high, color=colour, linewidth=1.2, alpha=0.7)
         for mark in marks:
             axes.axvline(mark, color=_SOFT, linewidth=0.8, linestyle=":")
@@ -109,6 +113,23 @@ def stacked(rows: Sequence[str], parts: Sequence[tuple[int, Sequence[float]]]) -
     return _to_svg(draw, 60 + 24 * len(rows))
 
 
+def intervals(rows: Sequence[tuple[str, float, float, float]], x: str, colour: int = 0) -> str:
+    """Draw a value with its interval per row, from top to bottom: name, value, lower and upper end (nan: none)."""
+
+    def draw(figure: Any) -> None:
+        axes, places = figure.add_subplot(), range(len(rows))
+        names, values, lows, highs = zip(*rows, strict=True)
+        axes.axvline(0, color=_SOFT, linewidth=0.8, linestyle=":")
+        axes.hlines(places, lows, highs, color=f"#0101{colour:02x}", linewidth=1.6, alpha=0.7)
+        axes.plot(values, places, marker=_MARKERS[0], color=f"#0101{colour:02x}", linestyle="", markersize=5.5)
+        axes.set_yticks(places, names)
+        axes.invert_yaxis()
+        axes.set_xlabel(x)
+        axes.grid(axis="y", visible=False)
+
+    return _to_svg(draw, 60 + 24 * len(rows))
+
+
 def histograms(rows: Mapping[str, Mapping[float, int]], x: str, colour: int = 0) -> str:
     """Draw a histogram per row of values and their counts: shares of the row, with the same bins and scale in each."""
 
@@ -133,7 +154,7 @@ def histograms(rows: Mapping[str, Mapping[float, int]], x: str, colour: int = 0)
 
 def _to_svg(draw: Callable[[Any], None], height: float) -> str:
     """Turn what `draw` puts on a figure into an SVG element."""
-    import matplotlib as mpl
+    mpl = _import_matplotlib()
     from matplotlib.figure import Figure
 
     logging.getLogger("matplotlib").setLevel(logging.ERROR)  # matplotlib prints about its font cache
@@ -149,6 +170,18 @@ def _to_svg(draw: Callable[[Any], None], height: float) -> str:
     svg = re.sub(r'<g id="[^"]*"', "<g", svg)
     svg = re.sub(r'<svg [^>]*?viewBox="([^"]*)"[^>]*>', r'<svg viewBox="\1" aria-hidden="true">', svg, count=1)
     return re.sub("|".join(_VARIABLES), lambda match: _VARIABLES[match[0]], svg)
+
+
+def _import_matplotlib() -> Any:
+    """Import matplotlib without a `matplotlibrc` of the current folder.
+
+    The folder may come from a stranger, and matplotlib evaluates parts of that file and may run LaTeX for it. It finds
+    its own one in its folder.
+    """
+    package = find_spec("matplotlib")
+    assert package and package.origin
+    with nullcontext() if "matplotlib" in sys.modules else chdir(Path(package.origin).with_name("mpl-data")):
+        return import_module("matplotlib")
 
 
 def finite(values: Sequence[float | None]) -> list[float]:

@@ -18,14 +18,18 @@ SMALL = (
 )  # fmt: skip
 
 
-def test_estimators_are_ranked(agentgym: Run) -> None:
-    """All that are installed, by default; the JSON has the table's numbers."""
+def test_estimators_are_ranked(agentgym: Run, tmp_path: Path) -> None:
+    """All that are installed, by default; the JSON has the table's numbers, and the page its figures."""
     status, out, err = agentgym(*SMALL, "--agent", "random")
     assert status == 0, err
     assert "\nestimator " in out and all(f"\n{name} " in out for name in registry.names("agentgym.credit"))
     assert "true advantages by enumeration" in out and "groups of 2." in out
-    status, out, _ = agentgym(*SMALL, "--agent", "random", "--json", "--estimators", "tree,rloo")
+    page = tmp_path / "credit.html"
+    status, out, err = agentgym(
+        *SMALL, "--agent", "random", "--json", "--estimators", "tree,rloo", "--report", str(page)
+    )
     found = json.loads(out)
+    assert f"written: {page}" in err and "Rank correlation" in page.read_text(encoding="utf-8")
     assert status == 0 and {score["name"] for score in found["scores"]} == {"tree", "rloo"}
     assert found["truth"] == "exact" and found["tasks"] == 5 and found["config"]["group_size"] == 2
 

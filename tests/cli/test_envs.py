@@ -304,3 +304,12 @@ def test_an_absurd_argument_is_one_short_line(words: tuple[str, str], agentgym: 
     status, out, err = agentgym(*argv)
     assert status == 2 and not out and err.count("\n") == 1 and len(err) < 400, err
     assert not Path("absurd.jsonl").exists()
+
+
+@pytest.mark.parametrize("command", ["collect --out out", "eval --out out", "attack --reward agent", "credit"])
+def test_absurdly_many_tasks_are_one_short_line(command: str, agentgym: Run) -> None:
+    """Before their list is made."""
+    words = f"{command} --env maze --agent random --tasks 1000000000"
+    status, out, err = agentgym(*words.split())
+    assert (status, out, err.count("\n")) == (2, "", 1) and "more than 10,000,000 episodes" in err, err
+    assert not Path("out").exists()

@@ -176,8 +176,9 @@ def test_an_evaluation_stops_when_it_is_decided(agentgym: Callable[..., Any]) ->
     Path("b/result.json").unlink()
     Path("b/trajectories.jsonl").write_text("".join(rows.splitlines(keepends=True)[:5]))
     assert agentgym(*argv)[0] == 0 and Path("b/trajectories.jsonl").read_text() == rows
-    status, out, _ = agentgym("compare", "b", "a", "--anytime")
-    assert status == 0 and "b is better" in out
+    status, out, err = agentgym("compare", "b", "a", "--anytime", "--report", "c.html")
+    assert status == 0 and "b is better" in out and "c.html" in err
+    assert "after each task" in Path("c.html").read_text(encoding="utf-8")
     assert json.loads(agentgym("compare", "a", "b", "--anytime", "--json")[1])["result"]["verdict"] == "second"
     status, _, err = agentgym("compare", "a", "b")
     assert status == 2 and "agentgym compare A B --anytime" in err
@@ -189,6 +190,7 @@ def test_an_evaluation_stops_when_it_is_decided(agentgym: Callable[..., Any]) ->
         ((*WORLD, "--agent", "expert", "--margin", "0.1"), "--margin needs --until_decided"),
         ((*WORLD, "--agent", "expert", "--until_decided", "missing"), "no finished evaluation"),
         (("compare", "a", "b", "--margin", "0.1"), "--margin needs --anytime"),
+        (("compare", "a", "b", "--report", "c.html"), "--report needs --anytime"),
         (("compare", "a", "b", "c", "--anytime"), "two evaluations"),
         (("compare", "a", "b", "--anytime", "--latex"), "without --latex"),
     ],

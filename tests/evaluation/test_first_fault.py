@@ -163,7 +163,7 @@ def test_an_answer_at_once_is_a_wrong_end() -> None:
     fault = find_first_fault(rash)
     assert fault is not None and (fault.step, fault.kind, fault.tool, fault.after) == (1, WRONG_END, "finish", 0.0)
     assert fault.better and fault.better.startswith("calculate[") and fault.regret is None
-    assert str(fault) == f"step 1, finish[0.123456]; the expert: {fault.better}"
+    assert str(fault) == f"step 1, finish[0.123456]; the expert: {fault.better}" and fault.wasted is None
 
 
 def test_a_state_without_a_way_out_is_a_dead_end(toy_envs: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -313,9 +313,10 @@ def test_a_profile_groups_by_kind_tool_and_task() -> None:
     assert data["faults"][0] == {
         "trajectory": rash[0].id, "task": rash[0].task_id, "steps": 2, "step": 2, "kind": WRONG_END, "tool": "finish",
         "action": "finish[0.123456]", "better": data["faults"][0]["better"], "before": data["faults"][0]["before"],
-        "after": 0.0, "regret": None, "p": None,
+        "after": 0.0, "regret": None, "p": None, "wasted": 1,
     }  # fmt: skip
     text = str(faults)
     assert text.startswith("first faults of 5 failures by the exact expert: 5 located\nfault wrong end: 3, 60.0 % [")
     assert f"wrong end, for example {rash[0].id}: step 2, finish[0.123456]; the expert: " in text
-    assert fault_rows(faults)[0][3] == "2" and len(fault_notes(faults)) == 2
+    assert "3 of 3 wrong ends come after a wasted step, the first of them at step 1 in the median" in text
+    assert fault_rows(faults)[0][3] == "2" and len(fault_notes(faults)) == 3

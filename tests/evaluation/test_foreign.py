@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from agentgym_py.errors import ConfigError, DataError
+from agentgym_py.errors import ConfigError, DataError, RunError
 from agentgym_py.evaluation import foreign
 from agentgym_py.evaluation.compare import Algorithm, Entrant, compare, compare_algorithms, latex, markdown
 
@@ -110,6 +110,15 @@ def test_another_question_is_refused(tmp_path: Path) -> None:
             compare([a, other])
     with pytest.raises(ConfigError, match="sums's tasks: 2, not 3, with 2 in both"):
         compare([a, Entrant.load(log(tmp_path / "c.eval", [["C"]] * 3))])
+
+
+def test_samples_behind_a_link_are_not_read(tmp_path: Path) -> None:
+    """A folder of a stranger names no file elsewhere."""
+    samples(tmp_path / "mine.jsonl", [{"acc,none": 1}])
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "theirs" / "samples_x.jsonl").symlink_to("../mine.jsonl")
+    with pytest.raises(RunError, match="leads out of"):
+        foreign.load(tmp_path / "theirs")
 
 
 def test_samples_of_lm_eval_are_compared(tmp_path: Path) -> None:

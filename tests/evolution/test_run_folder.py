@@ -106,9 +106,9 @@ def test_planned_rounds_are_not_counted_one_by_one(tmp_path: Path) -> None:
     folder.require_extensible(10**13)
     with pytest.raises(RunError, match="its round 1 is over"):
         folder.require_extensible(0)
-    for number in ("999999999", "9" * 5000, "²"):
+    for point in ("999999999", "9" * 5000, "²"):
         with pytest.raises((RunError, ConfigError), match="round"):
-            Fork.parse(f"{tmp_path}@{number}")
+            Fork.parse(f"{tmp_path}@{point}")
 
 
 def test_broken_files_of_a_run_are_named(tmp_path: Path) -> None:

@@ -19,13 +19,15 @@ torch = pytest.importorskip("torch")
 from agentgym_py import registry
 from agentgym_py.engine.sampling import SamplingParams
 from agentgym_py.errors import ConfigError, UnknownNameError
-from agentgym_py.proof import ALPHA, CHECKS, MIN_GAIN, prove
+from agentgym_py.proof import ALPHA, CHECKS, MIN_GAIN, CurvePoint, Proof, Result, prove
 from agentgym_py.proof.bench import EPISODES, Bench
 from agentgym_py.proof.checks import share_of_distance, upper_bound
+from agentgym_py.proof.page import write_proof
 from agentgym_py.proof.proof import run_check, summarize
 from agentgym_py.proof.table import SCALE, VOCABULARY, TableEngine, table_policy
 from agentgym_py.proof.watch import Update, Visit, by_turn, read_update
 from agentgym_py.proof.world import BEST_RETURN, proof_spec
+from agentgym_py.report.svg import has_matplotlib
 from agentgym_py.training import TrainReport
 
 
@@ -261,6 +263,18 @@ def test_a_proof_of_some_checks_is_incomplete() -> None:
     body = proof.as_dict()
     assert proof.verdict == body["verdict"] == "incomplete" and seen == ["mask", "tokens"] and not proof.curve
     assert body["results"][0]["about"] and body["level"] == {"alpha": ALPHA, "min_gain": MIN_GAIN}
+
+
+def test_a_page_has_the_checks_and_both_learning_curves(tmp_path: Path) -> None:
+    """Of a proof without a curve the checks alone."""
+    points = [CurvePoint(share, 1 + share, 0.5, 2.0) for share in (0.0, 0.5, 1.0)]
+    checks = [Result("mask", "only <replies>", "failed", 0.0, "7% of the gradient")]
+    text = write_proof(tmp_path / "p.html", Proof("mine", checks, points, "grpo", points, 0, 5, 640)).read_text()
+    assert "only &lt;replies&gt;" in text and "7% of the gradient" in text and "failed" in text
+    assert "mine: 1 first, 2 last; grpo: 1 first, 2 last" in text or not has_matplotlib()
+    assert "0.50 to 2.00" in text and "5 trainings of 640 episodes" in text
+    text = write_proof(tmp_path / "p.html", Proof("mine", checks)).read_text()
+    assert "<figure>" not in text and "only &lt;replies&gt;" in text
 
 
 def test_a_source_and_settings_of_ones_own_are_proven(tmp_path: Path) -> None:

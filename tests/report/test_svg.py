@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 import re
+import subprocess
+import sys
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
-from agentgym_py.report.svg import COLOURS, MARKS, Curve, histograms, lines, stacked
+from agentgym_py.report.svg import COLOURS, MARKS, Curve, histograms, intervals, lines, stacked
 
 pytest.importorskip("matplotlib")
 CURVES = [
@@ -19,6 +22,7 @@ DRAWN = {
     "lines": lambda: lines(CURVES, "round", percent=True, marks=[0.5]),
     "stacked": lambda: stacked(["round 0", "round 1"], [(0, [3, 1]), (7, [0, 7])]),
     "histograms": lambda: histograms({"round 0": {0.0: 5, 1.0: 2}, "round 1": {0.5: 1}}, "reward"),
+    "intervals": lambda: intervals([("tree", 0.5, 0.2, 0.7), ("grpo", 0.1, math.nan, math.nan)], "cosine"),
     "one value": lambda: histograms({"round 0": {0.25: 5}}, "reward"),
 }
 
@@ -35,7 +39,25 @@ def test_a_chart_is_one_element_in_the_colours_of_its_page(name: str) -> None:
     assert words > {
         "lines": {"round", "0%", "100%"}, "stacked": {"episodes", "round 0", "round 1"},
         "histograms": {"reward", "round 0", "round 1"}, "one value": {"reward", "round 0"},
+        "intervals": {"tree", "grpo", "cosine"},
     }[name]  # fmt: skip
+
+
+def test_settings_of_the_current_folder_are_not_read(tmp_path: Path) -> None:
+    """A stranger's: matplotlib evaluates parts of them, and runs LaTeX, which reads files."""
+    (tmp_path / "matplotlibrc").write_text("text.usetex: True\nfigure.dpi: 7\n")
+    code = (
+        "import os; from agentgym_py.report.svg import lines, Curve\n"
+        "print('<svg' in lines([Curve('a', [0, 1], [0.1, 0.2])], 'x'))\n"
+        "from matplotlib import rcParams; print(rcParams['text.usetex'], rcParams['figure.dpi'], os.getcwd())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["True", "False", "100.0", str(tmp_path)]
+
+
+def test_a_name_is_no_formula() -> None:
+    """Such as that of a world."""
+    assert "$\\frac{$" in histograms({"$\\frac{$": {0.0: 5, 1.0: 2}}, "$x^2$")
 
 
 def test_every_colour_has_a_mark() -> None:

@@ -308,7 +308,12 @@ def test_a_value_in_every_row_is_not_unpacked_in_many_at_once(tmp_path: Path, mo
     """A file of some hundred bytes holds it once, by a dictionary, and packed."""
     pa, table = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     blocks, rows_of = list[int](), parquet._rows_of
-    monkeypatch.setattr(parquet, "_rows_of", lambda block: (blocks.append(block.num_rows), rows_of(block))[1])
+
+    def counted(block: Any) -> Any:
+        blocks.append(block.num_rows)
+        return rows_of(block)
+
+    monkeypatch.setattr(parquet, "_rows_of", counted)
     monkeypatch.setattr(parquet, "MOST_DOCUMENT", 1 << 20)
     text = pa.DictionaryArray.from_arrays(pa.array([0] * 1000, pa.int32()), pa.array(["x" * 200_000]))
     options = {"compression": "zstd", "dictionary_pagesize_limit": 1 << 20, "store_schema": False}

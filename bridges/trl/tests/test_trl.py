@@ -198,16 +198,19 @@ def test_smollm2_trains(how: str, tmp_path: Path) -> None:
     """Two steps of GRPOTrainer with SmolLM2-135M-Instruct: by its tool loop, and by the core's `rollout_func`."""
     from trl import GRPOConfig, GRPOTrainer
 
+    from agentgym_py.collection import PlayConfig
     from agentgym_py.policy import Policy
     from agentgym_py.testing.zoo import trl_template
     from agentgym_py.training.trl_rollout import episode_return, rollout_func
 
     env = EnvSpec("maze", {"difficulty": "easy", "max_steps": 2})
-    spec, policy = AgentGymSpec(env, tasks=range(2)), Policy.load("smollm2")
+    spec = AgentGymSpec(env, tasks=range(2), tools=False, prompt="none")
+    policy = Policy.load("smollm2")
     args = GRPOConfig(
         output_dir=str(tmp_path), use_cpu=True, bf16=False, report_to="none", disable_tqdm=True, save_strategy="no",
-        logging_steps=1, per_device_train_batch_size=2, num_generations=2, max_steps=2, max_completion_length=96,
-        max_tool_calling_iterations=spec.max_steps, dataloader_pin_memory=False, learning_rate=1e-5,
+        logging_steps=1, per_device_train_batch_size=2, num_generations=2, max_steps=2, max_completion_length=24,
+        max_tool_calling_iterations=spec.max_steps, dataloader_pin_memory=False, gradient_checkpointing=False,
+        learning_rate=1e-5,
     )  # fmt: skip
     before = policy.model.lm_head.weight.detach().clone()
     if how == "tools":
@@ -215,7 +218,8 @@ def test_smollm2_trains(how: str, tmp_path: Path) -> None:
         rollouts = {"environment_factory": spec.environment_factory, "reward_funcs": spec.reward_funcs}
         rows = spec.train_dataset
     else:
-        rollouts = {"rollout_func": rollout_func(env, max_new_tokens=16), "reward_funcs": episode_return}
+        play = rollout_func(env, max_new_tokens=12, play=PlayConfig(prompt="none"))
+        rollouts = {"rollout_func": play, "reward_funcs": episode_return}
         rows = spec.train_dataset.remove_columns("prompt").rename_column("task", "prompt")
     trainer = GRPOTrainer(
         model=policy.model, args=args, processing_class=policy.tokenizer, train_dataset=rows, **rollouts

@@ -1,0 +1,44 @@
+"""HTML pages from the templates: one file without scripts or network."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from agentgym_py.evaluation.text import format_interval
+from agentgym_py.evolution.run_folder import read_estimate
+from agentgym_py.files import write_atomic
+from agentgym_py.registry import install_advice
+from agentgym_py.report import svg
+from agentgym_py.report.figures import single_table
+
+_OPTION = re.compile(r"(?<!\S)--\w[\w.]*")
+"""An option in a text, which no line may break."""
+
+
+def write_html(path: Path, template: str, values: Mapping[str, Any]) -> Path:
+    """Fill a template and write the page; every value is escaped. Returns the path."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup, escape
+
+    from agentgym_py.report.terminal import loss_cell, number_text, selection_line
+
+    env = Environment(
+        loader=PackageLoader("agentgym_py.report"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+        lstrip_blocks=True,
+    )  # fmt: skip
+    env.filters |= {"number": number_text, "loss_cell": loss_cell, "selection_line": selection_line}
+    env.filters["percent"] = lambda rate: text if (text := number_text(rate, 1, 100)) == "–" else f"{text} %"
+    env.filters["single_table"] = single_table
+    env.filters["options"] = lambda text: Markup(_OPTION.sub(r'<span class="whole">\g<0></span>', str(escape(text))))  # noqa: S704  # escaped
+    env.filters["interval"] = lambda estimate: format_interval(read_estimate(estimate))
+    page = env.get_template(template).render(values)
+    write_atomic(path, page.encode("utf-8", "replace").decode())  # a model may write lone surrogates
+    return path
+
+
+def advice_on_charts() -> str:
+    """Say what charts need; empty if they can be drawn."""
+    return "" if svg.has_matplotlib() else f"Charts need matplotlib: {install_advice('report')}"
