@@ -18,6 +18,8 @@ from typing import Any, BinaryIO
 from agentgym_py.errors import AgentGymError, RunError, WriteError
 
 LOCK = ".lock"
+_SUPER_JOURNAL = bytes.fromhex("d9d505f920a163d7")
+"""Last bytes of a journal of several databases: after the name of a file that SQLite deletes when it opens one."""
 PROVENANCE = "provenance.json"
 _FULL_DISK = 1 << 20
 """A disk with fewer free bytes counts as full."""
@@ -199,6 +201,8 @@ def require_inside(folder: Path) -> None:
                 inside(folder, path.relative_to(folder))
             elif _is_hollow(path):
                 raise RunError(f"{path} is no ordinary file, but nearly all holes; remove it")
+            elif name.endswith("-journal") and path.read_bytes().endswith(_SUPER_JOURNAL):
+                raise RunError(f"{path} names a file elsewhere, which SQLite would delete; remove it")
 
 
 def require_ordinary(folder: Path) -> None:

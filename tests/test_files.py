@@ -123,6 +123,16 @@ def test_a_new_folder_is_neither_a_file_nor_full(folder: Path) -> None:
     assert new_folder(folder / "none") == folder / "none"
 
 
+def test_a_journal_that_names_a_file_is_refused(folder: Path) -> None:
+    """SQLite, in a library that tracks a run, would delete that file; other journals are those of killed processes."""
+    journal = folder / "rounds" / "track.db-journal"
+    journal.write_bytes(b"\0" * 600)
+    require_inside(folder)
+    journal.write_bytes(b"\0" * 600 + b"/home/x/.bashrc" + bytes.fromhex("0000000f00000551d9d505f920a163d7"))
+    with pytest.raises(RunError, match="names a file elsewhere, which SQLite would delete"):
+        require_inside(folder)
+
+
 def test_links_within_a_folder_are_followed(folder: Path) -> None:
     """Also if the folder itself is reached by a link."""
     (folder / "a").write_text("{}")

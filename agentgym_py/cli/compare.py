@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentgym_py.cli.parser import JSON_HELP, Parser, UsageError, Values
-from agentgym_py.cli.runtime import print_json
+from agentgym_py.cli.runtime import new_file_if_named, print_json
+from agentgym_py.errors import setting
 
 if TYPE_CHECKING:
     from agentgym_py.evaluation.compare import AlgorithmComparison, Comparison
@@ -76,11 +76,14 @@ def _run_anytime(groups: Sequence[Sequence[str]], args: Values) -> int:
     if args["latex"] or len(groups) != 2 or any(len(group) != 1 for group in groups):
         raise UsageError("--anytime compares two evaluations, without --latex")
     first, second = (load_entrant(path, args["score"]) for (path,) in groups)
-    comparison = compare_in_order(first, second, margin=args["margin"])
+    with new_file_if_named(args["report"], setting("report")) as target:
+        comparison = compare_in_order(first, second, margin=args["margin"])
+        if target:
+            write_comparison(target, comparison)
     if args["json"]:
         print_json(comparison.as_dict())
     else:
         print(comparison)
     if args["report"]:
-        print(f"written: {write_comparison(Path(args['report']), comparison)}", file=sys.stderr)
+        print(f"written: {args['report']}", file=sys.stderr)
     return 0

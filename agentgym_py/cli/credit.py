@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentgym_py.checks import Basic, require_at_least
@@ -12,14 +11,14 @@ from agentgym_py.cli.agent_options import add_agent_options, phases_for, read_ag
 from agentgym_py.cli.env_options import add_env_options, env_specs, require_tasks
 from agentgym_py.cli.interrupts import require_not_interrupted
 from agentgym_py.cli.parser import JSON_HELP, Parser, Values, add_config, read_options
-from agentgym_py.cli.runtime import console, print_json
+from agentgym_py.cli.runtime import console, new_file_if_named, print_json
 from agentgym_py.collection import Collector
 from agentgym_py.credit.estimators import load_estimators
 from agentgym_py.credit.lab import measure_credit
 from agentgym_py.credit.probes import CreditConfig
 from agentgym_py.engine.sampling import SamplingParams
 from agentgym_py.env import require_split
-from agentgym_py.errors import ConfigError
+from agentgym_py.errors import ConfigError, setting
 
 if TYPE_CHECKING:
     from agentgym_py.collection import Job
@@ -72,7 +71,8 @@ def run(args: Values) -> int:
     require_tasks(envs, {lab.split: ("--tasks", lab.tasks)})
     (agent,), executor = agent_options.make_agents(model, [lab.temperature])
     collector, out = Collector(agent, agent_options.play_config(executor)), console(args["json"])
-    with showing_cost_of_stop([agent]), executor, phases_for(agent, out) as phases:
+    page = new_file_if_named(lab.report, setting("report"))
+    with page as target, showing_cost_of_stop([agent]), executor, phases_for(agent, out) as phases:
         names = iter((f"play by {agent.name}", f"continue by {agent.name}"))
 
         def play(jobs: Sequence[Job]) -> list[Trajectory]:
@@ -88,6 +88,8 @@ def run(args: Values) -> int:
             agent, play, envs, estimators, config, tasks=range(lab.tasks), split=lab.split, seed=args["seed"],
             policy=getattr(agent, "policy", None),
         )  # fmt: skip
+        if target:
+            write_credit(target, report)
     if args["json"]:
         print_json(report.as_dict())
     else:
@@ -96,5 +98,5 @@ def run(args: Values) -> int:
         for note in report.notes():
             out.print(note, soft_wrap=True)
     if lab.report:
-        out.print(f"written: {write_credit(Path(lab.report), report)}", soft_wrap=True)
+        out.print(f"written: {lab.report}", soft_wrap=True)
     return 0

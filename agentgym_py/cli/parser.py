@@ -44,7 +44,7 @@ SYNONYMS = {
 """Other names of an option, used in other packages or earlier versions, for suggestions."""
 HELP_ALL = "--help-all"
 JSON_HELP = "Print JSON, for a program."
-_OUTPUTS = {"out", "resume"}
+_OUTPUTS = {"out", "report", "resume"}
 """Options that name what a command writes."""
 _LISTED = 12
 """Most settings of a part, such as a trainer, that an error lists."""

@@ -12,9 +12,10 @@ from agentgym_py.checks import Basic
 from agentgym_py.cli.check import FAILED
 from agentgym_py.cli.interrupts import no_interrupt_lost, require_not_interrupted
 from agentgym_py.cli.parser import JSON_HELP, Parser, UsageError, Values, read_options, suggestion
-from agentgym_py.cli.runtime import console, load_torch, print_json
+from agentgym_py.cli.runtime import console, load_torch, new_file_if_named, print_json
 from agentgym_py.cli.trainer_options import path_settings, trainer_class
 from agentgym_py.env.base import require_seed
+from agentgym_py.errors import setting
 from agentgym_py.training.settings import ordered_fields
 
 if TYPE_CHECKING:
@@ -83,18 +84,20 @@ def run(args: Values) -> int:
         require_not_interrupted()
         out.print(result.line, soft_wrap=True)
 
-    with no_interrupt_lost():
+    with new_file_if_named(chosen.report, setting("report")) as target, no_interrupt_lost():
         proof = prove(
             trainer, args["only"], seed=chosen.seed, seeds=chosen.seeds, episodes=chosen.episodes,
             reference="" if chosen.reference == "none" else chosen.reference, on_result=show,
         )  # fmt: skip
-    proof = replace(proof, trainer=name)
+        proof = replace(proof, trainer=name)
+        if target:
+            write_proof(target, proof)
     if proof.curve:
         out.print()
         print_table(out, *proof.curve_rows())
     if args["json"]:
         print_json(proof.as_dict())
     if chosen.report:
-        out.print(f"written: {write_proof(Path(chosen.report), proof)}", soft_wrap=True)
+        out.print(f"written: {chosen.report}", soft_wrap=True)
     out.print(f"\n{name}: proof {proof.verdict}", soft_wrap=True)
     return FAILED if proof.failed else 0

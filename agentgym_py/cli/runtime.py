@@ -11,7 +11,7 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
@@ -216,3 +216,10 @@ def new_file(path: str, what: str) -> Iterator[Path]:
     require_new_file(path, what)
     with claimed(Path(path)):
         yield require_new_file(path, what)  # again: another process may have written it meanwhile
+
+
+@contextmanager
+def new_file_if_named(path: str | None, what: str) -> Iterator[Path | None]:
+    """Do as `new_file`; yield None without a path."""
+    with new_file(path, what) if path else nullcontext() as target:
+        yield target

@@ -456,11 +456,20 @@ def p_value(p: float) -> str:
 def markdown(comparison: Comparison | AlgorithmComparison) -> str:
     """Return title, tables and notes in Markdown."""
     title, all_tables, notes = tables(comparison)
-    parts = [title]
+    parts = [_one_line(title)]
     for header, rows in all_tables:
         lines = [header, ["---"] * len(header), *rows]
-        parts.append("\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines))
-    return "\n\n".join([*parts, "\n".join(notes)])
+        parts.append("\n".join(f"| {' | '.join(map(_markdown_cell, line))} |" for line in lines))
+    return "\n\n".join([*parts, "\n".join(map(_one_line, notes))])
+
+
+def _markdown_cell(text: str) -> str:
+    return _one_line(text).replace("|", "\\|")
+
+
+def _one_line(text: str) -> str:
+    """Return a text without line breaks, which names in a stranger's manifest may hold to look like other lines."""
+    return " ".join(text.split())
 
 
 _TEX = {
@@ -472,19 +481,14 @@ _TEX = {
 def latex(comparison: Comparison | AlgorithmComparison) -> str:
     """Return `tabular`s with the rules of booktabs; title and notes are comments."""
     title, all_tables, notes = tables(comparison)
-    parts = [f"{_comment(title)}\n% \\usepackage{{booktabs}}"]
+    parts = [f"% {_one_line(title)}\n% \\usepackage{{booktabs}}"]
     for header, rows in all_tables:
         lines = [" & ".join("".join(_TEX.get(char, char) for char in cell) for cell in row) + r" \\"
                  for row in (header, *rows)]  # fmt: skip
         lines = [r"\toprule", lines[0], r"\midrule", *lines[1:], r"\bottomrule"]
         columns = "l" + "".join(map(_alignment, list(zip(*rows, strict=True))[1:]))
         parts.append("\n".join([rf"\begin{{tabular}}{{{columns}}}", *lines, r"\end{tabular}"]))
-    return "\n\n".join([*parts, "\n".join(map(_comment, notes))])
-
-
-def _comment(text: str) -> str:
-    """Return a comment of one line: names in a stranger's manifest may hold line breaks."""
-    return f"% {' '.join(text.split())}"
+    return "\n\n".join([*parts, "\n".join(f"% {_one_line(note)}" for note in notes)])
 
 
 def _alignment(column: Sequence[str]) -> str:

@@ -6,7 +6,9 @@ that ended with an error or have no score are left out, as after an infrastructu
 
 from __future__ import annotations
 
+import os
 import re
+import struct
 import zipfile
 import zlib
 from collections import defaultdict
@@ -21,6 +23,10 @@ from agentgym_py.registry import install_advice
 from agentgym_py.trajectory.formats.rows import Row, parse_json, parse_rows, read_rows
 from agentgym_py.trajectory.json_values import quote
 
+_MOST_DIRECTORY = 16 << 20
+"""Most bytes of an archive's list of files, each of which takes 50 there and 1,000 in the memory."""
+_END64, _LOCATOR, _END = struct.Struct("<4sQ2H2L4Q"), 20, struct.Struct("<4s4H2LH")
+"""Records at the end of a zip archive: two of large archives, of which the second has 20 bytes, and the last one."""
 MOST_MEMBER = 64 << 20
 """Largest file within an `.eval` log in bytes, unpacked."""
 _HEADER = 30
@@ -121,6 +127,7 @@ def _is_zip(path: Path) -> bool:
 
 def _inspect_log(path: Path) -> Log:
     try:
+        _require_few_files(path)
         with zipfile.ZipFile(path) as archive:
             names = archive.namelist()
             if "header.json" not in names or "summaries.json" not in names:
@@ -131,6 +138,20 @@ def _inspect_log(path: Path) -> Log:
         raise DataError(f"{path}: {error}") from error
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError) as error:
         raise DataError(f"{path}: no log of Inspect: {error}") from error
+
+
+def _require_few_files(path: Path) -> None:
+    """Raise DataError if an archive's list of files would fill the memory."""
+    with path.open("rb") as file:
+        file.seek(-min(path.stat().st_size, _END64.size + _LOCATOR + _END.size + (1 << 16)), os.SEEK_END)
+        tail = file.read()
+    if (at := tail.rfind(b"PK\5\6")) < 0 or len(tail) - at < _END.size:
+        return  # no archive, which zipfile says
+    size, large = _END.unpack_from(tail, at)[5], at - _LOCATOR - _END64.size
+    if large >= 0 and tail[at - _LOCATOR :].startswith(b"PK\6\7"):
+        size = _END64.unpack_from(tail, large)[8]
+    if size > _MOST_DIRECTORY:
+        raise DataError(f"its list of files has more than {_MOST_DIRECTORY >> 20} MiB")
 
 
 def _member(archive: zipfile.ZipFile, name: str) -> Any:

@@ -7,6 +7,7 @@ command needs a line in `WORK`.
 from __future__ import annotations
 
 import io
+import json
 import os
 import resource
 import shutil
@@ -14,7 +15,7 @@ import signal
 from collections.abc import Callable, Iterator
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -69,6 +70,8 @@ MOST_MEMORY = 12 << 30
 """Address space, of which torch reserves several GiB."""
 TIMERS = ((signal.SIGPROF, signal.ITIMER_PROF, 60), (signal.SIGALRM, signal.ITIMER_REAL, 300))
 """A command may take a minute of the processor, and longer only while the machine does other work."""
+CONFIGURED = ("evolve", "collect", "judge", "train", "eval", "faults", "attack", "credit")
+"""Commands with `--config`."""
 SLOW = ("evolve", "fork", "tools index")
 """Commands that work for seconds with each text that they take."""
 
@@ -83,6 +86,15 @@ class Argument(NamedTuple):
     """Options that it needs."""
     world: str = "maze"
     """The world that it is an argument of."""
+
+    def configured(self, value: str) -> list[str]:
+        """Return a command line whose config file, c.yaml, sets the option to `value`."""
+        words = self.words("DROPPED")
+        settings: Any = value
+        for part in reversed(self.name.split(".")):
+            settings = {part: settings}
+        Path("c.yaml").write_text(json.dumps(settings))
+        return [*words[:-2], "--config", "c.yaml"]
 
     def words(self, value: str) -> list[str]:
         """Return a command line in which the argument is `value`."""
@@ -211,10 +223,11 @@ def fault(words: list[str]) -> str:
 
 
 def test_every_command_has_work() -> None:
-    """So that its arguments are tried."""
+    """So that its arguments are tried, and those of its config file."""
     parsers = {name: build_parser(name, ()) for name in COMMANDS}
     names = [f"{name} {part}".strip() for name, parser in parsers.items() for part in parser.commands or [""]]
     assert list(WORK) == names
+    assert set(CONFIGURED) == {name for name in WORK if "config" in parser_of(name).options}
 
 
 @pytest.mark.parametrize("command", [pytest.param(c, marks=pytest.mark.slow) if c in SLOW else c for c in WORK])
@@ -232,3 +245,21 @@ def test_no_argument_hangs_or_fills_the_memory(
                 faults.append(f"agentgym {' '.join(argument.words(value))}\n{wrong}")
             remove_outputs()
     assert not faults, "\n\n".join(faults)
+
+
+@pytest.mark.parametrize("command", [pytest.param(c, marks=pytest.mark.slow) if c in SLOW else c for c in CONFIGURED])
+def test_no_option_of_a_config_writes_elsewhere(
+    command: str, samples: Path, monkeypatch: pytest.MonkeyPatch, remove_outputs: Callable[[], None]
+) -> None:
+    """Whatever it sets: nothing appears beside the current folder, and nothing in it is replaced."""
+    monkeypatch.chdir(samples)
+    before, precious = set(samples.parent.iterdir()), samples / "precious.jsonl"
+    for argument in arguments(command):
+        if argument.name.isdigit() or argument.name == "config":
+            continue
+        for value in ("../elsewhere", str(precious)):
+            precious.write_text("precious")
+            fault(argument.configured(value))
+            remove_outputs()
+            assert set(samples.parent.iterdir()) == before, f"{command}: {argument.name} of a config writes elsewhere"
+            assert precious.read_text() == "precious", f"{command}: {argument.name} of a config replaces a file"

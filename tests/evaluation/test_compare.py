@@ -114,11 +114,13 @@ def test_latex_compiles_whatever_a_folder_is_called() -> None:
     assert {row.replace(r"\&", "").count("&") for row in rows} == {3, 4} and said.count(r"\begin{tabular}") == 2
 
 
-def test_a_name_leaves_no_comment() -> None:
+def test_a_name_leaves_no_comment_and_no_cell() -> None:
     """A manifest of a stranger names worlds and splits, and LaTeX may read files and run programs."""
     manifest = {**A.manifest, "split": "test\n\\input{/etc/passwd}\r\\write18{id}\u2028\\x"}
     said = latex(compare([replace(A, manifest=manifest), replace(B, manifest=manifest)]))
     assert all(line.startswith("% ") for line in said.splitlines() if "input{" in line or "write18" in line), said
+    said = markdown(compare([replace(A, name="a\n| b | 100 % |", manifest=manifest), replace(B, manifest=manifest)]))
+    assert "| a \\| b \\| 100 % \\| |" in said and not any(line.startswith("| b | 100") for line in said.splitlines())
 
 
 def test_latex_has_the_rules_of_booktabs() -> None:

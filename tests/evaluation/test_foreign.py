@@ -112,6 +112,23 @@ def test_another_question_is_refused(tmp_path: Path) -> None:
         compare([a, Entrant.load(log(tmp_path / "c.eval", [["C"]] * 3))])
 
 
+@pytest.mark.parametrize("large", [False, True])
+def test_a_log_of_millions_of_files_is_refused(large: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the size of their list, before it is read; also in the form for large archives."""
+    path = Path(log(tmp_path / "a.eval", [["C"], ["I"]]))
+    if large:
+        data = path.read_bytes()
+        *_, count, size, start, _ = struct.unpack("<4s4H2LH", data[-22:])
+        record = struct.pack("<4sQ2H2L4Q", b"PK\6\6", 44, 45, 45, 0, 0, count, count, size, start)
+        locator = struct.pack("<4sLQL", b"PK\6\7", 0, len(data) - 22, 1)
+        end = struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, 0xFFFF, 0xFFFF, 0xFFFFFFFF, 0xFFFFFFFF, 0)
+        path.write_bytes(data[:-22] + record + locator + end)
+    assert len(foreign.load(path)[1]) == 2
+    monkeypatch.setattr(foreign, "_MOST_DIRECTORY", 100)
+    with pytest.raises(DataError, match="its list of files has more than 0 MiB"):
+        foreign.load(path)
+
+
 def test_samples_behind_a_link_are_not_read(tmp_path: Path) -> None:
     """A folder of a stranger names no file elsewhere."""
     samples(tmp_path / "mine.jsonl", [{"acc,none": 1}])

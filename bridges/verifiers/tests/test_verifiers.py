@@ -13,8 +13,8 @@ from agentgym_verifiers import AgentGymConfig, AgentGymTaskset, ChatHarness
 from agentgym_verifiers_tools import FAILED, AgentGymTools, AgentGymToolTaskset, EpisodeState
 from chat_server import reply_of
 from checks import FAILURE, fail, note_starts, plays_as_directly
-from scripted import SHOP, WORLDS, World, scripts
-from through import calls_of, play, read, read_tools, run, run_command, run_tools, settings_of
+from scripted import SHOP, TODO, WORLDS, World, scripts
+from through import calls_of, play, play_tools, read, read_tools, run, run_command, run_tools, settings_of
 from verifiers.v1.envs.single_agent import SingleAgentEnv
 from verifiers.v1.utils.loaders import environment_class, harness_class, taskset_class
 
@@ -55,6 +55,12 @@ def test_an_infrastructure_failure_has_no_reward(monkeypatch: pytest.MonkeyPatch
     assert not any(trace.rewards for episode in episodes for trace in episode.traces)
     assert all(FAILURE in episode.errors[0].message for episode in episodes[:2])
     assert episodes[2].traces[0].errors
+
+
+@pytest.mark.parametrize("world", [SHOP, TODO], ids=lambda world: world.name)
+def test_the_tool_server_plays_as_one_plays_directly(world: World) -> None:
+    """50 tasks, by its functions and the task's scores."""
+    plays_as_directly(world, play_tools)
 
 
 @pytest.mark.skipif(which("uv") is None, reason="the harness `null` needs uv")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import os
 import subprocess
@@ -10,10 +11,12 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import verifiers.v1 as vf
 from agentgym_verifiers import AgentGymConfig, AgentGymEnv, AgentGymEnvConfig
+from agentgym_verifiers_tools import AgentGymTools, AgentGymToolTaskset, EpisodeState
 from chat_server import Reply, chat_server, reply_of
 from scripted import MAX_STEPS, SEED, Call, Played, Script, World
 from verifiers.v1.clients import EvalClientConfig, ModelContext
@@ -129,6 +132,25 @@ def play(world: World, scripts: Sequence[Script]) -> list[Played]:
     episodes = run(world, reply, others) + (run(world, reply, given_up, max_turns=1) if given_up else [])
     played = [read(episode.model_dump(mode="json")) for episode in episodes]
     return [episode for _, episode in sorted(zip(others + given_up, played, strict=True), key=lambda pair: pair[0])]
+
+
+def play_tools(world: World, scripts: Sequence[Script]) -> list[Played]:
+    """Play the scripts by the functions of the tool server, in this process: `run_tools` starts two programs a task."""
+    config = AgentGymConfig(**settings_of(world) | {"id": "agentgym-verifiers-tools"})
+    tasks = itertools.islice(AgentGymToolTaskset(config), len(scripts))
+    return [asyncio.run(follow_tools(task, script)) for task, script in zip(tasks, scripts, strict=True)]
+
+
+async def follow_tools(task: Any, script: Script) -> Played:
+    """Play a script by the tool server's functions, and score it as verifiers does."""
+    server, state = AgentGymTools(vf.ToolsetConfig()), EpisodeState()
+    await server.setup_task(task.data)
+    seen = [task.data.prompt, *(server._call(state, name, arguments) for name, arguments in script.calls)]
+    trace = SimpleNamespace(state=state, info={})
+    rewards = await task.outcome(trace)
+    assert await task.steps(trace) == len(script.calls) and trace.info["final_observation"] == seen[-1]
+    success, reason = await task.success(trace) == 1, StopReason(trace.info["stop_reason"])
+    return Played(task.data.id, tuple(seen), rewards["return"], success, reason)
 
 
 TIMED = {"through verifiers with a local server, which is in it": play}
