@@ -10,6 +10,7 @@ public code does neither.
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
@@ -376,7 +377,7 @@ class Evolution:
         log.warning("round %d: %s", number, note)
         try:
             trainer = self._offline_trainer(self.schedule.first(self.schedule.stage(number)))
-            selected = build_selector(SelectConfig())(demonstrations).kept
+            selected = build_selector(SelectConfig(threshold=-math.inf))(demonstrations).kept
             fitted = self._fit(number, trainer, selected)
         except NothingToTrainOnError as error:
             raise self._no_data_error(number, f"{reason}, and of its demonstrations: {error}") from error

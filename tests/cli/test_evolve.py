@@ -23,6 +23,7 @@ import yaml
 
 from agentgym_envs.maze.env import MazeEnv
 from agentgym_py import registry
+from agentgym_py.agents import ExpertAgent
 from agentgym_py.cli import build_parser, command_module, evolve_folder
 from agentgym_py.cli.argv import normalize_argv
 from agentgym_py.cli.env_options import warn_of_training_tasks
@@ -30,7 +31,9 @@ from agentgym_py.cli.evolve_header import header, learning_rates
 from agentgym_py.cli.saved_settings import saved_settings
 from agentgym_py.cli.train import is_interrupted
 from agentgym_py.cli.trainer_options import read_cloner, read_trainer
+from agentgym_py.collection import Collector, Job
 from agentgym_py.env import EnvSpec
+from agentgym_py.env.registration import env_plugins
 from agentgym_py.errors import PolicyError, naming_options
 from agentgym_py.evolution import EvolveConfig
 from agentgym_py.evolution.run_folder import RunFolder
@@ -39,7 +42,7 @@ from agentgym_py.training import TrainReport
 from agentgym_py.training.settings import RENAMED
 from agentgym_py.training.trainer import TrainerInfo
 from agentgym_py.trajectory import store
-from agentgym_py.trajectory.selectors import SelectConfig
+from agentgym_py.trajectory.selectors import SelectConfig, build_selector
 from agentgym_trainers.filtered_bc import FilteredBC
 
 pytest.importorskip("accelerate")
@@ -1121,6 +1124,17 @@ def test_a_world_chooses_defaults_of_its_runs(agentgym: Run, monkeypatch: pytest
     status, _, err = agentgym("evolve", "--env", "maze")
     assert status == 2
     assert "the world maze has evolve_defaults for 'expert_task', no option of evolve; did you mean" in err
+
+
+@pytest.mark.parametrize("name", [each.name for each in env_plugins() if each.target.startswith("agentgym_envs.")])
+def test_each_world_selects_its_demonstrations_by_default(name: str) -> None:
+    """Whatever a world pays for success, its defaults of `evolve` and those of the trainer keep such an episode."""
+    chosen = type(EnvSpec(name).make()).evolve_defaults
+    spec = EnvSpec(name, chosen.get("env_kwargs", {}))
+    played = Collector(ExpertAgent(fair=True)).collect_batch([Job(spec, task) for task in range(8)])
+    config = SelectConfig(threshold=chosen.get("select.threshold", SelectConfig().threshold))
+    kept = build_selector(config)(played).kept
+    assert len(kept) >= 6 and all(trajectory.reward >= FilteredBC().threshold for trajectory in kept)
 
 
 def test_a_run_says_what_its_world_chose_and_survives_empty_rounds(agentgym: Run, small_model: str) -> None:
