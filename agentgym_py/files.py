@@ -18,6 +18,8 @@ from typing import Any, BinaryIO
 from agentgym_py.errors import AgentGymError, RunError, WriteError
 
 LOCK = ".lock"
+DEEPEST = 64
+"""Levels of folders within a folder that may come from a stranger."""
 _SUPER_JOURNAL = bytes.fromhex("d9d505f920a163d7")
 """Last bytes of a journal of several databases: after the name of a file that SQLite deletes when it opens one."""
 PROVENANCE = "provenance.json"
@@ -192,17 +194,46 @@ def inside(folder: Path, name: str | Path = "") -> Path:
     return path
 
 
+def walk(folder: Path) -> Iterator[Path]:
+    """Yield the files and folders within a folder, `DEEPEST` levels deep; links are not followed.
+
+    Python's own walks call themselves for each level, so a stranger's folder of a thousand levels would end them.
+    """
+    waiting = [(folder, 1)]
+    while waiting:
+        place, level = waiting.pop()
+        try:
+            with os.scandir(place) as entries:
+                found = sorted((entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries)
+        except OSError:  # it may not be read, or is gone
+            continue
+        for name, is_folder in found:
+            yield place / name
+            if is_folder and level < DEEPEST:
+                waiting.append((place / name, level + 1))
+
+
 def require_inside(folder: Path) -> None:
-    """Raise RunError if anything in a folder leads out of it, or is a pipe, a device or a file of holes."""
-    for place, folders, names in os.walk(folder):
-        for name in (*folders, *names):
-            path = Path(place, name)
-            if path.is_symlink() or not (path.is_file() or path.is_dir()):
-                inside(folder, path.relative_to(folder))
-            elif _is_hollow(path):
-                raise RunError(f"{path} is no ordinary file, but nearly all holes; remove it")
-            elif name.endswith("-journal") and path.read_bytes().endswith(_SUPER_JOURNAL):
-                raise RunError(f"{path} names a file elsewhere, which SQLite would delete; remove it")
+    """Raise RunError if anything in a folder leads out of it, is too deep in it, or is a pipe, device or file of holes.
+
+    A journal of SQLite that names a file elsewhere leads out, too.
+    """
+    for path in walk(folder):
+        if path.is_symlink() or not (path.is_file() or path.is_dir()):
+            inside(folder, path.relative_to(folder))
+        elif path.is_dir() and len(path.relative_to(folder).parts) == DEEPEST:
+            raise RunError(f"{folder} has folders in folders, more than {DEEPEST} levels; remove them")
+        elif _is_hollow(path):
+            raise RunError(f"{path} is no ordinary file, but nearly all holes; remove it")
+        elif path.name.endswith("-journal") and path.is_file() and _last_bytes(path) == _SUPER_JOURNAL:
+            raise RunError(f"{path} names a file elsewhere, which SQLite would delete; remove it")
+
+
+def _last_bytes(path: Path) -> bytes:
+    """Return as many bytes of the end of a file as `_SUPER_JOURNAL` has."""
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - len(_SUPER_JOURNAL)))
+        return file.read()
 
 
 def require_ordinary(folder: Path) -> None:

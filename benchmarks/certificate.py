@@ -26,7 +26,9 @@ from agentgym_py.testing.report import Result
 from agentgym_py.testing.runner import run_check
 
 ROOT = Path(__file__).resolve().parents[1]
-WORLDS = ("calculator", "household", "lab", "maze", "service", "shop", "sql", "textcraft", "todo", "tools", "wordle")
+WORLDS = (
+    "calculator", "household", "lab", "maze", "service", "sheet", "shop", "sql", "textcraft", "todo", "tools", "wordle",
+)  # fmt: skip
 CLASSES = {"maze": "MazeEnv", "calculator": "CalculatorEnv", "wordle": "WordleEnv", "guess": "GuessEnv"}
 SLOW = ("isolation", "vectors", "reproducible", "strings", "memory")
 """Checks that start processes or take long; they run last."""

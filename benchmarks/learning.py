@@ -52,6 +52,7 @@ WORLDS = (
     "grid",
     "twentyquestions",
     "errand",
+    "sheet",
 )
 DIFFICULTIES = ("easy", "medium", "hard")
 TASKS = range(300)

@@ -33,6 +33,7 @@ WORLDS = (
     "lab",
     "maze",
     "service",
+    "sheet",
     "shop",
     "sql",
     "textcraft",

@@ -80,6 +80,8 @@ def main() -> None:
                 sys.exit(f"{name} needs Python {oldest[0]}.{oldest[1]} or newer: run this script by that Python")
             print(f"{name}: left out, because it needs Python {oldest[0]}.{oldest[1]}", flush=True)
             continue
+        if args.time and not (BRIDGES / name / "tests" / "through.py").is_file():
+            continue  # nothing plays our worlds by it
         paths = os.pathsep.join(map(str, (BRIDGES, BRIDGES / name, BRIDGES / name / "tests")))
         pytest = ["-m", "pytest", "-q", "-c", str(BRIDGES / "pytest.ini"), *tests_of(name), *options]
         command = [str(BRIDGES / "step_time.py"), name] if args.time else pytest

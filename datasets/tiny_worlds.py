@@ -1,7 +1,7 @@
-"""The part of ten worlds in the training text of a base: attempts at training tasks, and short questions.
+"""The part of eleven worlds in the training text of a base: attempts at training tasks, and short questions.
 
-Calculator, grid, lab, maze, service, SQL, TextCraft, todo, tools and Wordle. In an attempt an agent acts as the
-world's fair expert does, with random detours that are not learned from, with the expert's thoughts or without
+Calculator, grid, lab, maze, service, sheet, SQL, TextCraft, todo, tools and Wordle. In an attempt an agent acts as
+the world's fair expert does, with random detours that are not learned from, with the expert's thoughts or without
 reasons. In the maze and in TextCraft half of the attempts with thoughts pursue another goal than the one that the
 text gives, so that they teach how to act for a stated goal. Where a first observation is long, half of the documents
 put several tasks to it. Training tasks have many wordings and made-up names of their own, so nothing is renamed here.
@@ -21,6 +21,7 @@ from agentgym_envs.grid.env import GridEnv
 from agentgym_envs.lab.env import LabEnv
 from agentgym_envs.maze.env import MazeEnv
 from agentgym_envs.service.env import ServiceEnv
+from agentgym_envs.sheet.env import SheetEnv
 from agentgym_envs.sql.env import SQLEnv
 from agentgym_envs.sql.questions import draw_question
 from agentgym_envs.textcraft.env import TextCraftEnv, derivation, steps_left
@@ -59,6 +60,7 @@ WORLDS: Mapping[str, World] = {
     "lab": World(LabEnv, 6),
     "maze": World(MazeEnv, 4),
     "service": World(ServiceEnv, 2),
+    "sheet": World(SheetEnv, 6),
     "sql": World(SQLEnv, 12),
     "textcraft": World(TextCraftEnv, 6),
     "todo": World(TodoEnv, 8),

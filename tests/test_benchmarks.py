@@ -6,6 +6,7 @@ import importlib.util
 import json
 import math
 import os
+import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -611,6 +612,16 @@ def test_moments_are_kept_and_counted(tmp_path: Path, monkeypatch: pytest.Monkey
     assert signals.row("eval", [good, bad]) == "| eval | 1 of 2 | 0.5 | 1 of 1 |"
     monkeypatch.setattr(sys, "argv", ["x", "eval", "--moments", "2", "--state", str(state)])
     assert signals.main() == 1
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes of Linux")
+def test_a_command_that_has_exited_hears_no_signal() -> None:
+    """The system may need seconds to free its memory; a signal then is none that the command ignores."""
+    signals = script("signals")
+    with subprocess.Popen([sys.executable, "-c", "pass"]) as process:
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        assert signals.has_ended(process.pid)
+    assert signals.has_ended(process.pid) and not signals.has_ended(os.getpid())
 
 
 # ---- fuzzing --------------------------------------------------------------------------------------------------------

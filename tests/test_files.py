@@ -20,6 +20,7 @@ from agentgym_py.evolution.run_folder import RunFolder
 from agentgym_py.feedback import store as feedback
 from agentgym_py.feedback import verdicts
 from agentgym_py.files import (
+    DEEPEST,
     JsonFolder,
     inside,
     load_json,
@@ -28,6 +29,7 @@ from agentgym_py.files import (
     read_text,
     require_inside,
     require_ordinary,
+    walk,
     write_atomic,
 )
 from agentgym_py.http_client import MOST_ANSWER_VALUES, read_json
@@ -37,6 +39,7 @@ from agentgym_py.trajectory import Trajectory, store
 from agentgym_py.trajectory.reading import detect, read_any
 from agentgym_py.viewer import index
 from agentgym_py.viewer.index import Index
+from agentgym_py.viewer.live import checkpoints
 from agentgym_py.viewer.source import Source
 
 
@@ -121,6 +124,24 @@ def test_a_new_folder_is_neither_a_file_nor_full(folder: Path) -> None:
     with pytest.raises(RunError, match=r"already holds a run; to resume it: agentgym evolve --resume .*theirs$"):
         new_folder(folder)
     assert new_folder(folder / "none") == folder / "none"
+
+
+def test_a_thousand_folders_in_folders_end_no_walk(folder: Path, episode: Callable[..., Trajectory]) -> None:
+    """The viewer shows what lies above them, and other commands say it."""
+    store.write(folder / "a.jsonl", [episode("a")])
+    places = [f"{folder}{'/b' * depth}" for depth in range(1, 1200)]
+    for place in places:
+        os.mkdir(place)  # noqa: PTH102  # Path.mkdir would make a long list of parents
+    try:
+        with pytest.raises(RunError, match="has folders in folders, more than 64 levels"):
+            require_inside(folder)
+        assert Source.from_paths([folder]).files() == [folder / "a.jsonl"] and checkpoints(folder) == []
+        with pytest.raises(DataError, match=r"a folder, not a file; name one of .*a\.jsonl"):
+            store.require_file(folder)
+        assert len(list(walk(folder))) == 2 + DEEPEST
+    finally:
+        for place in reversed(places):  # pytest's own removal calls itself for each level, too
+            os.rmdir(place)  # noqa: PTH106
 
 
 def test_a_journal_that_names_a_file_is_refused(folder: Path) -> None:

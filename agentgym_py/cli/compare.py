@@ -20,7 +20,8 @@ def options(parser: Parser) -> None:
     parser.add_positional(
         "folders", metavar="FOLDER", item=str,
         help="Folders of `agentgym eval --out`, runs of `agentgym evolve` (RUN is the test of the last agent, RUN@2 "
-        "that of round 2), logs of Inspect (.eval), or samples of lm-eval (a .jsonl file or its folder). To compare "
+        "that of round 2), logs of Inspect (.eval), samples of lm-eval or results of verifiers (a .jsonl file or its "
+        "folder), or JSON lines with `task` and `success`. To compare "
         "training algorithms, join the folders of one algorithm, one per training seed, with commas: ppo/1,ppo/2 "
         "dpo/1,dpo/2.",
     )  # fmt: skip

@@ -28,7 +28,7 @@ from agentgym_py.env.base import require_seed
 from agentgym_py.errors import RunError
 from agentgym_py.evolution.run_folder import RunFolder
 from agentgym_py.feedback.store import read_feedback
-from agentgym_py.files import claimed, new_folder, remove_partial_files
+from agentgym_py.files import claimed, new_folder, remove_partial_files, require_inside
 from agentgym_py.registry import absolute_source
 from agentgym_py.rewards.functions import absolute_reward, absolute_settings, build_reward
 from agentgym_py.training import Trainer, TrainReport, coreset, tracking
@@ -126,6 +126,7 @@ def _prepare_folder(path: Path, states: str) -> None:
     """Make a new folder, or remove the half-written files of an interrupted training."""
     if (path / _REPORT).is_file():
         raise RunError(f"{path} already holds a finished training; choose another --out")
+    require_inside(path)
     if is_interrupted(path, states):
         remove_partial_files(path)
     else:

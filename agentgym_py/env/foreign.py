@@ -18,8 +18,8 @@ from agentgym_py.env.types import SPLITS, Outcome, StopReason, Task
 from agentgym_py.errors import ConfigError, InfrastructureError, SnapshotError, UnknownNameError
 
 _ANY = "any"
-"""The difficulty of all tasks."""
-_ID = re.compile(rf"(?P<env>\w+)/(?P<split>{'|'.join(SPLITS)})/{_ANY}/(?P<number>0|[1-9][0-9]{{0,17}})")
+"""The level of all tasks of a world that has no levels."""
+_ID = re.compile(rf"(?P<env>\w+)/(?P<split>{'|'.join(SPLITS)})/(?P<level>[^/]+)/(?P<number>0|[1-9][0-9]{{0,17}})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,18 +55,22 @@ class ForeignSession(Protocol):
 class ForeignEnv(TextEnv):
     """A `TextEnv` around a world that runs elsewhere and that task and actions determine.
 
-    A subclass defines `connect`, and `task_count` if the tasks are finitely many. Tasks are `name/split/any/number`.
+    A subclass defines `connect`, and `task_count` if the tasks are finitely many. Tasks are `name/split/level/number`.
     A snapshot holds the replies of the episode: `restore` opens a second session, repeats them there, and refuses if
     the world answers differently. The world has no expert, so agents and trainers that need one cannot play it.
 
     Args:
         max_steps: Step limit.
+        level: Difficulty and kind of all tasks; an argument that sets it belongs into `id_arguments`.
         split: Where tasks come from if `reset` names no split.
         render_mode: `ansi` or None.
     """
 
-    def __init__(self, *, max_steps: int, split: str = "train", render_mode: str | None = None) -> None:
+    def __init__(
+        self, *, max_steps: int, level: str = _ANY, split: str = "train", render_mode: str | None = None
+    ) -> None:
         super().__init__(max_steps=max_steps, split=split, render_mode=render_mode)
+        self.level = level
         self._session: ForeignSession | None = None
         self._replies: list[str] = []
         self._text = ""
@@ -87,17 +91,18 @@ class ForeignEnv(TextEnv):
     def task(self, name: str | int, split: str | None = None) -> Task:
         """Return the task of an id, or number `name` of a split (default: the environment's)."""
         if isinstance(name, Integral) and not isinstance(name, bool):
-            name = f"{self.name}/{require_split(split or self.split)}/{_ANY}/{name}"
+            name = f"{self.name}/{require_split(split or self.split)}/{self.level}/{name}"
         elif not isinstance(name, str):
             raise UnknownNameError(f"A task is named by its id or its number, not by {name!r}.")
         match = _ID.fullmatch(name)
-        if not match or match["env"] != self.name:
-            raise unknown_task_error(name, self.name, _ANY, [_ANY])
+        if not match or (match["env"], match["level"]) != (self.name, self.level):
+            raise unknown_task_error(name, self.name, self.level, [self.level])
         count = self.task_count(match["split"])
         if count is not None and int(match["number"]) >= count:
             raise UnknownNameError(f"No task {name!r:.100}: the split {match['split']!r} has {count} tasks.")
         instruction = f"Task {match['number']} of the split {match['split']}; the first observation says what to do."
-        return Task(name, match["split"], kind=self.name, difficulty=_ANY, instruction=instruction)
+        kind = self.name if self.level == _ANY else self.level
+        return Task(name, match["split"], kind=kind, difficulty=self.level, instruction=instruction)
 
     def sample_task(self, split: str) -> Task:
         """Draw a random task of a split."""
@@ -112,7 +117,7 @@ class ForeignEnv(TextEnv):
         try:
             observation = self._start(self._connected(), task)
         except InfrastructureError:
-            self.close()
+            self._close_session()
             if not had_session:
                 raise
             observation = self._start(self._connected(), task)
@@ -139,7 +144,7 @@ class ForeignEnv(TextEnv):
         try:
             turn = self._do(self._session, reply, self._text)
         except InfrastructureError:
-            self.close()
+            self._close_session()
             raise
         self._seen = _digest(self._seen, astuple(turn))
         if turn.truncated and not turn.terminated:
@@ -160,7 +165,10 @@ class ForeignEnv(TextEnv):
         return result
 
     def close(self) -> None:
-        """Close the session."""
+        """Close the session, and whatever a subclass keeps beside it."""
+        self._close_session()
+
+    def _close_session(self) -> None:
         session, self._session = self._session, None
         if session is not None:
             with suppress(InfrastructureError):
@@ -195,7 +203,7 @@ class ForeignEnv(TextEnv):
             with suppress(InfrastructureError):
                 session.close()
             raise
-        self.close()
+        self._close_session()
         self._session, self._replies, self._seen = session, list(replies), digest
 
     # ---- knowledge that it lacks ------------------------------------------------------------------------------------

@@ -70,13 +70,16 @@ def made_up_name(rng: Rng, avoid: Collection[str] = ()) -> str:
 
 def sample_names(rng: Rng, names: Sequence[str], count: int, made_up: float, avoid: Collection[str] = ()) -> list[str]:
     """Draw `count` different names: each is made up with probability `made_up`, else one of `names`."""
-    known = rng.sample(names, min(count, len(names)))
+    known, listed = rng.sample(names, min(count, len(names))), frozenset(names)
     drawn: list[str] = []
     while len(drawn) < count:
         if known and rng.uniform() >= made_up:
             drawn.append(known.pop())
-        else:
-            drawn.append(made_up_name(rng, {*avoid, *names, *drawn}))
+            continue
+        name = made_up_name(rng, avoid)
+        while name in listed or name in drawn:
+            name = made_up_name(rng, avoid)
+        drawn.append(name)
     return drawn
 
 

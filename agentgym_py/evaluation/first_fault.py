@@ -230,7 +230,8 @@ def fault_or_reason(trajectory: Trajectory, env: TextEnv, by: Expert, min_regret
         ExpertError: its expert failed.
     """
     observation = reset_to_start(env, trajectory)
-    plan, is_new, wasted = play_plan(env, fair=by == "fair"), True, None
+    plan, is_new = play_plan(env, fair=by == "fair"), True
+    wasted: int | None = None
     if not plan.success:
         return UNSOLVED
     observations = [*(step.observation for step in trajectory.steps), trajectory.final_observation]

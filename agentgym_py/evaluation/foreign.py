@@ -1,4 +1,4 @@
-"""Evaluations of other programs, for `agentgym compare`: Inspect's `.eval` logs and lm-eval's samples.
+"""Evaluations of other programs, for `agentgym compare`: logs of Inspect, lm-eval and verifiers, and rows of one's own.
 
 A sample is a task, its epochs are attempts. Compared is one score, which is right or wrong in every sample. Samples
 that ended with an error or have no score are left out, as after an infrastructure failure.
@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from agentgym_py import files
 from agentgym_py.checks import is_finite
 from agentgym_py.errors import DataError, setting
 from agentgym_py.files import canonical_json, inside
@@ -31,6 +32,8 @@ MOST_MEMBER = 64 << 20
 """Largest file within an `.eval` log in bytes, unpacked."""
 _HEADER = 30
 """Bytes before the name of a file in a zip archive."""
+RESULTS = "results.jsonl"
+"""The file of verifiers' results, beside `metadata.json`."""
 _ZSTD = 93
 """Number of zstd in a zip archive, which Python's zipfile reads from 3.14 on."""
 _SAMPLES = re.compile(r"samples_(.+?)(?:_\d{4}-\d\d-\d\dT[\d.-]+)?\.jsonl")
@@ -38,6 +41,8 @@ _WORDS = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0, "yes": 1.0, "true": 1.0, "no":
 """Texts among the values of Inspect's scorers."""
 Env = tuple[str, str]
 """Name and arguments of a task of the other program, which stands for an environment."""
+_OWN: Env = ("tasks", "{}")
+"""That of rows which name no environment."""
 
 
 class Sample(NamedTuple):
@@ -60,20 +65,20 @@ class Log(NamedTuple):
 
 
 def is_foreign(path: str | Path) -> bool:
-    """Return whether a path is a file, or a folder with samples of lm-eval."""
+    """Return whether a path is a file, or a folder with samples of lm-eval or results of verifiers."""
     target = Path(path)
-    return target.is_file() or any(target.glob("samples_*.jsonl"))
+    return target.is_file() or (target / RESULTS).is_file() or any(target.glob("samples_*.jsonl"))
 
 
 def load(path: str | Path, score: str | None = None) -> tuple[dict[str, Any], dict[tuple[str, str, str], list[bool]]]:
-    """Load an `.eval` log of Inspect, or a file or folder of samples of lm-eval: its manifest, and outcomes by task.
+    """Load an `.eval` log of Inspect, or rows of another program: its manifest, and outcomes by task.
 
     Raises:
         DataError: another file, an unfinished evaluation, or no such score; without `score`, not exactly one is right
             or wrong in every sample.
     """
     target = Path(path)
-    log = _inspect_log(target) if _is_zip(target) else _lm_eval_log(target)
+    log = _inspect_log(target) if _is_zip(target) else _log_of_rows(target)
     name = _chosen_score(target, log.samples, score)
     outcomes: defaultdict[tuple[str, str, str], list[bool]] = defaultdict(list)
     tasks: defaultdict[Env, set[str]] = defaultdict(set)
@@ -274,3 +279,54 @@ def _lm_eval_scores(row: Row) -> tuple[str, dict[str, float]]:
     numbers = {f"{name},{row.get('filter')}": _number(row.get(name)) for name in metrics if isinstance(name, str)}
     document = str(row.get("doc_hash", ""))[:8]
     return f"{id}/{document}", {name: number for name, number in numbers.items() if number is not None}
+
+
+# --------------------------------------------------------------------------------------------- verifiers and own rows
+
+
+def _log_of_rows(path: Path) -> Log:
+    """Choose the reader of JSON lines by their first one."""
+    file = path / RESULTS if path.is_dir() else path
+    if file.is_file():
+        _, first = next(read_rows(file, warn=False), ("", {}))
+        if "example_id" in first:
+            return _verifiers_log(file)
+        if "task" in first and "doc_id" not in first:
+            agent = {"name": path.stem, "policy_digest": None, "sampling": {}}
+            return Log(agent, {_OWN: None}, list(parse_rows(path, read_rows(path), _own_sample)))
+    return _lm_eval_log(path)
+
+
+def _verifiers_log(file: Path) -> Log:
+    """Read the results of `vf-eval`, which have a line per rollout; the environment's name is in the metadata."""
+    described = file.with_name("metadata.json")
+    about = parse_json(files.read_bytes(described, MOST_MEMBER), described.name) if described.is_file() else {}
+    about = about if isinstance(about, dict) else {}
+    arguments = about.get("env_args")
+    env = str(about.get("env_id", "tasks")), canonical_json(arguments) if isinstance(arguments, dict) else "{}"
+
+    def sample(row: Row) -> Sample:
+        metrics = row.get("metrics")
+        values = {"reward": row.get("reward")} | (metrics if isinstance(metrics, dict) else {})
+        return Sample(env, _id_of(row, "example_id"), _scores_of(row, values))
+
+    agent = {"name": str(about.get("model", file.parent.name)), "policy_digest": None, "sampling": {}}
+    return Log(agent, {env: None}, list(parse_rows(file, read_rows(file), sample)))
+
+
+def _own_sample(row: Row) -> Sample:
+    """Return the attempt of a line `{"task": …, "success": true}`; every number beside the task is a score."""
+    return Sample(_OWN, _id_of(row, "task"), _scores_of(row, {key: row[key] for key in row if key != "task"}))
+
+
+def _id_of(row: Row, key: str) -> str:
+    if not isinstance(row.get(key), str | int):
+        raise DataError(f"{key}: expected text or a number, found {quote(row.get(key))}")
+    return str(row[key])
+
+
+def _scores_of(row: Row, values: Mapping[str, Any]) -> dict[str, float]:
+    """Return those values that are numbers; none of an attempt that ended with an error."""
+    if row.get("error") is not None:
+        return {}
+    return {name: number for name, value in values.items() if (number := _number(value)) is not None}

@@ -1,4 +1,7 @@
-"""Runs in comparisons: the test of a run's agent stands beside other evaluations of the same tasks."""
+"""Runs in comparisons: the test of a run's agent stands beside other evaluations of the same tasks.
+
+A run without test tasks (`--test_tasks 0`) is compared on its valid tasks.
+"""
 
 from __future__ import annotations
 
@@ -39,14 +42,18 @@ def _of_run(name: str, folder: RunFolder, number: int | None) -> Entrant:
 
 
 def _of_tested(name: str, folder: RunFolder, number: int | None, tested: Mapping[str, Any]) -> Entrant:
+    done = folder.finished_rounds()
+    split = "test" if tested["rounds"] else "valid"
+    summaries = tested["rounds"] or {str(at): folder.metrics(at)["valid"] for at in done}
     number = tested["last"] if number is None else number
-    if str(number) not in tested["rounds"]:
-        others = f"tested were the rounds {', '.join(tested['rounds'])}" if tested["rounds"] else "none was"
-        raise RunError(f"{name}: round {number} of {folder.path} was not tested; {others}")
-    episodes = list(store.read(folder.round(number) / "test.jsonl"))
-    resources = Resources.of(tested["rounds"][str(number)])
-    rounds = {done: _round(folder, done) for done in folder.finished_rounds()}
-    return Entrant(name, _manifest(folder, episodes), outcomes_by_task(episodes), resources, rounds)
+    if str(number) not in summaries:
+        raise RunError(
+            f"{name}: round {number} of {folder.path} was not tested; tested were the rounds {', '.join(summaries)}"
+        )
+    episodes = list(store.read(folder.round(number) / f"{split}.jsonl"))
+    resources = Resources.of(summaries[str(number)])
+    rounds = {at: _round(folder, at) for at in done}
+    return Entrant(name, _manifest(folder, episodes, split), outcomes_by_task(episodes), resources, rounds)
 
 
 def _round(folder: RunFolder, number: int) -> RoundOutcomes:
@@ -54,8 +61,8 @@ def _round(folder: RunFolder, number: int) -> RoundOutcomes:
     return RoundOutcomes(folder.metrics(number)["policy_digest"], outcomes_by_task(valid))
 
 
-def _manifest(folder: RunFolder, episodes: Sequence[Trajectory]) -> dict[str, Any]:
-    """Describe the test of a run's agent; the run's seed is no part of the question, since the agent is greedy."""
+def _manifest(folder: RunFolder, episodes: Sequence[Trajectory], split: str) -> dict[str, Any]:
+    """Describe the evaluation of a run's agent; the run's seed is not part of it, because the agent is greedy."""
     first = episodes[0].provenance
     worlds: dict[tuple[str, str], dict[str, Any]] = {}
     for episode in episodes:
@@ -65,6 +72,6 @@ def _manifest(folder: RunFolder, episodes: Sequence[Trajectory]) -> dict[str, An
         worlds.setdefault(key, world)["tasks"].append(episode.task_id)
     agent = {"name": first.agent, "policy_digest": first.policy_digest, "sampling": dict(first.sampling)}
     return {
-        "run": str(folder.path), "agent": agent, "split": "test", "attempts": 1, "prompt": first.prompt, "seed": None,
+        "run": str(folder.path), "agent": agent, "split": split, "attempts": 1, "prompt": first.prompt, "seed": None,
         "worlds": list(worlds.values()), "fork": " ".join(fork_lines(folder)), "options": {},
     }  # fmt: skip

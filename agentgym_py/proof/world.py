@@ -56,8 +56,12 @@ class ProofWorld(TextEnv):
         return task.instruction
 
     def read(self, text: str) -> Reply:
-        """Take the first word of a reply as its action."""
-        return Reply(next(iter(text.split()), ""))
+        """Take the first word of a reply as its action if it is one, and else the whole text.
+
+        So experts write the bare word, which a table can write, and no `Action:` before it.
+        """
+        first = next(iter(text.split()), "")
+        return Reply(first if first in ACTIONS else text)
 
     def act(self, reply: Reply) -> Outcome:
         """Pay for the word by its rank."""

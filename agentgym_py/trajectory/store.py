@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Self
 
 from agentgym_py.errors import DataError
-from agentgym_py.files import MOST_BYTES, add_filename, append_or_undo, numbered_lines, parse_json, replacing
+from agentgym_py.files import MOST_BYTES, add_filename, append_or_undo, numbered_lines, parse_json, replacing, walk
 from agentgym_py.trajectory.json_values import from_json, quote, to_json
 from agentgym_py.trajectory.types import Trajectory
 
@@ -289,7 +289,8 @@ def _may_be_store(path: Path) -> bool:
 def _stores_within(folder: Path) -> str:
     if (folder / "trajectories.jsonl").is_file():
         return f"; did you mean {folder / 'trajectories.jsonl'}?"
-    found = sorted(islice(filter(_may_be_store, folder.rglob("*.jsonl")), _MAX_LISTED + 1))
+    stores = (path for path in walk(folder) if path.suffix == ".jsonl" and _may_be_store(path))
+    found = sorted(islice(stores, _MAX_LISTED + 1))
     names = [str(path) for path in found[:_MAX_LISTED]] + ["…"] * (len(found) > _MAX_LISTED)
     return f"; name one of {', '.join(names)}" if names else ""
 

@@ -357,7 +357,7 @@ class Index:
                 db.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")
                 db.execute("PRAGMA synchronous = NORMAL")
                 yield db
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # the latter of a message with a damaged name
             code = getattr(error, "sqlite_errorcode", 0) & 0xFF
             if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
                 raise WriteError(f"the index {self._db} cannot be written: {error}") from error
@@ -382,7 +382,7 @@ class Index:
                     if getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_READONLY:  # pages of another size
                         raise
                     self.close()
-                except sqlite3.DatabaseError:  # the file is no database
+                except (sqlite3.DatabaseError, UnicodeDecodeError):  # the file is no database
                     self.close()
             for end in ("", "-wal", "-shm"):
                 Path(f"{self._db}{end}").unlink(missing_ok=True)

@@ -18,6 +18,7 @@ from agentgym_py.collection.job import StateSnapshot
 from agentgym_py.env import Prompt, StopReason
 from agentgym_py.env.actions import from_keyboard
 from agentgym_py.errors import AgentGymError, UnknownNameError
+from agentgym_py.files import walk
 from agentgym_py.trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -181,7 +182,8 @@ class Models:
 
 def checkpoints(root: Path) -> list[Path]:
     """Return the configuration file of every checkpoint below a folder."""
-    found = sorted([*root.rglob("checkpoint/config.json"), *root.rglob("checkpoint/adapter_config.json")])
+    names = ("config.json", "adapter_config.json")
+    found = sorted(path for path in walk(root) if path.parent.name == "checkpoint" and path.name in names)
     return [path for path in found if path.resolve().is_relative_to(root.resolve())]
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agentgym_py.errors import ConfigError, DataError, RunError
-from agentgym_py.files import inside
+from agentgym_py.files import inside, walk
 from agentgym_py.trajectory.reading import detect
 
 
@@ -51,7 +51,8 @@ class Source:
         """Return the stores that exist now: the named ones, or every `.jsonl` file of the folder that is a store."""
         if self.stores:
             return list(self.stores)
-        return sorted(path for path in self.root.rglob("*.jsonl") if _is_inside(self.root, path) and _is_store(path))
+        found = (path for path in walk(self.root) if path.suffix == ".jsonl")
+        return sorted(path for path in found if _is_inside(self.root, path) and _is_store(path))
 
     @property
     def index(self) -> Path:

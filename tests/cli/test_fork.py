@@ -175,6 +175,10 @@ def test_a_run_is_compared_with_runs(agentgym: Run, run: RunFolder) -> None:
     ):
         status, _, err = agentgym("compare", *names)
         assert status == 2 and message in err
+    tested = run.read_json("test.json")
+    run.write_json("test.json", tested | {"rounds": {}})  # as with --test_tasks 0
+    status, out, _ = agentgym("compare", "run@0", "run@2")
+    assert status == 0 and "(3 tasks); valid split" in out
     Path("run/test.json").unlink()
     status, _, err = agentgym("compare", "run", "e")
     assert status == 2 and "run is not finished; to resume it: agentgym evolve --resume run" in err

@@ -20,7 +20,7 @@ from agentgym_py.evaluation import summarise
 from agentgym_py.trajectory import store
 from agentgym_py.trajectory.json_values import to_json
 
-WORLDS = ("shop", "todo", "tools", "service")
+WORLDS = ("shop", "todo", "tools", "service", "sheet")
 
 
 @pytest.mark.parametrize("name", WORLDS)

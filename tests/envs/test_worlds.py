@@ -30,6 +30,7 @@ HELD_OUT = {
     "grid": 16483659735989158075,
     "twentyquestions": 4095292296052030276,
     "errand": 8515231649117615115,
+    "sheet": 17971209588024485824,
     "sql": 6182809081710810375,
 }
 """Digests of the first observations and the expert's plans of five valid and five test tasks of each difficulty."""

@@ -15,6 +15,7 @@ import pytest
 
 from agentgym_py.errors import ConfigError, DataError, RunError
 from agentgym_py.evaluation import foreign
+from agentgym_py.evaluation.anytime import compare_in_order
 from agentgym_py.evaluation.compare import Algorithm, Entrant, compare, compare_algorithms, latex, markdown
 
 SPEC: dict[str, Any] = {
@@ -153,6 +154,43 @@ def test_samples_of_lm_eval_are_compared(tmp_path: Path) -> None:
     assert compare([Entrant.load(file, "exact_match,strict") for file in files]).tasks == 3
     runs = [Algorithm(entrant.name, [entrant]) for entrant in both]
     assert "interquartile mean" in markdown(compare_algorithms(runs))
+
+
+def written(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Write JSON lines."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+
+def test_results_of_verifiers_are_compared(tmp_path: Path) -> None:
+    """A folder or its file: a rollout is an attempt, one with an error is left out; another environment is refused."""
+    for name, rewards in (("one", (1.0, 1.0, 1.0, 0.0)), ("two", (0.0, 1.0, 0.0, 0.0))):
+        rows = [
+            {"example_id": i // 2, "reward": reward, "metrics": {"turns": 3.5}, "error": None, "is_completed": True}
+            for i, reward in enumerate(rewards)
+        ]
+        rows.append({"example_id": 2, "reward": 1.0, "error": {"error": "Timeout"}})
+        written(tmp_path / name / "results.jsonl", rows)
+        (tmp_path / name / "metadata.json").write_text(f'{{"env_id": "wordle", "model": "m/{name}"}}')
+    both = [Entrant.load(tmp_path / "one"), Entrant.load(tmp_path / "two" / "results.jsonl")]
+    comparison = compare(both)
+    assert [entrant.agent for entrant in both] == ["m/one", "m/two"] and comparison.tasks == 2
+    assert comparison.pairs[0].paired.difference.value == pytest.approx(0.5)
+    (tmp_path / "two" / "metadata.json").write_text('{"env_id": "other"}')
+    with pytest.raises(ConfigError, match="cannot be compared"):
+        compare([both[0], Entrant.load(tmp_path / "two")])
+
+
+def test_rows_of_ones_own_are_compared(tmp_path: Path) -> None:
+    """A task and what is true or false of it, a line per attempt, in the order of the file."""
+    for name, wins in (("one", (True, True, True)), ("two", (False, True, False))):
+        written(tmp_path / f"{name}.jsonl", [{"task": f"t{i}", "success": win} for i, win in enumerate(wins)])
+    both = [Entrant.load(tmp_path / f"{name}.jsonl") for name in ("one", "two")]
+    assert compare(both).pairs[0].paired.difference.value == pytest.approx(2 / 3)
+    assert compare_in_order(*both).result.difference.n == 3
+    written(tmp_path / "one.jsonl", [{"task": "t0", "success": True}, {"task": None}])
+    with pytest.raises(DataError, match=r"one\.jsonl:2: task: expected text or a number"):
+        Entrant.load(tmp_path / "one.jsonl")
 
 
 def test_the_score_is_chosen(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import importlib.util
 import math
 import sys
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from agentgym_py import registry
+from agentgym_py.agents import AgentReply, ExpertAgent
 from agentgym_py.engine.sampling import SamplingParams
 from agentgym_py.errors import ConfigError, UnknownNameError
 from agentgym_py.proof import ALPHA, CHECKS, MIN_GAIN, CurvePoint, Proof, Result, prove
@@ -26,7 +28,7 @@ from agentgym_py.proof.page import write_proof
 from agentgym_py.proof.proof import run_check, summarize
 from agentgym_py.proof.table import SCALE, VOCABULARY, TableEngine, table_policy
 from agentgym_py.proof.watch import Update, Visit, by_turn, read_update
-from agentgym_py.proof.world import BEST_RETURN, proof_spec
+from agentgym_py.proof.world import ACTIONS, BEST_RETURN, proof_spec
 from agentgym_py.report.svg import has_matplotlib
 from agentgym_py.training import TrainReport
 
@@ -160,6 +162,15 @@ def test_the_world_keeps_the_contract() -> None:
     checks = ["futures", "expert"]
     report = run_checks(proof_spec(), checks, Settings(episodes=4, memory_episodes=0))
     assert report.ok, [result.line for result in report.results]
+
+
+def test_experts_write_what_a_table_can_write() -> None:
+    """The bare word, without `Action:`, so that an expert's labels can be learnt; other text is no action."""
+    with closing(proof_spec().make()) as env:
+        env.reset(seed=0, options={"task": 0})
+        best = env.expert()[0]
+        assert ExpertAgent(fair=True).reply(env) == AgentReply(best) and best in ACTIONS
+        assert env.parse(f"{best} please now").action == best and env.parse("please amber").action == "please amber"
 
 
 # ---- what the checks find --------------------------------------------------------------------------------------------

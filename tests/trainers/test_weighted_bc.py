@@ -123,10 +123,10 @@ def test_a_mode_says_what_a_return_weighs(episode: Callable[..., Trajectory]) ->
     played = [episode("a", task=task, reward=r) for task, r in (("x", 1.0), ("x", 0.5), ("y", 0.0), ("y", -0.5))]
     e = math.exp
     assert WeightedBC(mode="agentevol").weights(played) == [1.0, 0.5, 0.0, 0.0]
-    assert WeightedBC().weights(played) == softmax_weights([1.0, 0.5, 0.0, -0.5], 1.0)
+    assert WeightedBC().weights(played) == softmax_weights([1.0, 0.5, 0.0, -0.5], 0.1)
     by_mean = WeightedBC(mode="advantage", temperature=0.5).weights(played)
     assert by_mean == pytest.approx([e(1.5), e(0.5), e(-0.5), e(-1.5)], rel=1e-9)
-    by_task = WeightedBC(mode="advantage", baseline="task", max_weight=1.2).weights(played)
+    by_task = WeightedBC(mode="advantage", baseline="task", temperature=1.0, max_weight=1.2).weights(played)
     assert by_task == pytest.approx([1.2, e(-0.25), 1.2, e(-0.25)], rel=1e-9)
 
 

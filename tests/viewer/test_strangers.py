@@ -92,6 +92,17 @@ def test_a_prepared_index_is_built_again(sql: str, page_size: int, theirs: Path)
         assert index.find()[0] == 2 and index.broken() == []
 
 
+def test_an_index_whose_names_are_no_text_is_built_again(theirs: Path) -> None:
+    """SQLite names them in its error, which Python then cannot decode."""
+    with closing(Index(Source.from_paths([theirs]))) as index:
+        index.update()
+    path = theirs / ".view.sqlite"
+    path.write_bytes(path.read_bytes().replace(b"episodes_facets", b"\x80pisodes_facets", 1))
+    with closing(Index(Source.from_paths([theirs]))) as index:
+        index.update()
+        assert index.find()[0] == 2
+
+
 def test_a_journal_deletes_no_file(theirs: Path) -> None:
     """SQLite deletes the file that a journal of several databases names, to whomever it belongs."""
     with closing(Index(Source.from_paths([theirs]))) as index:

@@ -106,8 +106,9 @@ class WeightedBC(OfflineSettings):
 
     mode: Mode = "softmax"
     """How a return becomes a weight: `softmax`, `advantage`, or `agentevol`, the return itself."""
-    temperature: float = 1.0
-    """For softmax and advantage: the smaller, the less a worse trajectory counts."""
+    temperature: float = 0.1
+    """For softmax and advantage, in units of the return: the smaller, the less a worse trajectory counts. With 1 and
+    returns in [0, 1] a failure counts 37 % of a success, and the policy clones failures."""
     baseline: Baseline = "mean"
     """For advantage: the mean return of all trajectories, or of the `task`'s own (which needs several per task)."""
     max_weight: float = 20.0

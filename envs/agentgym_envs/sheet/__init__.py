@@ -1,0 +1,1 @@
+"""AgentSheet-v0: requests to a workbook."""
