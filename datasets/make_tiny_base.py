@@ -268,7 +268,7 @@ A stand-in for the base LLM of the papers: `agentgym evolve` starts from it.
 
 - **Data**: only text that this project generates, from training tasks (`datasets/tiny_documents.py`): repeated random
   tokens and tables of random names; random walks through the shop, and questions with answers about made-up requests
-  and pages; attempts in the household, and questions about tasks and pages; attempts in eleven other worlds, and
+  and pages; attempts in the household, and questions about tasks and pages; attempts in thirteen other worlds, and
   questions about recipes, sums and words. The loss covers only the assistant's turns.
 - **Shop.** In walks and on made-up pages the customer first thinks which requested options a product's page has (in the
   form of Agent_v0's teacher, `ShopEnv.expert_thought`) and then clicks at random. There are three hints. Half of the
@@ -280,11 +280,11 @@ A stand-in for the base LLM of the papers: `agentgym evolve` starts from it.
   given one; they state it at once and give the teacher's reasons (`HouseholdEnv.expert_thought`). One of four pursues
   the given goal and gives no reasons. In two of five attempts, and in half of the questions, things and receptacles
   have made-up names.
-- **Calculator, grid, lab, maze, service, sheet, SQL, TextCraft, todo, tools, Wordle.** Attempts follow the fair
-  expert; seven of eight give the teacher's reasons. These are solutions of training tasks, but half of the attempts
-  with reasons in the maze and in TextCraft pursue another goal than the given one. In the last documents three of four
-  attempts give the teacher's reasons and act at random, and the others follow the expert without reasons. So the base
-  reads and thinks like the teacher, and an agent has to learn to act on what it thinks.
+- **Calculator, errand, grid, lab, maze, service, sheet, SQL, TextCraft, todo, tools, twentyquestions, Wordle.**
+  Attempts follow the fair expert; seven of eight give the teacher's reasons. These are solutions of training tasks, but
+  half of the attempts with reasons in the maze and in TextCraft pursue another goal than the given one. In the last
+  documents three of four attempts give the teacher's reasons and act at random, and the others follow the expert
+  without reasons. So the base reads and thinks like the teacher, and an agent has to learn to act on what it thinks.
 - **SQL, TextCraft, tools.** Half of the documents put several questions, goals or requests to one first observation.
 - **Detours** in attempts are random, and the loss does not cover them.
 - **Wordle's** whole list of words is spelt, as it is known to every player; hints are given only of words that training
@@ -294,7 +294,7 @@ A stand-in for the base LLM of the papers: `agentgym evolve` starts from it.
 - **Licence**: the project's own, MIT. **Digest** of the weights: `{digest}`.
 
 Exam: greedy answers to {asked} unseen questions, which count only if they match literally. Actions are random, so they
-are not compared. In the eleven other worlds the question is an easy training task after some random actions, and the
+are not compared. In the thirteen other worlds the question is an easy training task after some random actions, and the
 answer is the expert's thought.
 
 | question | right |

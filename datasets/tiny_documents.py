@@ -1,4 +1,4 @@
-"""The training text of the base of `tiny`: of the shop, of the household, and of eleven other worlds.
+"""The training text of the base of `tiny`: of the shop, of the household, and of thirteen other worlds.
 
 A document depends on its generator alone, so that training can be resumed at any batch. Nothing is of a task of the
 valid or test split.

@@ -1,10 +1,11 @@
-"""The part of eleven worlds in the training text of a base: attempts at training tasks, and short questions.
+"""The part of thirteen worlds in the training text of a base: attempts at training tasks, and short questions.
 
-Calculator, grid, lab, maze, service, sheet, SQL, TextCraft, todo, tools and Wordle. In an attempt an agent acts as
-the world's fair expert does, with random detours that are not learned from, with the expert's thoughts or without
-reasons. In the maze and in TextCraft half of the attempts with thoughts pursue another goal than the one that the
-text gives, so that they teach how to act for a stated goal. Where a first observation is long, half of the documents
-put several tasks to it. Training tasks have many wordings and made-up names of their own, so nothing is renamed here.
+Calculator, errand, grid, lab, maze, service, sheet, SQL, TextCraft, todo, tools, twentyquestions and Wordle. In an
+attempt an agent acts as the world's fair expert does, with random detours that are not learned from, with the expert's
+thoughts or without reasons. In the maze and in TextCraft half of the attempts with thoughts pursue another goal than
+the one that the text gives, so that they teach how to act for a stated goal. Where a first observation is long, half of
+the documents put several tasks to it. Training tasks have many wordings and made-up names of their own, so nothing is
+renamed here.
 """
 
 from __future__ import annotations
@@ -12,11 +13,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from tiny_shop import ANNOUNCED, Turns
 
 from agentgym_envs.calculator.env import CalculatorEnv
+from agentgym_envs.errand.env import ErrandEnv
 from agentgym_envs.grid.env import GridEnv
 from agentgym_envs.lab.env import LabEnv
 from agentgym_envs.maze.env import MazeEnv
@@ -32,6 +35,7 @@ from agentgym_envs.tools.database import CONNECTIONS
 from agentgym_envs.tools.env import ToolsEnv
 from agentgym_envs.tools.session import Session
 from agentgym_envs.tools.task_templates import draft_on
+from agentgym_envs.twentyquestions.env import TwentyQuestionsEnv
 from agentgym_envs.wordle.env import WordleEnv
 from agentgym_envs.wordle.solver import known_letters, marks, words
 from agentgym_py.agents.expert import format_expert_reply
@@ -48,7 +52,7 @@ _RULES = 0.25
 
 @dataclass(frozen=True)
 class World:
-    """A world and its share of the attempts."""
+    """A world, in one role if it has several, and its share of the attempts."""
 
     make: Callable[..., TextEnv]
     weight: int
@@ -56,6 +60,8 @@ class World:
 
 WORLDS: Mapping[str, World] = {
     "calculator": World(CalculatorEnv, 16),
+    "errand, client": World(partial(ErrandEnv, role="client"), 2),
+    "errand, shopper": World(partial(ErrandEnv, role="shopper"), 2),
     "grid": World(GridEnv, 7),
     "lab": World(LabEnv, 6),
     "maze": World(MazeEnv, 4),
@@ -65,6 +71,8 @@ WORLDS: Mapping[str, World] = {
     "textcraft": World(TextCraftEnv, 6),
     "todo": World(TodoEnv, 8),
     "tools": World(ToolsEnv, 8),
+    "twentyquestions, asker": World(partial(TwentyQuestionsEnv, role="asker"), 3),
+    "twentyquestions, answerer": World(partial(TwentyQuestionsEnv, role="answerer"), 1),
     "wordle": World(WordleEnv, 32),
 }
 

@@ -11,6 +11,9 @@ from agentgym_py.cli.parser import Parser, suggestion
 from agentgym_py.cli.values import flatten_options
 from agentgym_py.errors import AgentGymError, ConfigError
 
+_LEAST = "select.threshold"
+"""Of this number several worlds have the smallest, because the rewards of some stay below 1 in a success."""
+
 
 def defaults_by_world(names: Sequence[str]) -> dict[str, Mapping[str, Any]]:
     """Return the `TextEnv.evolve_defaults` of installed worlds; wrong names are reported later."""
@@ -24,9 +27,9 @@ def defaults_by_world(names: Sequence[str]) -> dict[str, Mapping[str, Any]]:
 def world_defaults(names: Sequence[str], parser: Parser) -> dict[str, Any]:
     """Return the defaults for the worlds of `--env`.
 
-    One world has its own. Several have the largest of their numbers, or the usual default if one of them has none, the
-    model if they name only one, and the arguments of each, unless the command line has `--env_kwargs`. With `all` the
-    rounds share their tasks by what can be learnt.
+    One world has its own. Several have the largest of their numbers (the smallest of `select.threshold`), or the usual
+    default if one of them has none, the model if they name only one, and the arguments of each, unless the command
+    line has `--env_kwargs`. With `all` the rounds share their tasks by what can be learnt.
     """
     by_world = defaults_by_world(env_names(names))
     for name, defaults in by_world.items():
@@ -38,7 +41,11 @@ def world_defaults(names: Sequence[str], parser: Parser) -> dict[str, Any]:
     }
     usual = {key: parser.options[key].default for key in sorted(numbers)}
     values = {key: [defaults.get(key, usual[key]) for defaults in by_world.values()] for key in usual}
-    chosen: dict[str, Any] = {key: max(of_worlds) for key, of_worlds in values.items() if None not in of_worlds}
+    chosen: dict[str, Any] = {
+        key: min(of_worlds) if key == _LEAST else max(of_worlds)
+        for key, of_worlds in values.items()
+        if None not in of_worlds
+    }
     models = {str(defaults["model"]) for defaults in by_world.values() if "model" in defaults}
     if len(models) == 1:
         chosen["model"] = models.pop()

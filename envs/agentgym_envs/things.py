@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from itertools import product
 
 from agentgym_py.env.wording import sample_names
@@ -11,6 +11,8 @@ from agentgym_py.rng import Rng
 ATTRIBUTES = ("size", "colour", "material", "kind")
 Thing = tuple[str, str, str, str]
 """A word for each attribute."""
+_MOST_NAMED = 4
+"""Things that a thought names; of more it says the number."""
 _MADE_UP = 0.3
 """Share of the kinds in training tasks that are made-up words."""
 _POOLS: Mapping[str, tuple[str, str, str, str]] = {
@@ -46,6 +48,13 @@ def draw_things(rng: Rng, split: str, shape: tuple[int, int, int, int], number: 
 def name_of(thing: Thing) -> str:
     """Return a thing's name: `small red wooden spoon`."""
     return " ".join(thing)
+
+
+def name_or_count(things: Collection[Thing], noun: str) -> str:
+    """Return the names of a few things, or the number of more: `7 products`."""
+    if 1 <= len(things) <= _MOST_NAMED:
+        return ", ".join(map(name_of, things))
+    return f"{len(things)} {noun}{'s' * (len(things) != 1)}"
 
 
 def list_things(things: tuple[Thing, ...]) -> str:

@@ -1098,7 +1098,10 @@ def test_a_run_of_an_earlier_version_is_resumed_and_reported(agentgym: Run, smal
 
 
 def test_a_world_chooses_defaults_of_its_runs(agentgym: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The command line overrides them one by one; several worlds take the largest numbers; a wrong name is one line."""
+    """The command line overrides them one by one; several worlds take the largest numbers.
+
+    Of thresholds they take the smallest. A wrong name is one line.
+    """
 
     def settings(*words: str) -> dict[str, Any]:
         status, out, err = agentgym("evolve", *words, "--print_config")
@@ -1116,6 +1119,7 @@ def test_a_world_chooses_defaults_of_its_runs(agentgym: Run, monkeypatch: pytest
     assert several["env_kwargs"] == {"maze": {"difficulty": "easy"}}
     assert several["expert_tasks"] == chosen["expert_tasks"] and several["model"] == "tiny-worlds"
     assert settings("--env", "shop,household")["model"] == "tiny"
+    assert settings("--env", "shop,errand")["select"]["threshold"] == 0  # its notes cost, also in a success
     assert settings("--env", "shop,maze", "--env_kwargs.max_steps", "9")["env_kwargs"] == {"max_steps": 9}
     everything = settings("--env", "all")
     assert everything["env"] == ["all"] and everything["explore_order"] == "learnable"

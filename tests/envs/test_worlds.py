@@ -15,6 +15,7 @@ from agentgym_py.env import EnvSpec, TextEnv
 from agentgym_py.env.registration import env_plugins
 from agentgym_py.errors import UnknownNameError
 from agentgym_py.rng import seed_of
+from agentgym_py.trajectory.selectors import SelectConfig
 
 HELD_OUT = {
     "shop": 14932141375714580761,
@@ -60,6 +61,22 @@ def test_held_out_tasks_never_change(name: str) -> None:
         for split, number in product(("valid", "test"), range(5)):
             texts += [env.reset(options={"task": number, "split": split})[0], *env.expert()]
     assert seed_of(*texts) == HELD_OUT[env.name]
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_evolve_learns_from_the_demonstrations(name: str) -> None:
+    """The selection that `agentgym evolve` starts with keeps the fair expert's successes, in every role."""
+    kind: Any = type(EnvSpec(name).make())
+    defaults = kind.evolve_defaults
+    least = defaults.get("select.threshold", SelectConfig().threshold)
+    for role in getattr(kind, "roles", (None,)):
+        env = EnvSpec(name, defaults.get("env_kwargs", {}) | ({"role": role} if role else {})).make()
+        for number in range(5):
+            env.reset(options={"task": number})
+            total = 0.0
+            while not env.stop_reason:
+                total += env.step(env.fair_expert() or env.expert()[0])[1]
+            assert total >= least or not env.succeeded
 
 
 @pytest.mark.parametrize("name", WORLDS)

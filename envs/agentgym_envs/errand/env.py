@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from itertools import combinations
 from typing import Any, ClassVar, NamedTuple
 
-from agentgym_envs.things import ATTRIBUTES, Thing, draw_things, list_things, name_of
+from agentgym_envs.things import ATTRIBUTES, Thing, draw_things, list_things, name_of, name_or_count
 from agentgym_py.env import function_tool, text_parameter
 from agentgym_py.env.generated import Draft
 from agentgym_py.env.types import TINY_WORLDS_DEFAULTS
@@ -166,13 +166,14 @@ class Errand(Game):
         return f"say[{' '.join(min(map(dict, choices), key=cost).values())}]"
 
     def thought(self, role: str, action: str) -> str:
-        """Say how many products fit; say what is needed."""
+        """Say what the notes said and which products fit; say what is needed."""
         if action != self.fair_move(role):
             return ""
         if role == CLIENT:
             return f"I need: {', '.join(self._needs.values())}."
-        fitting = len(self._fitting(self.said))
-        return f"{fitting} product{'s' * (fitting != 1)} fit{'s' * (fitting == 1)}."
+        said, fitting = " ".join(self.said.values()), self._fitting(self.said)
+        fits = f"{name_or_count(fitting, 'product')} fit{'s' * (len(fitting) == 1)}."
+        return f"{said[0].upper()}{said[1:]}: {fits}" if said else fits
 
     def secrets(self, role: str) -> list[str]:
         """Return the list of products, which the client does not see."""
@@ -230,7 +231,7 @@ class ErrandEnv(MultiAgentEnv[Order]):
     name: ClassVar[str] = "errand"
     roles: ClassVar[tuple[str, ...]] = (CLIENT, SHOPPER)
     max_return: ClassVar[float | None] = 1.0
-    evolve_defaults: ClassVar[Mapping[str, Any]] = TINY_WORLDS_DEFAULTS
+    evolve_defaults: ClassVar[Mapping[str, Any]] = {**TINY_WORLDS_DEFAULTS, "select.threshold": 0.0}
     limits: ClassVar[Mapping[str, int]] = {"easy": 12, "medium": 16, "hard": 24}
     role_baselines: ClassVar[Mapping[str, Mapping[str, float]]] = {
         CLIENT: {"easy": 0.2, "medium": 0.15, "hard": 0.1},

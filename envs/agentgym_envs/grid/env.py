@@ -90,7 +90,7 @@ class GridEnv(GeneratedEnv[Layout]):
     reading_actions: ClassVar[tuple[str, ...]] = ("turn",)
     max_return: ClassVar[float | None] = 1.0
     id_arguments: ClassVar[tuple[str, ...]] = ("difficulty", "level")
-    evolve_defaults: ClassVar[Mapping[str, Any]] = TINY_WORLDS_DEFAULTS
+    evolve_defaults: ClassVar[Mapping[str, Any]] = {**TINY_WORLDS_DEFAULTS, "select.threshold": 0.0}
     limits: ClassVar[Mapping[str, int]] = {"easy": 24, "medium": 96, "hard": 192}
     random_baselines: ClassVar[Mapping[str, float]] = {"easy": 0.8, "medium": 0.65, "hard": 0.6}
     rules: ClassVar[Mapping[str, str]] = {

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum
 from fractions import Fraction
 from functools import lru_cache
+from typing import Any
 
 from agentgym_envs.sheet.formulas import (
     NUMBER,
@@ -105,8 +106,8 @@ def compute(sheets: Mapping[str, Matrix]) -> dict[str, list[list[Value]]]:
                 if text[:1] == "=":
                     trees[name, r, c] = parse(text)
     for place, fault in _order(trees, grid):
-        name, row, column = place
-        grid[name][row][column] = fault or _Evaluation(grid, name).result(trees[place])
+        name, r, c = place
+        grid[name][r][c] = fault or _Evaluation(grid, name).result(trees[place])
     return grid
 
 
@@ -263,7 +264,7 @@ def _total(numbers: Sequence[int | Fraction]) -> int | Fraction:
     return total
 
 
-_COMPARE: Mapping[str, Callable[[object, object], bool]] = {
+_COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq, "<>": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
 }  # fmt: skip
 _CRITERION = re.compile(r"(<>|<=|>=|=|<|>)?(.*)", re.DOTALL)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple
 
-from agentgym_envs.things import Thing, draw_things, list_things, name_of
+from agentgym_envs.things import Thing, draw_things, list_things, name_of, name_or_count
 from agentgym_py.env import function_tool, text_parameter
 from agentgym_py.env.generated import Draft
 from agentgym_py.env.types import TINY_WORLDS_DEFAULTS
@@ -21,8 +21,6 @@ _SHAPES: Mapping[str, tuple[tuple[int, int, int, int], int]] = {
     "hard": ((4, 4, 4, 6), 40),
 }
 """Values of the attributes and number of things, by difficulty."""
-_MOST_NAMED = 4
-"""Things that a thought names; of more it says the number."""
 REQUESTS = {
     "train": (
         "[Which|What] [thing|one|object|item] [of these |on this list |below |]do I [think of|have in mind|mean]?",
@@ -137,13 +135,14 @@ class TwentyQuestions(Game):
         return f"ask[{min(self.words, key=lambda word: abs(2 * sum(word in thing for thing in things) - len(things)))}]"
 
     def thought(self, role: str, action: str) -> str:
-        """Say which things fit; say what the thing is."""
+        """Say what the answers were, and which things fit them; say what the thing is."""
         if role == ANSWERER:
             return f"It is a {name_of(self.task.secret)}." if action == self.fair_move(role) else ""
         if action != self.fair_move(role):
             return ""
-        names = [name_of(thing) for thing in self._candidates]
-        return f"{', '.join(names) if len(names) <= _MOST_NAMED else f'{len(names)} things'} left."
+        known = ", ".join(word if yes else f"not {word}" for word, yes in self.answers.items())
+        left = f"{name_or_count(self._candidates, 'thing')} left."
+        return f"{known[0].upper()}{known[1:]}: {left}" if known else left
 
     def secrets(self, role: str) -> list[str]:
         """Return what the answerer's card says."""

@@ -92,6 +92,25 @@ def test_the_fair_experts_succeed_together(role: str, difficulty: str) -> None:
         assert env.succeeded
 
 
+def test_a_thought_says_what_is_known() -> None:
+    """The shopper repeats the notes and names the products that fit; the client says what is needed."""
+    env, observation = world("shopper", "medium")
+    while not env.stop_reason:
+        game = env._match.game  # type: ignore[attr-defined]
+        said, action = " ".join(game.said.values()), env.fair_expert() or ""
+        thought, fitting = (
+            env.expert_thought(action),
+            [name_of(p) for p in env.puzzle.products if {*said.split()} <= {*p}],
+        )
+        assert said in observation or action.startswith("buy")
+        assert thought.lower().startswith(said) and (len(fitting) > 4 or all(name in thought for name in fitting))
+        observation, *_ = env.step(action)
+    assert env.succeeded
+    env, observation = world("client", "easy")
+    needs = env.expert_thought(env.fair_expert() or "").removeprefix("I need: ").removesuffix(".").split(", ")
+    assert all(word in observation for word in needs)
+
+
 def test_the_exact_client_says_what_leaves_the_fewest_products() -> None:
     """Against a slow reference, for the first note."""
     for task in range(20):

@@ -90,6 +90,23 @@ def test_what_makes_no_sense_is_refused(action: str) -> None:
     assert not info["valid_action"] and env.state()["moves"] == []
 
 
+def test_a_thought_says_what_is_known() -> None:
+    """The answers so far, then the things that fit them, or their number; the answerer says what the thing is."""
+    env, _ = world()
+    known: list[str] = []
+    while not env.stop_reason:
+        action = env.fair_expert() or ""
+        thought = env.expert_thought(action)
+        fitting = [t for t in env.puzzle.things if all((w.split()[-1] in t) is (w[:4] != "not ") for w in known)]
+        names = ", ".join(map(name_of, fitting)) if len(fitting) <= 4 else f"{len(fitting)} things"
+        assert thought.lower() == f"{', '.join(known)}{': ' * bool(known)}{names} left."
+        observation, *_ = env.step(action)
+        known.append(f"{'' if '? Yes' in observation else 'not '}{action[4:-1]}")
+    assert env.succeeded
+    env, _ = world("answerer")
+    assert env.expert_thought(env.fair_expert() or "") == f"It is a {name_of(env.puzzle.secret)}."
+
+
 @pytest.mark.parametrize("difficulty", LEVELS)
 def test_the_fair_expert_asks_what_splits_best(difficulty: str) -> None:
     """Against a slow reference that counts the things of both answers, for every question of some episodes."""
