@@ -292,7 +292,7 @@ def _log_of_rows(path: Path) -> Log:
         if "example_id" in first:
             return _verifiers_log(file)
         if "task" in first and "doc_id" not in first:
-            agent = {"name": path.stem, "policy_digest": None, "sampling": {}}
+            agent: dict[str, Any] = {"name": path.stem, "policy_digest": None, "sampling": {}}
             return Log(agent, {_OWN: None}, list(parse_rows(path, read_rows(path), _own_sample)))
     return _lm_eval_log(path)
 
@@ -310,7 +310,8 @@ def _verifiers_log(file: Path) -> Log:
         values = {"reward": row.get("reward")} | (metrics if isinstance(metrics, dict) else {})
         return Sample(env, _id_of(row, "example_id"), _scores_of(row, values))
 
-    agent = {"name": str(about.get("model", file.parent.name)), "policy_digest": None, "sampling": {}}
+    name = str(about.get("model", file.parent.name))
+    agent: dict[str, Any] = {"name": name, "policy_digest": None, "sampling": {}}
     return Log(agent, {env: None}, list(parse_rows(file, read_rows(file), sample)))
 
 

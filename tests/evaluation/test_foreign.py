@@ -165,7 +165,7 @@ def written(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
 def test_results_of_verifiers_are_compared(tmp_path: Path) -> None:
     """A folder or its file: a rollout is an attempt, one with an error is left out; another environment is refused."""
     for name, rewards in (("one", (1.0, 1.0, 1.0, 0.0)), ("two", (0.0, 1.0, 0.0, 0.0))):
-        rows = [
+        rows: list[dict[str, Any]] = [
             {"example_id": i // 2, "reward": reward, "metrics": {"turns": 3.5}, "error": None, "is_completed": True}
             for i, reward in enumerate(rewards)
         ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -214,8 +214,7 @@ class Desk:
         other.book, other.path, other.calls = self.book.copy(), list(self.path), list(self.calls)
         other.reads, other.needs, other.taken = list(self.reads), list(self.needs), set(self.taken)
         table = self.table
-        lists = [list(names) for names in (table.counts, table.rates, table.blank)]
-        other.table = Table(table.sheet, table.key, table.group, *lists, table.last)
+        other.table = replace(table, counts=[*table.counts], rates=[*table.rates], blank=[*table.blank])
         return other
 
     # ---- parts of requests ------------------------------------------------------------------------------------------

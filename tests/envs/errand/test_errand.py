@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from agentgym_envs.errand.env import NOTE_COST, ErrandEnv
+from agentgym_envs.errand.env import NOTE_COST, Errand, ErrandEnv
 from agentgym_envs.things import ATTRIBUTES, name_of
 
 LEVELS = ("easy", "medium", "hard")
@@ -96,7 +96,8 @@ def test_a_thought_says_what_is_known() -> None:
     """The shopper repeats the notes and names the products that fit; the client says what is needed."""
     env, observation = world("shopper", "medium")
     while not env.stop_reason:
-        game = env._match.game  # type: ignore[attr-defined]
+        game = env._match.game
+        assert isinstance(game, Errand)
         said, action = " ".join(game.said.values()), env.fair_expert() or ""
         thought, fitting = (
             env.expert_thought(action),

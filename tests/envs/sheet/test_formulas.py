@@ -204,7 +204,7 @@ def slow_total(name: str, values: list[Value]) -> Value:
     total = sum(numbers, Fraction(0))
     if name == "SUM":
         return total
-    return total / len(numbers) if numbers else Fault.DIVISION
+    return Fraction(total, len(numbers)) if numbers else Fault.DIVISION
 
 
 contents = st.one_of(st.none(), st.integers(-5, 9), st.sampled_from(["x", "Y"]), trees(), trees())
