@@ -38,7 +38,12 @@ _MOST_NODES = 1_000_000
 
 
 def write_atomic(path: Path, data: str) -> None:
-    """Write a temporary file and rename it: a reader sees the old or the new file, never a part."""
+    """Write a temporary file and rename it: a reader sees the old or the new file, never a part.
+
+    Raises:
+        OSError: it cannot be written, or a pipe or device is in its place.
+    """
+    _require_replaceable(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     aside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
@@ -55,7 +60,12 @@ def write_atomic(path: Path, data: str) -> None:
 
 @contextmanager
 def replacing(target: Path) -> Iterator[Path]:
-    """Yield a path to write to; it replaces `target` when the block ends without an error."""
+    """Yield a path to write to; it replaces `target` when the block ends without an error.
+
+    Raises:
+        OSError: `target` is a pipe or a device, or cannot be written.
+    """
+    _require_replaceable(target)
     target.parent.mkdir(parents=True, exist_ok=True)
     partial = target.with_name(f"{target.name}.partial")
     partial.unlink(missing_ok=True)
@@ -66,6 +76,12 @@ def replacing(target: Path) -> Iterator[Path]:
         sync_to_disk(target.parent)
     finally:
         partial.unlink(missing_ok=True)
+
+
+def _require_replaceable(path: Path) -> None:
+    """Raise OSError for a pipe or a device, which root could replace by a file."""
+    if _is_special(path):
+        raise OSError(errno.EINVAL, "it is no ordinary file", str(path))
 
 
 def append_line(path: Path, line: bytes) -> None:

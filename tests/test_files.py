@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import stat
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -27,6 +28,7 @@ from agentgym_py.files import (
     new_folder,
     parse_yaml,
     read_text,
+    replacing,
     require_inside,
     require_ordinary,
     walk,
@@ -173,6 +175,18 @@ def test_a_temporary_file_is_not_written_through_a_link(folder: Path) -> None:
 BOMB = "a: &a [x,x,x,x,x,x,x,x,x,x]\n" + "".join(
     f"{new}: &{new} [{','.join(10 * [f'*{old}'])}]\n" for old, new in zip("abcdefgh", "bcdefghi", strict=True)
 )
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes here")
+def test_a_pipe_or_a_device_is_not_replaced(tmp_path: Path) -> None:
+    """Root could put a file in the place of /dev/zero, and all other programs would read that."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(OSError, match="it is no ordinary file"):
+        write_atomic(pipe, "new")
+    with pytest.raises(OSError, match="it is no ordinary file"), replacing(pipe) as partial:
+        partial.write_text("new")
+    assert stat.S_ISFIFO(pipe.stat().st_mode) and [*tmp_path.iterdir()] == [pipe]
 
 
 @pytest.mark.parametrize("text", [BOMB, "&a {x: *a}", "&a [*a]", "[" * 5000, "{a: " * 5000, "1" * 5000, "- 2020-99-99"])
