@@ -108,14 +108,18 @@ def visits_of(policy: Policy, episodes: Sequence[Trajectory]) -> list[Visit]:
     tree, visits = policy.model.model.tree, list[Visit]()
     for number, episode in enumerate(episodes):
         row = 0
-        records = [record for step in episode.steps for record in step.token_records]
-        for turn, (tokens, record) in enumerate(
-            zip(encode_turns(episode.rules, episode.steps, policy.chat), records, strict=True)
-        ):
+        recorded = [  # a step of an expert has no log-probabilities
+            list(record.logprobs) if record else []
+            for step in episode.steps
+            for record in (*step.token_records, *([] if step.tokens else [None]))
+        ]
+        turns = zip(encode_turns(episode.rules, episode.steps, policy.chat), recorded, strict=True)
+        for turn, (tokens, logprobs) in enumerate(turns):
             for token in tokens.context:
                 row = tree.child(row, token)
-            for token, bit, logprob in zip(tokens.reply, tokens.mask, record.logprobs, strict=True):
-                if bit:
+            sampled = zip(tokens.mask, logprobs or [0.0] * len(tokens.reply), strict=True)
+            for token, (bit, logprob) in zip(tokens.reply, sampled, strict=True):
+                if bit and logprobs:
                     visits.append(Visit(row, token, number, turn, logprob))
                 row = tree.child(row, token)
     return visits
