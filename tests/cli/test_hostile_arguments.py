@@ -65,15 +65,15 @@ GROUPS: dict[str, registry.Group] = {
     "source": "agentgym.feedback", "critic": "agentgym.feedback", "reflection": "agentgym.reflections",
 }  # fmt: skip
 """The plugins of each option that names one."""
-HOSTILE = ("/dev/zero", "pipe", "sparse", "folder", "loop")
+HOSTILE = ("zero", "pipe", "sparse", "folder", "loop")
 MOST_MEMORY = 12 << 30
 """Address space, of which torch reserves several GiB."""
 TIMERS = ((signal.SIGPROF, signal.ITIMER_PROF, 60), (signal.SIGALRM, signal.ITIMER_REAL, 300))
 """A command may take a minute of the processor, and longer only while the machine does other work."""
 CONFIGURED = ("evolve", "collect", "judge", "train", "eval", "faults", "attack", "credit")
 """Commands with `--config`."""
-SLOW = ("evolve", "fork", "tools index")
-"""Commands that work for seconds with each text that they take."""
+SLOW = ("evolve", "fork", "tools index", "mcp")
+"""Commands that work for seconds with each text that they take; mcp exceeds the time with a device."""
 
 
 class Argument(NamedTuple):
@@ -153,6 +153,7 @@ def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
         Path("p.yaml").write_text(str(tables))
         save_index("index")
         os.mkfifo("pipe")
+        Path("zero").symlink_to("/dev/zero")  # what replaces it replaces the link
         with Path("sparse").open("wb") as file:
             file.truncate(1 << 40)
         Path("folder").mkdir()
