@@ -43,7 +43,7 @@ def write_atomic(path: Path, data: str) -> None:
     Raises:
         OSError: it cannot be written, or a pipe or device is in its place.
     """
-    _require_replaceable(path)
+    require_replaceable(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     aside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
@@ -65,7 +65,7 @@ def replacing(target: Path) -> Iterator[Path]:
     Raises:
         OSError: `target` is a pipe or a device, or cannot be written.
     """
-    _require_replaceable(target)
+    require_replaceable(target)
     target.parent.mkdir(parents=True, exist_ok=True)
     partial = target.with_name(f"{target.name}.partial")
     partial.unlink(missing_ok=True)
@@ -78,7 +78,7 @@ def replacing(target: Path) -> Iterator[Path]:
         partial.unlink(missing_ok=True)
 
 
-def _require_replaceable(path: Path) -> None:
+def require_replaceable(path: Path) -> None:
     """Raise OSError for a pipe or a device, which root could replace by a file."""
     if _is_special(path):
         raise OSError(errno.EINVAL, "it is no ordinary file", str(path))

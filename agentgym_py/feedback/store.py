@@ -26,7 +26,7 @@ from agentgym_py.feedback.types import (
     NoFeedback,
     ScoreFeedback,
 )
-from agentgym_py.files import MOST_BYTES, append_line, numbered_lines, write_atomic
+from agentgym_py.files import MOST_BYTES, append_line, numbered_lines, require_replaceable, write_atomic
 from agentgym_py.trajectory.json_values import plain_values, quote, read_record
 
 KINDS: Mapping[str, type] = {
@@ -114,6 +114,7 @@ class FeedbackFile:
         """`judged` is the number of episodes in finished blocks."""
         first = _line(_HEADER, header)
         if not path.is_file() or _is_beginning(path, first):
+            require_replaceable(path)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.unlink(missing_ok=True)
             append_line(path, first)
