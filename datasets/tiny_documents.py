@@ -31,7 +31,7 @@ class Documents:
     def long(self, rng: Rng) -> Turns:
         """Draw a document about as long as an episode: 12 % of the shop, 13 % of a household, 75 % of other worlds.
 
-        Those of the other worlds are shorter, so that they have two of three tokens.
+        Those of the other worlds are shorter.
         """
         return self._home_or_shop(rng) or world_attempt(rng, self.worlds)
 

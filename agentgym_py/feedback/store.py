@@ -107,6 +107,7 @@ class FeedbackFile:
     Raises:
         DataError: the file is no feedback, or broken.
         RunError: it was begun with another source, other settings, data or inputs.
+        OSError: a pipe or device is in its place, or it cannot be written.
     """
 
     def __init__(self, path: Path, header: Header) -> None:
