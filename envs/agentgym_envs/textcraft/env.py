@@ -319,13 +319,14 @@ def steps_left(plan: list[str]) -> str:
 
 
 def derivation(book: Book, target: str) -> str:
-    """Say what each crafted thing takes, from the goal down, and how often its recipe is used if more than once.
+    """Say what each crafted thing takes, from the goal down, how often its recipe is used if more than once, and what
+    is raw.
 
     The name comes first, so that what follows can be looked up by it.
     """
-    plan = Counter(shortest_plan(book, target, {}))
-    uses = [(recipe, plan[recipe.command]) for item in reversed(closure(book, target)) if (recipe := book.get(item))]
-    return f"{'; '.join(_use(recipe, times) for recipe, times in uses)}."
+    parts, plan = closure(book, target), Counter(shortest_plan(book, target, {}))
+    uses = [_use(recipe, plan[recipe.command]) for item in reversed(parts) if (recipe := book.get(item))]
+    return f"{'; '.join(uses)}; raw: {', '.join(item for item in parts if item not in book)}."
 
 
 def _use(recipe: Recipe, times: int) -> str:
