@@ -386,7 +386,7 @@ class Question:
     tables: tuple[str, ...]
     """What the question calls a table, and its name: `players = squad`."""
     meaning: tuple[str, ...]
-    """What the question is about and its columns, with the notation if it differs: `role keeper: role 'KEE'`."""
+    """Phrases of the question and what the statement says for them: `role keeper: role = 'KEE'`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -398,9 +398,7 @@ class _Condition:
     words: str
     sql: str
     about: str
-    """What the column holds, with the value that the question names."""
-    meaning: str
-    """The column, and the notation of a value if it differs."""
+    """What the question says of the column and its value."""
     note: str = ""
     """Definition of a word in the question."""
 
@@ -454,15 +452,14 @@ class _QuestionBuilder:
         stored = self.cell(level, names.choice)
         value = next(word for word, text in names.stored.items() if text == stored)
         phrase = expand(self.rng, choice.which).format(value, noun=choice.noun)
-        meaning = names.choice if value == stored else f"{names.choice} '{stored}'"
-        about, sql = f"{choice.noun} {value}", f"{self.column(level, names.choice)} = '{stored}'"
-        return _Condition(level, "choice", phrase, sql, about, meaning)
+        sql = f"{self.column(level, names.choice)} = '{stored}'"
+        return _Condition(level, "choice", phrase, sql, f"{choice.noun} {value}")
 
     def _label(self, level: int) -> _Condition:
         names = self.layout.names[level]
         label = str(self.cell(level, names.label))
         column = self.column(level, names.label)  # with the table, which the question may not name
-        return _Condition(level, "label", label, f"{column} = '{label}'", label, column)
+        return _Condition(level, "label", label, f"{column} = '{label}'", label)
 
     def _amount(self, level: int) -> _Condition:
         names, entity = self.layout.names[level], self.layout.domain.entities[level]
@@ -474,13 +471,12 @@ class _QuestionBuilder:
         phrase = self.amount_phrase(level, bound if over else bound + 1, over=over)
         if not named:
             sql = f"{column} > {bound}" if over else f"{column} < {bound + 1}"
-            about = entity.amount.noun.removeprefix("number of ")
-            return _Condition(level, "amount", phrase, sql, about, names.amount)
+            return _Condition(level, "amount", phrase, sql, phrase)
         term, plural = entity.amount.term, entity.plural
         note = expand(self.rng, NOTES[self.split]).format(
             term=term, Term=term.capitalize(), plural=plural, Plural=plural.capitalize(), over=phrase
         )
-        return _Condition(level, "term", term, f"{column} > {bound}", term, names.amount, note)
+        return _Condition(level, "term", term, f"{column} > {bound}", term, note)
 
     def amount_phrase(self, level: int, bound: int, *, over: bool = True) -> str:
         """Return a comparison with a number in words."""
@@ -520,8 +516,8 @@ class _QuestionBuilder:
         parent = self.level - 1
         return f"{self.source(parent)}{self.where()} GROUP BY {self.column(parent, 'id')}"
 
-    def question(self, sql: str, tie: str = "", asked: str = "", **fields: object) -> Question:
-        """Return the question in a wording of the split; `asked` is what it asks for, with the column."""
+    def question(self, sql: str, *asked: str, tie: str = "", **fields: object) -> Question:
+        """Return the question in a wording of the split; `asked` is what it asks for, with the columns."""
         entity, names = self.entity, self.names
         wording = expand(self.rng, self.rng.choice(WORDINGS[self.kind][self.split]))
         most = expand(self.rng, entity.amount.most).format(units=entity.amount.units)
@@ -531,8 +527,9 @@ class _QuestionBuilder:
         )  # fmt: skip
         text = f"{text[0].upper()}{text[1:]}"
         notes = [condition.note for condition in self.conditions if condition.note]
+        meaning = [f"{condition.about}: {condition.sql}" for condition in self.conditions]
         if " JOIN " not in sql and "NOT IN" not in sql:  # a single table
-            sql, tie = sql.replace(f"{names.table}.", ""), tie.replace(f"{names.table}.", "")
+            sql, tie, *meaning = (part.replace(f"{names.table}.", "") for part in (sql, tie, *meaning))
         compared = [condition for condition in self.conditions if condition.kind == "choice"]
         places = [self.layout.names[condition.level] for condition in compared]
         return Question(
@@ -543,7 +540,7 @@ class _QuestionBuilder:
             tuple((table.table, table.choice) for table in places),
             tuple(condition.about for condition in compared),
             self._tables(text),
-            tuple(filter(None, (asked, *(f"{condition.about}: {condition.meaning}" for condition in self.conditions)))),
+            (*asked, *meaning),
         )
 
     def _tables(self, text: str) -> tuple[str, ...]:
@@ -599,11 +596,12 @@ def _add_conditions(builder: _QuestionBuilder, kind: str, difficulty: str) -> No
 
 
 def _count(builder: _QuestionBuilder) -> Question:
-    return builder.question(f"SELECT COUNT(*) {builder.source()}{builder.where()}")
+    return builder.question(f"SELECT COUNT(*) {builder.source()}{builder.where()}", "how many: COUNT(*)")
 
 
 def _names(builder: _QuestionBuilder) -> Question:
-    return builder.question(f"SELECT {builder.label} {builder.source()}{builder.where()}")
+    asked = f"which: {builder.names.label}"
+    return builder.question(f"SELECT {builder.label} {builder.source()}{builder.where()}", asked)
 
 
 def _lookup(builder: _QuestionBuilder) -> Question:
@@ -611,31 +609,32 @@ def _lookup(builder: _QuestionBuilder) -> Question:
     noun, column = builder.rng.choice([(entity.amount.noun, names.amount), (entity.choice.noun, names.choice)])
     label = str(builder.cell(builder.level, names.label))
     sql = f"SELECT {column} {builder.source()} WHERE {names.label} = '{label}'"
-    return builder.question(sql, asked=f"{noun}: {column}", noun=noun, label=label, label_column=names.label)
+    asked = (f"{noun}: {column}", f"{label}: {names.label} = '{label}'")
+    return builder.question(sql, *asked, noun=noun, label=label, label_column=names.label)
 
 
 def _extreme(builder: _QuestionBuilder) -> Question:
     rest = f"{builder.source()}{builder.where()} ORDER BY {builder.amount} DESC LIMIT"
-    asked = f"most {builder.entity.amount.noun}: {builder.names.amount}"
-    return builder.question(f"SELECT {builder.label} {rest} 1", f"SELECT {builder.amount} {rest} 2", asked)
+    asked = (f"which: {builder.names.label}", f"most {builder.entity.amount.noun}: {builder.names.amount}")
+    return builder.question(f"SELECT {builder.label} {rest} 1", *asked, tie=f"SELECT {builder.amount} {rest} 2")
 
 
 def _average(builder: _QuestionBuilder) -> Question:
     asked = f"{builder.entity.amount.noun}: {builder.names.amount}"
-    return builder.question(f"SELECT AVG({builder.amount}) {builder.source()}{builder.where()}", asked=asked)
+    return builder.question(f"SELECT AVG({builder.amount}) {builder.source()}{builder.where()}", asked)
 
 
 def _per(builder: _QuestionBuilder) -> Question:
     group = builder.column(builder.level, builder.names.choice)
     sql = f"SELECT {group}, COUNT(*) {builder.source()}{builder.where()} GROUP BY {group}"
     group_noun = builder.entity.choice.noun
-    return builder.question(sql, asked=f"{group_noun}: {builder.names.choice}", group=group_noun)
+    return builder.question(sql, f"{group_noun}: {builder.names.choice}", group=group_noun)
 
 
 def _busiest(builder: _QuestionBuilder) -> Question:
     rest = f"{builder.grouped_by_parent()} ORDER BY COUNT(*) DESC LIMIT"
     sql, tie = f"SELECT {builder.parent_label} {rest} 1", f"SELECT COUNT(*) {rest} 2"
-    return builder.question(sql, tie, parent=builder.parent.singular, parents=builder.parent.plural)
+    return builder.question(sql, tie=tie, parent=builder.parent.singular, parents=builder.parent.plural)
 
 
 def _share(builder: _QuestionBuilder) -> Question:
@@ -644,13 +643,13 @@ def _share(builder: _QuestionBuilder) -> Question:
     bound = builder.rng.choice(sorted(int(row[place] or 0) for row in builder.rows[builder.level])[2:-2])
     sql = f"SELECT 100.0 * SUM({builder.amount} > {bound}) / COUNT(*) {builder.source()}{builder.where()}"
     over = builder.amount_phrase(builder.level, bound)
-    return builder.question(sql, asked=f"{over}: {names.amount}", part=f"{entity.plural} {over}")
+    return builder.question(sql, f"{over}: {names.amount} > {bound}", part=f"{entity.plural} {over}")
 
 
 def _above(builder: _QuestionBuilder) -> Question:
     above_average = f"{builder.amount} > (SELECT AVG({builder.names.amount}) FROM {builder.names.table})"
     asked = f"{builder.entity.amount.noun}: {builder.names.amount}"
-    return builder.question(f"SELECT {builder.label} {builder.source()}{builder.where(above_average)}", asked=asked)
+    return builder.question(f"SELECT {builder.label} {builder.source()}{builder.where(above_average)}", asked)
 
 
 def _without(builder: _QuestionBuilder) -> Question:
