@@ -545,7 +545,7 @@ class _QuestionBuilder:
 
     def _tables(self, text: str) -> tuple[str, ...]:
         """The tables that the question names, from its own one upwards."""
-        tables = []
+        tables, text = [], text.lower()
         for level in range(self.level, -1, -1):
             entity, names = self.layout.domain.entities[level], self.layout.names[level]
             word = entity.plural if entity.plural in text else entity.singular
