@@ -37,7 +37,7 @@ from agentgym_envs.tools.session import Session
 from agentgym_envs.tools.task_templates import draft_on
 from agentgym_envs.twentyquestions.env import TwentyQuestionsEnv
 from agentgym_envs.wordle.env import WordleEnv
-from agentgym_envs.wordle.solver import known_letters, marks, words
+from agentgym_envs.wordle.solver import LETTERS, known_letters, marks, words
 from agentgym_py.agents.expert import format_expert_reply
 from agentgym_py.env import TextEnv
 from agentgym_py.env.actions import format_reply
@@ -292,6 +292,20 @@ def spelling(rng: Rng, envs: Envs) -> Turns:
     return [(f"Spell {word}.", " ".join(word)) for word in listed]
 
 
+def fitting_words(rng: Rng, envs: Envs) -> Turns:
+    """Show letters of words, and ask for words of Wordle's whole list that fit, as a reader of English knows them."""
+    del envs
+    turns: Turns = []
+    for _ in range(10):
+        shown = rng.sample(range(LETTERS), 1 + rng.below(3))
+        word = rng.choice(words())
+        fitting = [other for other in words() if all(other[place] == word[place] for place in shown)]
+        pattern = " ".join(letter if place in shown else "." for place, letter in enumerate(word))
+        answer = ", ".join(" ".join(other) for other in rng.sample(fitting, min(8, len(fitting))))
+        turns.append((f"Words like {pattern}?", answer))
+    return turns
+
+
 def recipe_questions(rng: Rng, envs: Envs) -> Turns:
     """Draw recipes, and ask what some things take and which are raw."""
     env: Any = envs["textcraft", rng.choice(("easy", "medium"))]
@@ -336,6 +350,6 @@ _OTHER_DOCUMENTS: Mapping[str, Callable[[Rng, Envs], Turns]] = {
     "textcraft": goals_of_recipes,
     "todo": requests_to_lists,
     "tools": requests_to_tools,
-    "wordle": lambda rng, envs: (word_questions if rng.below(2) else spelling)(rng, envs),
+    "wordle": lambda rng, envs: rng.choice((word_questions, *3 * (fitting_words,)))(rng, envs),
 }
 """Half of the documents of these worlds: several tasks, most on one long first page, and questions about words."""

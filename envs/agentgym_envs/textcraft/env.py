@@ -319,8 +319,7 @@ def steps_left(plan: list[str]) -> str:
 
 
 def derivation(book: Book, target: str) -> str:
-    """Say what each crafted thing takes, from the goal down, how often its recipe is used if more than once, and what
-    is raw.
+    """Say what each crafted thing takes, from the goal down, how often that is more than once, and what is raw.
 
     The name comes first, so that what follows can be looked up by it.
     """

@@ -28,7 +28,7 @@ from agentgym_py.env.types import TINY_WORLDS_DEFAULTS
 from agentgym_py.env.wording import expand
 from agentgym_py.rng import Rng, seed_of
 
-_WORD = re.compile(r"[a-z]{5}", re.IGNORECASE)
+_WORD = re.compile(r"[a-z]{5}|[a-z](?: [a-z]){4}", re.IGNORECASE)
 _GUESS = re.compile(r"guess\s*", re.IGNORECASE)
 _SIGNS = {ABSENT: "-", ELSEWHERE: "+", RIGHT: "="}
 _SPLIT_OF = ("train",) * 7 + ("valid",) + ("test",) * 2
@@ -77,7 +77,8 @@ class WordleEnv(GeneratedEnv[tuple[str, str]]):
     revealed. medium: nothing is. hard: nothing is, and a guess must use all earlier hints, as in the game's hard mode.
     The splits divide the hidden words and the wordings; every word may be guessed in all splits.
 
-    Actions: `guess[crane]`, or the word alone. As a tool: `guess(word)`. A word that is not in the list, or that breaks
+    Actions: `guess[crane]`, or the word alone; it may be spelt: `guess[c r a n e]`. As a tool: `guess(word)`. A word
+    that is not in the list, or that breaks
     the rule of hard, is refused: it costs a step but no try, and hard has no more steps than tries. `actions()` lists
     the words that are not refused. Random choices among them find the word in about half of the hard tasks
     (`random_baseline` is 60 %), because there the rule does the reasoning.
@@ -90,7 +91,8 @@ class WordleEnv(GeneratedEnv[tuple[str, str]]):
     End: finding the word or using six tries terminates; `max_steps` (10, in hard 6) truncates.
 
     The expert knows the word, so its plan of one step is a shortest one. The fair expert is an entropy solver: it knows
-    only the marks and the list of words. Of the words that fit all marks it guesses the most informative one.
+    only the marks and the list of words. Of the words that fit all marks it guesses the most informative one. It
+    spells its guesses, so that an agent with a tokenizer can copy them from the thought.
 
     Args:
         difficulty: `easy`, `medium` or `hard`.
@@ -102,7 +104,7 @@ class WordleEnv(GeneratedEnv[tuple[str, str]]):
     """
 
     name: ClassVar[str] = "wordle"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     held_out_version: ClassVar[int | None] = 0
     max_return: ClassVar[float | None] = 1.0
     evolve_defaults: ClassVar[Mapping[str, Any]] = TINY_WORLDS_DEFAULTS
@@ -216,11 +218,15 @@ class WordleEnv(GeneratedEnv[tuple[str, str]]):
 
     def fair_expert(self) -> str | None:
         """Return the most informative guess that fits the marks."""
-        return None if self._done else f"guess[{best_guess(self.puzzle[1], self._hints)}]"
+        return None if self._done else f"guess[{' '.join(self._best_guess())}]"
+
+    def _best_guess(self) -> str:
+        return best_guess(self.puzzle[1], self._hints)
 
     def expert_thought(self, action: str) -> str:
         """Return what the marks say: the letters at their places, letters to place, and letters to avoid."""
-        if action != self.fair_expert():
+        guess = "" if self._done else self._best_guess()
+        if self._done or action not in (f"guess[{guess}]", f"guess[{' '.join(guess)}]"):
             return ""
         places, present, absent = known_letters(self.puzzle[1], self._hints)
         parts = [
@@ -228,17 +234,22 @@ class WordleEnv(GeneratedEnv[tuple[str, str]]):
             f"with {' '.join(present)}" * bool(present),
             f"not {' '.join(absent)}" * bool(absent),
         ]
-        return f"{', '.join(filter(None, parts))}: {' '.join(action[6:-1])}."
+        return f"{', '.join(filter(None, parts))}: {' '.join(guess)}."
 
 
 def _word_of(reply: Reply) -> str | None:
     """The word of `guess[word]`, or the bare word; None if the reply is neither."""
     name, word = reply.parts
     if word is None:
-        return name.lower() if _WORD.fullmatch(name) else None
+        return _unspelt(name) if _WORD.fullmatch(name) else None
     if "[" in word or "]" in word or not (name == "guess" or _GUESS.fullmatch(name)):
         return None
-    return word.strip().lower()
+    word = word.strip()
+    return _unspelt(word) if _WORD.fullmatch(word) else word.lower()
+
+
+def _unspelt(word: str) -> str:
+    return word.replace(" ", "").lower()
 
 
 @cache

@@ -137,11 +137,12 @@ def test_an_episode_reads_well() -> None:
     ["guess[@]", "@", "Thought: so\nAction: guess[@]", "Action: guess\nAction Input: @", "Action: @",
      '{"name": "guess", "arguments": {"word": "@"}}'],
 )  # fmt: skip
-def test_a_guess_is_read_in_every_form(reply: str) -> None:
-    """Bare, in brackets, as ReAct, as a tool call."""
+@pytest.mark.parametrize("between", ["", " "])
+def test_a_guess_is_read_in_every_form(reply: str, between: str) -> None:
+    """Bare, in brackets, as ReAct, as a tool call; as a word or spelt."""
     env = WordleEnv()
     env.reset(options={"task": 2})
-    assert env.step(reply.replace("@", env.puzzle[0]))[4]["success"]
+    assert env.step(reply.replace("@", between.join(env.puzzle[0])))[4]["success"]
 
 
 def test_the_word_is_a_secret_until_the_end() -> None:
@@ -181,7 +182,16 @@ def test_what_is_refused_costs_no_try() -> None:
     """Words that are not in the list, other lengths, other things; max_steps cuts in the end."""
     env = WordleEnv(difficulty="medium")
     env.reset(options={"task": 2})
-    for action in ("guess[zzzzz]", "guess[no]", "look", "guess[]", "", "guess[crane slate]"):
+    for action in (
+        "guess[zzzzz]",
+        "guess[no]",
+        "look",
+        "guess[]",
+        "",
+        "guess[crane slate]",
+        "guess[cr ane]",
+        "guess[c r a n]",
+    ):
         assert not env.step(action)[4]["valid_action"]
     wrong = next(word for word in words() if word != env.puzzle[0])
     assert env.step(wrong)[0].endswith("5 tries left.")
@@ -266,7 +276,8 @@ def test_thoughts_say_what_the_marks_mean() -> None:
     assert env.expert_thought("guess[geese]") == ""  # not what the fair expert guesses first
     for guess in ("tears", "dense"):
         env.step(f"guess[{guess}]")
-    assert env.fair_expert() == "guess[geese]"
+    assert env.fair_expert() == "guess[g e e s e]"
+    assert env.expert_thought("guess[g e e s e]") == env.expert_thought("guess[geese]")
     assert env.expert_thought("guess[geese]") == ". e . s e, not a d n r t: g e e s e."
 
 
