@@ -77,11 +77,10 @@ class WordleEnv(GeneratedEnv[tuple[str, str]]):
     revealed. medium: nothing is. hard: nothing is, and a guess must use all earlier hints, as in the game's hard mode.
     The splits divide the hidden words and the wordings; every word may be guessed in all splits.
 
-    Actions: `guess[crane]`, or the word alone; it may be spelt: `guess[c r a n e]`. As a tool: `guess(word)`. A word
-    that is not in the list, or that breaks
-    the rule of hard, is refused: it costs a step but no try, and hard has no more steps than tries. `actions()` lists
-    the words that are not refused. Random choices among them find the word in about half of the hard tasks
-    (`random_baseline` is 60 %), because there the rule does the reasoning.
+    Actions: `guess[crane]`, or the word alone; it may be spelt: `guess[c r a n e]`. As a tool: `guess(word)`. A
+    word that is not in the list, or that breaks the rule of hard, is refused: it costs a step but no try, and hard
+    has no more steps than tries. `actions()` lists the words that are not refused. Random choices among them find
+    the word in about half of the hard tasks (`random_baseline` is 60 %), because there the rule does the reasoning.
 
     Observation: the guess letter by letter, below each letter `=` (right), `+` (in the word, at another place) or `-`
     (not in it, or not that often), and the number of tries left.
