@@ -315,6 +315,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--base", type=Path, help="a base to train further; by default a new one")
     parser.add_argument("--grow", action="store_true", help="double the layers of --base before it is trained further")
+    parser.add_argument("--bfloat16", action="store_true", help="write the weights in bfloat16, in half the space")
     args = parser.parse_args()
     torch.set_num_threads(1)  # as fast as two threads, and reproducible
     if PROCESSES > 1:
@@ -338,14 +339,16 @@ def main() -> None:
     if _RANK > 0:
         return
     policy.model.config.learning_rate_scale = _RATE_SCALE
+    if args.bfloat16:
+        policy.model.bfloat16()
     policy.save(args.out)
     command = (
         f"      {'python' if PROCESSES == 1 else f'torchrun --nproc_per_node {PROCESSES}'} datasets/make_tiny_base.py"
     )
     command += f" --state … --short {args.short} --tokens {args.tokens} --aimless {args.aimless} --seed {args.seed}"
-    command += f" --rate {args.rate}" + " --base …" * bool(args.base) + " --grow" * args.grow
+    command += f" --rate {args.rate}" + " --base …" * bool(args.base) + " --grow" * args.grow + " --bfloat16" * args.bfloat16
     earlier = _commands(args.base / "CARD.md") if args.base else []
-    write_card(policy, args.out, [*earlier, command])
+    write_card(Policy.load(args.out), args.out, [*earlier, command])
 
 
 def begin(folder: Path, documents: Documents, base: Path | None, seed: int, *, grow: bool = False) -> Policy:
