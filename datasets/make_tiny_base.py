@@ -287,8 +287,8 @@ A stand-in for the base LLM of the papers: `agentgym evolve` starts from it.
   without reasons. So the base reads and thinks like the teacher, and an agent has to learn to act on what it thinks.
 - **SQL, TextCraft, tools.** Half of the documents put several questions, goals or requests to one first observation.
 - **Detours** in attempts are random, and the loss does not cover them.
-- **Wordle's** whole list of words is spelt, as it is known to every player; hints are given only of words that training
-  tasks hide.
+- **Wordle's** whole list of words is spelt, and documents name words of it that fit given letters, as every player
+  knows them; hints with marks are given only of words that training tasks hide.
 - **Not in the data**: tasks of the valid or test split and, except in lines of results, products that a held-out task
   asks for.
 - **Licence**: the project's own, MIT. **Digest** of the weights: `{digest}`.
