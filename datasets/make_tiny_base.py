@@ -346,7 +346,9 @@ def main() -> None:
         f"      {'python' if PROCESSES == 1 else f'torchrun --nproc_per_node {PROCESSES}'} datasets/make_tiny_base.py"
     )
     command += f" --state … --short {args.short} --tokens {args.tokens} --aimless {args.aimless} --seed {args.seed}"
-    command += f" --rate {args.rate}" + " --base …" * bool(args.base) + " --grow" * args.grow + " --bfloat16" * args.bfloat16
+    command += (
+        f" --rate {args.rate}" + " --base …" * bool(args.base) + " --grow" * args.grow + " --bfloat16" * args.bfloat16
+    )
     earlier = _commands(args.base / "CARD.md") if args.base else []
     write_card(Policy.load(args.out), args.out, [*earlier, command])
 
