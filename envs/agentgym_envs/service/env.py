@@ -9,15 +9,15 @@ from typing import Any, ClassVar
 from agentgym_envs.service import experts
 from agentgym_envs.service.acts import act
 from agentgym_envs.service.conversation import Conversation, begin, from_json
-from agentgym_envs.service.desk import Call, RefusedError
+from agentgym_envs.service.desk import Call
 from agentgym_envs.service.drafting import draft
 from agentgym_envs.service.policy import VIOLATIONS, policy_text
 from agentgym_envs.service.puzzle import Puzzle
 from agentgym_envs.service.talk import DOMAINS
-from agentgym_envs.service.tool import format_arguments, format_call
 from agentgym_py.env import GeneratedEnv, Outcome, Reply, Task
 from agentgym_py.env.actions import parse_tool_call
 from agentgym_py.env.generated import Draft
+from agentgym_py.env.tools import RefusedError, format_arguments, format_call
 from agentgym_py.env.types import TINY_WORLDS_DEFAULTS
 from agentgym_py.rng import Rng
 

@@ -6,17 +6,18 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, ClassVar
 
-from agentgym_envs.sheet.book import Book, RefusedError, canonical, trim
+from agentgym_envs.sheet.book import Book, canonical, trim
 from agentgym_envs.sheet.drafting import Puzzle
 from agentgym_envs.sheet.evaluate import Value, constant
 from agentgym_envs.sheet.formulas import LETTERS, MAX_COLUMNS, MAX_LENGTH, MAX_ROWS
 from agentgym_envs.sheet.judge import has_lost, marks
 from agentgym_envs.sheet.repair import plan
 from agentgym_envs.sheet.requests import draft
-from agentgym_envs.sheet.tools import ASCENDING, DESCENDING, TOOLS, call, check_arguments, format_call
+from agentgym_envs.sheet.tools import ASCENDING, DESCENDING, TOOLS, call
 from agentgym_py.env import GeneratedEnv, Outcome, Reply, Task
 from agentgym_py.env.actions import parse_tool_call
 from agentgym_py.env.generated import Draft
+from agentgym_py.env.tools import RefusedError, format_call
 from agentgym_py.env.types import TINY_WORLDS_DEFAULTS
 from agentgym_py.rng import Rng
 
@@ -141,7 +142,7 @@ class SheetEnv(GeneratedEnv[Puzzle]):
         try:
             observation = call(book, reply.action, arguments)
             if reply.action == "finish":
-                return self._finish(observation, check_arguments(TOOLS["finish"], arguments).get("answer", ""))
+                return self._finish(observation, TOOLS["finish"].check(arguments).get("answer", ""))
         except RefusedError as error:
             return self.invalid(str(error))
         if reply.action in _READING:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from agentgym_envs.todo.app import App, RefusedError
+from agentgym_envs.todo.app import App
 from agentgym_envs.todo.board import (
     Board,
     Content,
@@ -21,10 +21,11 @@ from agentgym_envs.todo.board import (
 from agentgym_envs.todo.plan import describe, format_call, plan
 from agentgym_envs.todo.requests import draft
 from agentgym_envs.todo.task_templates import Puzzle
-from agentgym_envs.todo.tools import TOOLS, call, check_arguments
+from agentgym_envs.todo.tools import TOOLS, call
 from agentgym_py.env import GeneratedEnv, Outcome, Reply, Task
 from agentgym_py.env.actions import parse_tool_call
 from agentgym_py.env.generated import Draft
+from agentgym_py.env.tools import RefusedError
 from agentgym_py.env.types import TINY_WORLDS_DEFAULTS
 from agentgym_py.rng import Rng
 
@@ -146,7 +147,7 @@ class TodoEnv(GeneratedEnv[Puzzle]):
         except RefusedError as error:
             return Outcome(str(error), valid=False)
         if reply.action == "finish":
-            return self._finish(observation, check_arguments(TOOLS["finish"], arguments).get("answer", ""))
+            return self._finish(observation, TOOLS["finish"].check(arguments).get("answer", ""))
         self._note(reply.action, arguments)
         return Outcome(observation, costs={"deletions": float(bool(before) and self._has_lost(before))})
 
