@@ -28,6 +28,7 @@ from agentgym_py.files import (
     new_folder,
     parse_yaml,
     read_text,
+    reading,
     replacing,
     require_inside,
     require_ordinary,
@@ -284,7 +285,7 @@ def no_waiting() -> Iterator[None]:
 @pytest.fixture
 def sparse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A file of 64 GiB that takes no room on the disk."""
-    for module in (files, store, feedback, index):
+    for module in (reading, store, feedback, index):
         monkeypatch.setattr(module, "MOST_BYTES", LIMIT)
     path = tmp_path / "a.jsonl"
     with path.open("wb") as file:
