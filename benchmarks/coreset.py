@@ -70,7 +70,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--ratio", type=float, default=1 / 3, help="share of the tokens")
     args, more = parse(parser, argv)
     rows = [figures for seed in args.seeds for figures in run_arms(args.names, seed, args, more)]
-    save_rows(args.out, rows)
+    save_rows(args, rows)
     print(*table(rows), sep="\n")
 
 

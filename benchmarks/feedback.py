@@ -173,7 +173,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--base_url", default="http://localhost:8000/v1", help="its address")
     args, more = parse(parser, argv)
     rows = [row for name in args.names for seed in args.seeds for row in STUDIES[name](seed, args, more)]
-    save_rows(args.out, rows)
+    save_rows(args, rows)
     print(*tables(rows), sep="\n")
 
 

@@ -131,7 +131,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             folder = args.out / name / f"s{seed}"
             study = with_reward_model(STUDIES[name], folder, seed, more)
             rows += [row(name, arm, seed, run) for arm, run in study.runs(folder, seed, more)]
-    save_rows(args.out, rows)
+    save_rows(args, rows)
     print(*table(rows), sep="\n")
 
 

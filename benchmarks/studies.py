@@ -1,7 +1,9 @@
 """What the benchmarks share that run `agentgym evolve`: resumable runs, and studies whose arms start from one agent.
 
 For each seed `agentgym evolve --rounds 0` trains Agent_v0, from which every arm starts. Finished runs stay in `--out`
-and are not run again, so the tables of a study can be made in several sessions.
+and are not run again, so the tables of a study can be made in several sessions. With `--results FILE` each row is also
+a line of that file, such as benchmarks/safety.jsonl, with its options; a new line replaces an older one of the same
+study, arm and seed.
 """
 
 from __future__ import annotations
@@ -122,6 +124,7 @@ def parser_of(doc: str | None, names: Iterable[str], out: str, noun: str = "stud
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--tasks", type=int, default=300, help="test tasks of each world")
     parser.add_argument("--out", type=Path, default=Path(out))
+    parser.add_argument("--results", type=Path, help="a file of JSON lines that keeps the rows, too")
     return parser
 
 
@@ -131,7 +134,8 @@ def parse(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> tuple[
     if unknown := set(args.names) - set(args.all_names):
         parser.error(f"no {args.noun} {', '.join(sorted(unknown))}; choose from {', '.join(args.all_names)}")
     args.names = args.names or args.all_names
-    return args, [*more, "--test_tasks", str(args.tasks)]
+    args.options = [*more, "--test_tasks", str(args.tasks)]
+    return args, args.options
 
 
 def study_rows(
@@ -145,10 +149,17 @@ def study_rows(
         for seed in args.seeds
         for arm, run in studies[name].runs(args.out / name / f"s{seed}", seed, options)
     ]
-    save_rows(args.out, rows)
+    save_rows(args, rows)
     return rows
 
 
-def save_rows(out: Path, rows: Sequence[Row]) -> None:
-    """Write the rows beside the runs."""
-    write_atomic(out / "rows.json", json.dumps(rows, indent=1) + "\n")
+def save_rows(args: argparse.Namespace, rows: Sequence[Row]) -> None:
+    """Write the rows beside the runs, and into the file of results if there is one."""
+    write_atomic(args.out / "rows.json", json.dumps(rows, indent=1) + "\n")
+    if args.results is None:
+        return
+    before = args.results.read_text("utf-8").splitlines() if args.results.is_file() else []
+    lines = {}
+    for row in (*map(json.loads, before), *({**row, "options": args.options} for row in rows)):
+        lines[row.get("study"), row["arm"], row["seed"]] = json.dumps(row)
+    write_atomic(args.results, "".join(f"{line}\n" for line in lines.values()))

@@ -392,11 +392,58 @@ def test_a_study_runs_every_arm_of_every_seed_and_keeps_the_rows(tmp_path: Path)
             assert options == ["--valid_tasks", "1"]
             return [(arm, f"{folder.relative_to(tmp_path)}/{arm}") for arm in ("a", "b")]
 
-    args = SimpleNamespace(names=["one", "two"], seeds=[0, 3], out=tmp_path)
-    found = studies.study_rows({"one": Runs(), "two": Runs()}, lambda *of: {"of": of}, args, ["--valid_tasks", "1"])
+    lines = tmp_path / "lines.jsonl"
+    more = ["--valid_tasks", "1"]
+    args = SimpleNamespace(names=["one", "two"], seeds=[0, 3], out=tmp_path, results=lines, options=more)
+
+    def row(study: str, arm: str, seed: int, run: str) -> dict[str, Any]:
+        return {"study": study, "arm": arm, "seed": seed, "of": (study, arm, seed, run)}
+
+    found = studies.study_rows({"one": Runs(), "two": Runs()}, row, args, ["--valid_tasks", "1"])
     assert [row["of"][:3] for row in found[:4]] == [("one", "a", 0), ("one", "b", 0), ("one", "a", 3), ("one", "b", 3)]
     assert found[-1]["of"] == ("two", "b", 3, "two/s3/b") and len(found) == 8
     assert json.loads((tmp_path / "rows.json").read_text())[-1]["of"] == ["two", "b", 3, "two/s3/b"]
+    studies.save_rows(args, [{**found[2], "of": "new"}, {**found[0], "arm": "c"}])
+    kept = [json.loads(line) for line in lines.read_text().splitlines()]
+    assert [line["of"] for line in kept].count("new") == 1 and kept[2]["of"] == "new" and len(kept) == 9
+    assert kept[-1]["arm"] == "c" and kept[0]["options"] == ["--valid_tasks", "1"]
+
+
+# ---- several agents --------------------------------------------------------------------------------------------------
+
+
+def test_the_runs_of_the_several_agents_benchmark_can_be_started_and_tabulated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each run is a valid plan; the team's planner has the executor as its partner; a row says the gain of its arm."""
+    benchmark = script("several_agents")
+    (tmp_path / "checkpoint").mkdir()
+    plans: dict[str, Any] = {}
+
+    def play(folder: Path, seed: int, words: str, more: list[str]) -> str:
+        if "--model" not in words:  # the folder holds no weights
+            plans[f"{folder.parent.parent.name}/{folder.name}"] = values_of("evolve", [*words.split(), *more])
+        return folder.name
+
+    monkeypatch.setattr(benchmark, "play", play)
+    monkeypatch.setattr(benchmark, "last_agent", lambda run: str(tmp_path / "checkpoint"))
+    monkeypatch.setattr(benchmark, "row", lambda study, arm, seed, run, before=0: (study, arm, run))
+    found = [*benchmark.role_rows("errand", 0, tmp_path, []), *benchmark.partner_rows(0, tmp_path, [])]
+    found += benchmark.team_rows(0, tmp_path, "hard", ["--valid_tasks", "3"])
+    assert [row[1] for row in found] == [
+        "client", "shopper", "both", "fair", "trained", "itself", "flat", "executor", "team"
+    ]  # fmt: skip
+    assert plans["errand/both"]["roles"] == ["client", "shopper"] and plans["team/flat"]["env"] == ["household"]
+    shares = [plans[f"team/{arm}"]["explore_tasks"] for arm in ("flat", "executor", "team")]
+    assert shares[0] == shares[1] + shares[2]
+    monkeypatch.undo()
+    rows = [
+        {"study": "team", "arm": arm, "seed": seed, "before": [0, 0, 1, 0], "after": after}
+        for arm, after in (("flat", [1, 0, 1, 0]), ("team", [1, 1, 1, 0])) for seed in range(2)
+    ]  # fmt: skip
+    flat, team = list(benchmark.table(rows))[2:]
+    assert flat.startswith("| team | flat | 2 | 25.0 % | 50.0 % | 0.250 [") and flat.endswith("| – |")
+    assert team.startswith("| team | team | 2 | 25.0 % | 75.0 % | 0.500 [") and "| 0.250 [" in team
 
 
 # ---- curricula beside each other ------------------------------------------------------------------------------------

@@ -24,9 +24,9 @@ READERS = (
     "protocol Make", "protocol Step", "protocol Reset", "protocol Restore", "protocol Limit", "protocol Ask",
     "protocol FindTask", "protocol Read", "protocol ExpertThought", "environment server", "vllm server",
     "sglang server", "llamacpp server", "completion", "snapshot calculator", "snapshot errand", "snapshot grid",
-    "snapshot household", "snapshot lab", "snapshot maze", "snapshot service", "snapshot sheet", "snapshot shop",
-    "snapshot sql", "snapshot textcraft", "snapshot todo", "snapshot tools", "snapshot twentyquestions",
-    "snapshot wordle", "recipes", "catalogue",
+    "snapshot household", "snapshot householdteam", "snapshot lab", "snapshot maze", "snapshot service",
+    "snapshot sheet", "snapshot shop", "snapshot sql", "snapshot textcraft", "snapshot todo", "snapshot tools",
+    "snapshot twentyquestions", "snapshot wordle", "recipes", "catalogue",
 )  # fmt: skip
 
 
