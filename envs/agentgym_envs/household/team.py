@@ -228,7 +228,7 @@ class Housework(Game):
 
 
 class HouseholdTeamEnv(MultiAgentEnv[Room]):
-    """AgentHouseholdTeam-v0: a planner states sub-goals, and an executor reaches them in a household.
+    """AgentHouseholdTeam-v0: plan and act in a household as a team.
 
     A game of two roles.
 
