@@ -176,7 +176,11 @@ class Housework(Game):
         if self.sub_goal not in self._rooms:
             self._rooms[self.sub_goal] = replace(house.room, goal=Goal("", kind))
         house.room = self._rooms[self.sub_goal]
-        return [] if house.held in house.room.goal_things else fetch(house, set(known) - self.delivered)
+        if house.held in house.room.goal_things:
+            return []
+        others = fetch(house, set(known) - self.delivered)
+        knows_all = len(known) == len(house.room.things) or explore(house, kind) is None
+        return fetch(house, set(known)) if others is None and knows_all else others
 
     def _use(self, kind: str, known: Collection[int]) -> list[str] | None:
         house, things = self.house, self.house.room.things
@@ -265,7 +269,7 @@ class HouseholdTeamEnv(MultiAgentEnv[Room]):
         role: `planner` (the default) or `executor`.
         partner: Agent of the other role: `fair`, `expert` or `random`.
         partner_model: Folder of a checkpoint that plays it instead, frozen and greedy.
-        max_steps: Limit on the role's own moves.
+        max_steps: Limit on the role's own moves; a larger one gives as many more commands.
         split: Where tasks come from if `reset` names no split.
         render_mode: `ansi` or None.
 
@@ -311,8 +315,9 @@ class HouseholdTeamEnv(MultiAgentEnv[Room]):
         return Draft(room.instruction, room, room.goal.kind)
 
     def game(self, puzzle: Room) -> Game:
-        """Return the game of a room."""
-        return Housework(puzzle, COMMANDS[self.difficulty])
+        """Return the game of a room; a larger `max_steps` gives as many more commands."""
+        more = max(0, self.max_steps - self.limits[self.difficulty])
+        return Housework(puzzle, COMMANDS[self.difficulty] + more)
 
     def tools(self) -> list[dict[str, Any]]:
         """Return a tool for each sub-goal, or `act(command)` and `done()`."""
