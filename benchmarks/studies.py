@@ -2,8 +2,7 @@
 
 For each seed `agentgym evolve --rounds 0` trains Agent_v0, from which every arm starts. Finished runs stay in `--out`
 and are not run again, so the tables of a study can be made in several sessions. With `--results FILE` each row is also
-a line of that file, such as benchmarks/safety.jsonl, with its options; a new line replaces an older one of the same
-study, arm and seed.
+a line of that file, with its options; a new line replaces an older one of the same study, arm and seed.
 """
 
 from __future__ import annotations
@@ -124,7 +123,7 @@ def parser_of(doc: str | None, names: Iterable[str], out: str, noun: str = "stud
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--tasks", type=int, default=300, help="test tasks of each world")
     parser.add_argument("--out", type=Path, default=Path(out))
-    parser.add_argument("--results", type=Path, help="a file of JSON lines that keeps the rows, too")
+    parser.add_argument("--results", type=Path, help="a file of JSON lines that keeps the rows as well")
     return parser
 
 
@@ -156,10 +155,8 @@ def study_rows(
 def save_rows(args: argparse.Namespace, rows: Sequence[Row]) -> None:
     """Write the rows beside the runs, and into the file of results if there is one."""
     write_atomic(args.out / "rows.json", json.dumps(rows, indent=1) + "\n")
-    if args.results is None:
-        return
-    before = args.results.read_text("utf-8").splitlines() if args.results.is_file() else []
-    lines = {}
-    for row in (*map(json.loads, before), *({**row, "options": args.options} for row in rows)):
-        lines[row.get("study"), row["arm"], row["seed"]] = json.dumps(row)
-    write_atomic(args.results, "".join(f"{line}\n" for line in lines.values()))
+    if args.results is not None:
+        before = args.results.read_text("utf-8").splitlines() if args.results.is_file() else []
+        merged = [*map(json.loads, before), *({**row, "options": args.options} for row in rows)]
+        newest = {(row.get("study"), row["arm"], row["seed"]): row for row in merged}
+        write_atomic(args.results, "".join(f"{json.dumps(row)}\n" for row in newest.values()))
