@@ -26,7 +26,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from studies import Row, by_arm, evolve, parse, parser_of, save_rows, tested
+from studies import Row, by_arm, evolve, parse, parser_of, save_rows, starting_from, tested
 
 from agentgym_envs.household.team import COMMANDS
 from agentgym_py.evaluation.stats import improvement
@@ -53,9 +53,9 @@ def last_agent(run: RunFolder) -> str:
     return str(run.round(run.finished_rounds()[-1]) / "checkpoint")
 
 
-def play(folder: Path, seed: int, words: str, more: Sequence[str]) -> RunFolder:
-    """Finish a run of a seed."""
-    return evolve(folder, [*words.split(), "--seed", str(seed), "--threads", "1", *more])
+def play(folder: Path, seed: int, words: str, more: Sequence[str], *last: str) -> RunFolder:
+    """Finish a run of a seed; options in `last` stand above those of the command line."""
+    return evolve(folder, [*words.split(), "--seed", str(seed), "--threads", "1", *more, *last])
 
 
 def role_rows(world: str, seed: int, out: Path, more: Sequence[str]) -> Iterator[dict[str, Any]]:
@@ -74,8 +74,8 @@ def partner_rows(seed: int, out: Path, more: Sequence[str]) -> Iterator[dict[str
     words = f"--env errand --roles shopper --env_kwargs.partner_model {last_agent(runs['client'])}"
     folder = out / "partner" / f"s{seed}"
     yield row("partner", "trained", seed, play(folder / "trained", seed, words, more))
-    alone = f"{words} --model {last_agent(runs['shopper'])} --expert_tasks 0 --allow_empty --rounds 0"
-    yield row("partner", "itself", seed, play(folder / "itself", seed, alone, more))
+    shopper = [*starting_from(last_agent(runs["shopper"])), "--rounds", "0"]
+    yield row("partner", "itself", seed, play(folder / "itself", seed, words, more, *shopper))
 
 
 def team_rows(seed: int, out: Path, difficulty: str, more: Sequence[str]) -> Iterator[dict[str, Any]]:

@@ -10,9 +10,11 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -73,18 +75,23 @@ class Study:
     trusted: Sequence[str] = ()
     """Python files that the arms' options name."""
 
-    def words(self, arm: str, model: str) -> list[str]:
-        """Return the options of an arm that starts from a model; it begins without demonstrations."""
+    def words(self, arm: str, model: str, options: Sequence[str] = ()) -> list[str]:
+        """Return the options of an arm that starts from a model, in whose place none of `options` can come."""
         words = [*self.first.split(), *self.options.split(), *self.arms[arm].split()]
-        return [*words, "--model", model, "--expert_tasks", "0", "--allow_empty"]
+        return [*words, *options, *starting_from(model)]
 
     def runs(self, folder: Path, seed: int, options: Sequence[str]) -> Iterator[tuple[str, RunFolder]]:
-        """Finish the runs of a seed; yield each arm with its run. Settings in `options` come last."""
-        common = ["--seed", str(seed), "--threads", "1"]
-        first = evolve(folder / "v0", [*self.first.split(), *common, *options, "--rounds", "0"])
+        """Finish the runs of a seed; yield each arm with its run. Settings in `options` replace those of the study."""
+        common = ["--seed", str(seed), "--threads", "1", *options]
+        first = evolve(folder / "v0", [*self.first.split(), *common, "--rounds", "0"])
         for arm in self.arms:
-            words = [*self.words(arm, str(first.round(0) / "checkpoint")), *common, *options]
+            words = self.words(arm, str(first.round(0) / "checkpoint"), common)
             yield arm, evolve(folder / arm, words, trusted=self.trusted)
+
+
+def starting_from(model: str) -> list[str]:
+    """Return the last options of a run that continues an agent: it begins without demonstrations."""
+    return ["--model", model, "--expert_tasks", "0", "--allow_empty"]
 
 
 def tested(run: RunFolder, number: int) -> list[int]:
@@ -116,10 +123,13 @@ def gain_over(baseline: str, arm: str, groups: Mapping[str, Mapping[int, Row]]) 
 
 
 def parser_of(doc: str | None, names: Iterable[str], out: str, noun: str = "study") -> argparse.ArgumentParser:
-    """Return the parser of a benchmark of studies or arms; its other options are those of `agentgym evolve`."""
-    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    """Return the parser of a benchmark of studies or arms; `parse` reads their names, which come first."""
+    parser = argparse.ArgumentParser(
+        description=doc, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False,
+        usage=f"%(prog)s [{noun.upper()} ...] [OPTION ...] [OPTION OF agentgym evolve ...]",
+        epilog=f"{noun.upper()} is of {', '.join(names)}; by default all.",
+    )  # fmt: skip
     parser.set_defaults(all_names=list(names), noun=noun)
-    parser.add_argument("names", nargs="*", metavar=noun.upper(), help=f"of {', '.join(names)}; by default all")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--tasks", type=int, default=300, help="test tasks of each world")
     parser.add_argument("--out", type=Path, default=Path(out))
@@ -129,10 +139,12 @@ def parser_of(doc: str | None, names: Iterable[str], out: str, noun: str = "stud
 
 def parse(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> tuple[argparse.Namespace, list[str]]:
     """Return the arguments, with the chosen names, and the options for `agentgym evolve`."""
-    args, more = parser.parse_known_args(argv)
-    if unknown := set(args.names) - set(args.all_names):
+    words = sys.argv[1:] if argv is None else argv
+    names = list(takewhile(lambda word: not word.startswith("-"), words))
+    args, more = parser.parse_known_args(words[len(names) :])
+    if unknown := set(names) - set(args.all_names):
         parser.error(f"no {args.noun} {', '.join(sorted(unknown))}; choose from {', '.join(args.all_names)}")
-    args.names = args.names or args.all_names
+    args.names = names or args.all_names
     args.options = [*more, "--test_tasks", str(args.tasks)]
     return args, args.options
 

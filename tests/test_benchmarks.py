@@ -409,6 +409,82 @@ def test_a_study_runs_every_arm_of_every_seed_and_keeps_the_rows(tmp_path: Path)
     assert kept[-1]["arm"] == "c" and kept[0]["options"] == ["--valid_tasks", "1"]
 
 
+def test_the_names_of_studies_come_first_and_the_other_words_are_options_of_evolve(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Also if an option's value follows it; a name that is none ends with the names that are some."""
+    studies = script("studies")
+    parser = studies.parser_of("Doc.", ["one", "two"], "runs/x")
+    args, options = studies.parse(parser, ["two", "--preset", "smoke", "--seeds", "3", "4", "--tasks", "5"])
+    assert (args.names, args.seeds, options) == (["two"], [3, 4], ["--preset", "smoke", "--test_tasks", "5"])
+    args, options = studies.parse(parser, ["--explore_tasks", "9"])
+    assert args.names == ["one", "two"] and options[:2] == ["--explore_tasks", "9"]
+    with pytest.raises(SystemExit):
+        studies.parse(parser, ["three"])
+    assert "no study three; choose from one, two" in capsys.readouterr().err
+
+
+def test_options_of_a_study_never_replace_the_agent_that_its_arms_start_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`--model` and `--expert_tasks` are for Agent_v0, from which every arm starts; other options are for all runs."""
+    studies = script("studies")
+    plans: dict[str, dict[str, Any]] = {}
+
+    def evolve(folder: Path, words: list[str], *, trusted: Sequence[str] = ()) -> Any:
+        plans[folder.name] = values_of("evolve", words)
+        return SimpleNamespace(round=lambda number: folder / f"round-{number}")
+
+    monkeypatch.setattr(studies, "evolve", evolve)
+    study = studies.Study("--env maze --expert_tasks 9", "--rounds 3 --explore_tasks 8", {"a": "", "b": "--horizon 4"})
+    options = ["--model", "mine", "--expert_tasks", "2", "--rounds", "1", "--explore_tasks", "5"]
+    assert [arm for arm, _ in study.runs(tmp_path, 7, options)] == ["a", "b"]
+    found = {name: [plan[key] for key in ("model", "expert_tasks", "rounds", "seed")] for name, plan in plans.items()}
+    start = str(tmp_path / "v0" / "round-0" / "checkpoint")
+    assert found == {"v0": ["mine", 2, 0, 7], "a": [start, 0, 1, 7], "b": [start, 0, 1, 7]}
+    assert plans["b"]["explore_tasks"] == 5 and plans["b"]["horizon"] == [4]
+
+
+# ---- selection by a critic, and retries ------------------------------------------------------------------------------
+
+
+def test_the_runs_of_the_self_improvement_benchmark_can_be_started_and_tabulated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each arm is a valid plan; a row sums the retries of its seeds and averages what the critic kept."""
+    benchmark = script("self_improvement")
+    for name, study in benchmark.STUDIES.items():
+        for arm, options in study.arms.items():
+            words = study.words(arm, "tiny")
+            if arm == "reward_model":  # its folder comes from a training
+                assert "--critic reward_model" in options
+                continue
+            config = plan_of(words).config
+            assert (config.critic is None, config.reflection is None) == (
+                "critic" not in options, "reflection" not in options
+            ), (name, arm)  # fmt: skip
+    commands: list[list[str]] = []
+
+    def run(words: list[str]) -> int:
+        commands.append(words)
+        return 0
+
+    monkeypatch.setattr(benchmark, "agentgym", run)
+    monkeypatch.setattr(benchmark.Study, "runs", lambda *of: iter(()))
+    study = benchmark.with_reward_model(benchmark.STUDIES["reward_model"], tmp_path, 3, 40, [])
+    assert [command[0] for command in commands] == ["collect", "train"]
+    assert values_of("collect", commands[0][1:])["tasks"] == 40
+    assert study.arms["reward_model"].endswith(str(tmp_path / "rm" / "reward_model"))
+    rows = [
+        {"study": "reflection", "arm": "agent", "seed": seed, "before": [0, 0, 1, 0], "after": [1, 0, 1, 0],
+         "kept": [1.0, 0.5], "scores": [0.25, 0.75], "retries": 10, "turned": 2 + seed}
+        for seed in range(2)
+    ]  # fmt: skip
+    (line,) = list(benchmark.table(rows))[2:]
+    assert line.startswith("| reflection | agent | 2 | 50.0 % | 0.250 [")
+    assert line.endswith("| 75.0 % | 0.25 → 0.75 | 25.0 % of 20 |")
+
+
 # ---- several agents --------------------------------------------------------------------------------------------------
 
 
@@ -420,20 +496,23 @@ def test_the_runs_of_the_several_agents_benchmark_can_be_started_and_tabulated(
     (tmp_path / "checkpoint").mkdir()
     plans: dict[str, Any] = {}
 
-    def play(folder: Path, seed: int, words: str, more: list[str]) -> str:
-        if "--model" not in words:  # the folder holds no weights
-            plans[f"{folder.parent.parent.name}/{folder.name}"] = values_of("evolve", [*words.split(), *more])
+    def play(folder: Path, seed: int, words: str, more: list[str], *last: str) -> str:
+        values = values_of("evolve", [*words.split(), *more, *last])
+        plans[f"{folder.parent.parent.name}/{folder.name}"] = values
         return folder.name
 
     monkeypatch.setattr(benchmark, "play", play)
     monkeypatch.setattr(benchmark, "last_agent", lambda run: str(tmp_path / "checkpoint"))
     monkeypatch.setattr(benchmark, "row", lambda study, arm, seed, run, before=0: (study, arm, run))
-    found = [*benchmark.role_rows("errand", 0, tmp_path, []), *benchmark.partner_rows(0, tmp_path, [])]
+    found = [*benchmark.role_rows("errand", 0, tmp_path, [])]
+    found += benchmark.partner_rows(0, tmp_path, ["--model", "tiny", "--rounds", "9"])
     found += benchmark.team_rows(0, tmp_path, "hard", ["--valid_tasks", "3"])
     assert [row[1] for row in found] == [
         "client", "shopper", "both", "fair", "trained", "itself", "flat", "executor", "team"
     ]  # fmt: skip
     assert plans["errand/both"]["roles"] == ["client", "shopper"] and plans["team/flat"]["env"] == ["household"]
+    agent = str(tmp_path / "checkpoint")
+    assert (plans["partner/itself"]["model"], plans["partner/itself"]["rounds"]) == (agent, 0)
     shares = [plans[f"team/{arm}"]["explore_tasks"] for arm in ("flat", "executor", "team")]
     assert shares[0] == shares[1] + shares[2]
     monkeypatch.undo()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from typing import Any
 
 import pytest
 
@@ -81,7 +82,7 @@ def test_what_is_no_sub_goal_is_refused(action: str) -> None:
 def test_a_refused_command_is_not_counted() -> None:
     """Its answer is the household's; a command counts, and `done` does not."""
     env, _ = world("executor")
-    game = env._match.game  # type: ignore[attr-defined]
+    game: Any = env._match.game
     observation, *_, info = env.step("open nothing 1")
     assert "Nothing happens: there is no nothing 1 in this room" in observation and not info["valid_action"]
     assert game.left == 50
