@@ -23,7 +23,7 @@ from agentgym_py.engine.sampling import SamplingParams
 from agentgym_py.errors import ConfigError, UnknownNameError
 from agentgym_py.proof import ALPHA, CHECKS, MIN_GAIN, CurvePoint, Proof, Result, prove
 from agentgym_py.proof.bench import EPISODES, Bench
-from agentgym_py.proof.checks import share_of_distance, upper_bound
+from agentgym_py.proof.measures import share_of_distance, upper_bound
 from agentgym_py.proof.page import write_proof
 from agentgym_py.proof.proof import run_check, summarize
 from agentgym_py.proof.table import SCALE, VOCABULARY, TableEngine, table_policy
