@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import math
 import os
@@ -15,6 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from scripts import load_script
 
 from agentgym_py.evaluation import summarise
 from agentgym_py.evaluation.stats import Estimate, wilson
@@ -26,11 +26,7 @@ def script(name: str, folder: Path = ROOT / "benchmarks") -> Any:
     """A module of `benchmarks/`, or of another folder, which imports others of its folder."""
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
-    found = importlib.util.spec_from_file_location(f"benchmarks_{name}", folder / f"{name}.py")
-    assert found and found.loader
-    sys.modules[found.name] = made = importlib.util.module_from_spec(found)
-    found.loader.exec_module(made)
-    return made
+    return load_script(f"{folder.relative_to(ROOT)}/{name}.py")
 
 
 def values_of(command: str, words: Sequence[str]) -> dict[str, Any]:

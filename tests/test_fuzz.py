@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import sys
 from importlib import import_module
@@ -11,6 +10,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from scripts import load_script
 
 EXAMPLES = int(os.environ.get("AGENTGYM_FUZZ_EXAMPLES", "30"))
 """Examples of each reader."""
@@ -31,15 +31,10 @@ READERS = (
 
 
 @pytest.fixture(scope="module")
-def fuzz() -> ModuleType:
+def fuzz() -> Any:
     """`benchmarks/fuzz.py`."""
-    path = Path(__file__).parents[1] / "benchmarks" / "fuzz.py"
-    sys.path.insert(0, str(path.parent))
-    found = importlib.util.spec_from_file_location("benchmarks_fuzz", path)
-    assert found and found.loader
-    sys.modules[found.name] = made = importlib.util.module_from_spec(found)
-    found.loader.exec_module(made)
-    return made
+    sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))  # the readers stand in others
+    return load_script("benchmarks/fuzz.py")
 
 
 @pytest.fixture(scope="module")
