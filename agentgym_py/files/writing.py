@@ -67,11 +67,21 @@ def require_replaceable(path: Path) -> None:
 def append_line(path: Path, line: bytes) -> None:
     """Append a line to a file, which is made if it is missing: all of the line, or none if the disk is full."""
     with add_filename(path):
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        handle = open_to_append(path)
         try:
             append_or_undo(handle, line)
         finally:
             os.close(handle)
+
+
+def open_to_append(path: Path) -> int:
+    """Open a file to append to, which is made if it is missing, and return its descriptor.
+
+    Raises:
+        OSError: it cannot be opened, or is a device, or a pipe, which would wait for a reader.
+    """
+    require_replaceable(path)
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
 
 
 def append_or_undo(handle: int, line: bytes) -> None:

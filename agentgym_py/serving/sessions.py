@@ -11,7 +11,8 @@ import logging
 import os
 import re
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, field, fields
@@ -35,6 +36,8 @@ _MAX_NAME = 100
 """Characters of a client's names in error messages."""
 _SWEEP = 5.0
 """Longest time between two checks for idle sessions, in seconds."""
+_CLOSE_SECONDS = 1.0
+"""Seconds for which a thread closes environments before it serves other calls again."""
 _LOG = logging.getLogger(__name__)
 T = TypeVar("T")
 
@@ -138,7 +141,10 @@ class Sessions:
         self._threads = ThreadPoolExecutor(limits.threads, "world")
         self._free = asyncio.Semaphore(limits.threads)
         self._closing = asyncio.Semaphore(max(1, limits.threads // 2))  # leaves threads for calls
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._unclosed: deque[TextEnv] = deque()
+        """Environments of removed sessions."""
+        self._ending: set[asyncio.Task[None]] = set()
+        """A task for each removed session whose environment is not closed yet."""
 
     def state(self) -> dict[str, Any]:
         """Return the state of the server for clients."""
@@ -195,7 +201,7 @@ class Sessions:
         """Close a session, and its environment as soon as possible; return whether the session existed."""
         session = self._sessions.pop(key, None)
         if session is not None:
-            self._spawn(self._end(session))
+            self._end_soon(session)
         return session is not None
 
     async def sweep(self) -> None:
@@ -214,9 +220,9 @@ class Sessions:
         """Close every session."""
         for key in list(self._sessions):
             self.close(key)
-        if self._tasks:
-            await asyncio.wait(self._tasks, timeout=self.limits.longest)
-        for task in self._tasks:
+        if self._ending:
+            await asyncio.wait(self._ending, timeout=self.limits.longest)
+        for task in self._ending:
             task.cancel()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
@@ -229,6 +235,9 @@ class Sessions:
             message = (
                 f"all {self.limits.sessions} sessions are in use; close some, or start the server with more --sessions"
             )
+            raise RefusedRequestError(503, "Full", message)
+        if len(self._ending) >= self.limits.sessions:
+            message = f"the worlds of {len(self._ending)} former sessions are still being closed; try again later"
             raise RefusedRequestError(503, "Full", message)
         if self.session_count >= (self.limits.total or self.session_count + 1):
             raise RefusedRequestError(
@@ -308,21 +317,35 @@ class Sessions:
 
     def _thread_returned(self, session: Session) -> None:
         session.hangs = False
-        self._spawn(self._end(session))
+        self._end_soon(session)
 
     async def _end(self, session: Session) -> None:
-        """Close the environment of a removed session; errors are ignored."""
-        async with session.lock, self._closing:
-            env = None if session.hangs else session.env
-            while env is not None:
+        """Close the environment of a removed session."""
+        async with session.lock:
+            if session.hangs or session.env is None:
+                return
+            self._unclosed.append(session.env)
+            session.env = None
+        async with self._closing:
+            while self._unclosed:
                 with suppress(RefusedRequestError):  # threads are busy
-                    await asyncio.wait({await self._in_thread(env.close)})  # a hanging close delays other closes only
-                    session.env = env = None
+                    await asyncio.wait({await self._in_thread(self._close_envs)})  # one that hangs delays only closes
 
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.ensure_future(work)
-        self._tasks.add(task)  # the event loop keeps only a weak reference
-        task.add_done_callback(self._tasks.discard)
+    def _close_envs(self) -> None:
+        """Close all environments of removed sessions, so that a busy server keeps pace; errors are ignored."""
+        ends = time.monotonic() + min(_CLOSE_SECONDS, self.limits.longest / 2)
+        while time.monotonic() < ends:
+            try:
+                env = self._unclosed.popleft()  # other threads do the same
+            except IndexError:
+                return
+            with suppress(Exception):
+                env.close()
+
+    def _end_soon(self, session: Session) -> None:
+        task = asyncio.ensure_future(self._end(session))
+        self._ending.add(task)  # the event loop keeps only a weak reference
+        task.add_done_callback(self._ending.discard)
 
     async def _result(self, key: str, session: Session, future: asyncio.Future[T]) -> T:
         try:
@@ -331,7 +354,7 @@ class Sessions:
             raise
         except Exception as error:  # an env may raise anything; its state is then unknown
             self._drop(key, session)
-            self._spawn(self._end(session))
+            self._end_soon(session)
             _LOG.exception("%s failed", session.spec.name)
             message = f"{session.spec.name} failed, and its session is closed: {type(error).__name__}"
             raise RefusedRequestError(500, "WorldFailed", message) from error
