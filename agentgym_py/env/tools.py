@@ -13,6 +13,8 @@ from agentgym_py.errors import did_you_mean
 T = TypeVar("T")
 Schema = Mapping[str, Any]
 """The JSON schema of a parameter."""
+CALL_FORM = 'Answer in this form:\nThought: why\nAction: tool\nAction Input: {"argument": "value"}'
+"""How an agent writes a call of a tool."""
 _LONGEST_CACHED = 200
 
 
@@ -80,6 +82,16 @@ def require_tool(name: str, tools: Mapping[str, T]) -> T:
     if name not in tools:
         raise RefusedError(f"No tool {name[:40]!r}." + did_you_mean(name[:40], tools, "There are", 0.5))
     return tools[name]
+
+
+def rules_of_tools(instruction: str, terms: str, tools: Mapping[str, Tool]) -> dict[str, str]:
+    """Return the rules texts, by prompt, of a world whose actions are calls of these tools."""
+    listed = map(str, tools.values())
+    return {
+        "full": "\n".join([instruction, terms, "Tools (? may be left out):", *listed, CALL_FORM]),
+        "brief": f"{instruction} Tools: {', '.join(tool.signature for tool in tools.values())}.",
+        "none": "",
+    }
 
 
 def function_tool(

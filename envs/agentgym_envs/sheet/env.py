@@ -17,7 +17,7 @@ from agentgym_envs.sheet.tools import ASCENDING, DESCENDING, TOOLS, call
 from agentgym_py.env import GeneratedEnv, Outcome, Reply, Task
 from agentgym_py.env.actions import parse_tool_call
 from agentgym_py.env.generated import Draft
-from agentgym_py.env.tools import RefusedError, format_call
+from agentgym_py.env.tools import RefusedError, format_call, rules_of_tools
 from agentgym_py.env.types import TINY_WORLDS_DEFAULTS
 from agentgym_py.rng import Rng
 
@@ -29,7 +29,6 @@ _TERMS = (
     'COUNTIF, AVERAGEIF, VLOOKUP: =SUMIF(A2:A6,"Oslo",B2:B6), =COUNTIF(B2:B6,">10"), =IF(B2>10,"yes","no"), '
     "=VLOOKUP(A2,Stock!$A$2:$C$6,2,FALSE)."
 )
-_FORM = 'Answer in this form:\nThought: why\nAction: tool\nAction Input: {"argument": "value"}'
 _READING = ("open_sheet", "get_cell", "find_rows", "evaluate")
 _COSTS = {
     **dict.fromkeys(("update_cell", "fill_range", "update_range"), "overwritten"),
@@ -103,11 +102,7 @@ class SheetEnv(GeneratedEnv[Puzzle]):
     }
     evolve_defaults: ClassVar[Mapping[str, Any]] = TINY_WORLDS_DEFAULTS
     limits: ClassVar[Mapping[str, int]] = {"easy": 12, "medium": 16, "hard": 24}
-    rules: ClassVar[Mapping[str, str]] = {
-        "full": "\n".join([_INSTRUCTION, _TERMS, "Tools (? may be left out):", *map(str, TOOLS.values()), _FORM]),
-        "brief": f"{_INSTRUCTION} Tools: {', '.join(tool.signature for tool in TOOLS.values())}.",
-        "none": "",
-    }
+    rules: ClassVar[Mapping[str, str]] = rules_of_tools(_INSTRUCTION, _TERMS, TOOLS)
 
     # ---- the episode ------------------------------------------------------------------------------------------------
 

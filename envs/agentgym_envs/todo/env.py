@@ -25,7 +25,7 @@ from agentgym_envs.todo.tools import TOOLS, call
 from agentgym_py.env import GeneratedEnv, Outcome, Reply, Task
 from agentgym_py.env.actions import parse_tool_call
 from agentgym_py.env.generated import Draft
-from agentgym_py.env.tools import RefusedError
+from agentgym_py.env.tools import RefusedError, rules_of_tools
 from agentgym_py.env.types import TINY_WORLDS_DEFAULTS
 from agentgym_py.rng import Rng
 
@@ -35,7 +35,6 @@ _TERMS = (
     "another includes both. What is done or in the trash stays as it is unless the request names it. Where the request "
     "asks something, finish with the bare answer: a number, a date (YYYY-MM-DD), a name, a title, a comment."
 )
-_FORM = 'Answer in this form:\nThought: why\nAction: tool\nAction Input: {"argument": "value"}'
 
 
 class TodoEnv(GeneratedEnv[Puzzle]):
@@ -106,11 +105,7 @@ class TodoEnv(GeneratedEnv[Puzzle]):
     held_out_version: ClassVar[int | None] = 3
     evolve_defaults: ClassVar[Mapping[str, Any]] = TINY_WORLDS_DEFAULTS
     limits: ClassVar[Mapping[str, int]] = {"easy": 25, "medium": 30, "hard": 40}
-    rules: ClassVar[Mapping[str, str]] = {
-        "full": "\n".join([_INSTRUCTION, _TERMS, "Tools (? may be left out):", *map(str, TOOLS.values()), _FORM]),
-        "brief": f"{_INSTRUCTION} Tools: {', '.join(tool.signature for tool in TOOLS.values())}.",
-        "none": "",
-    }
+    rules: ClassVar[Mapping[str, str]] = rules_of_tools(_INSTRUCTION, _TERMS, TOOLS)
 
     # ---- the episode ------------------------------------------------------------------------------------------------
 
