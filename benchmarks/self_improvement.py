@@ -25,9 +25,8 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from studies import Row, Study, by_arm, parse, parser_of, save_rows, tested
+from studies import Row, Study, by_arm, parse, parser_of, reward_model_of, save_rows, tested
 
-from agentgym_py.cli import main as agentgym
 from agentgym_py.evaluation.stats import improvement
 from agentgym_py.evaluation.text import format_mean
 from agentgym_py.evolution.run_folder import RunFolder
@@ -62,26 +61,11 @@ STUDIES: Mapping[str, Study] = {
 
 def with_reward_model(study: Study, folder: Path, seed: int, tasks: int, more: Sequence[str]) -> Study:
     """Train the reward model of a seed on tries at tasks, if it is missing, and name it in the arm that needs it."""
-    arms = dict(study.arms)
-    if "reward_model" not in arms:
+    if "reward_model" not in study.arms:
         return study
-    first = replace(study, arms={})
-    list(first.runs(folder, seed, more))  # makes Agent_v0
-    model, episodes, target = folder / "v0" / "rounds" / "00" / "checkpoint", folder / "tries.jsonl", folder / "rm"
-    common = ["--threads", "1", "--model", str(model)]
-    if not episodes.is_file():
-        words = [*study.first.split(), "--tasks", str(tasks), "--attempts", "4", "--seed", str(1000 + seed)]
-        _require(agentgym(["collect", *words, *common, "--split", "train", "--out", str(episodes)]), "collect")
-    if not (target / "train.json").is_file():
-        words = ["--trainer", "reward_model", "--data", str(episodes), "--seed", str(seed), "--out", str(target)]
-        _require(agentgym(["train", *words, *common]), "train")
-    arms["reward_model"] += f" --critic.folder {target / 'reward_model'}"
-    return replace(study, arms=arms)
-
-
-def _require(status: int, command: str) -> None:
-    if status:
-        raise SystemExit(f"{command} failed")
+    agent = study.start(folder, seed, more)
+    model = reward_model_of(agent, study.first.split(), folder, seed, tasks)
+    return replace(study, arms={**study.arms, "reward_model": f"{study.arms['reward_model']} --critic.folder {model}"})
 
 
 def row(study: str, arm: str, seed: int, run: RunFolder) -> dict[str, Any]:

@@ -80,18 +80,49 @@ class Study:
         words = [*self.first.split(), *self.options.split(), *self.arms[arm].split()]
         return [*words, *options, *starting_from(model)]
 
+    def start(self, folder: Path, seed: int, options: Sequence[str]) -> Path:
+        """Return Agent_v0 of a seed, which is trained if it is missing."""
+        words = [*self.first.split(), "--seed", str(seed), "--threads", "1", *options, "--rounds", "0"]
+        return evolve(folder / "v0", words).round(0) / "checkpoint"
+
     def runs(self, folder: Path, seed: int, options: Sequence[str]) -> Iterator[tuple[str, RunFolder]]:
         """Finish the runs of a seed; yield each arm with its run. Settings in `options` replace those of the study."""
-        common = ["--seed", str(seed), "--threads", "1", *options]
-        first = evolve(folder / "v0", [*self.first.split(), *common, "--rounds", "0"])
+        agent = str(self.start(folder, seed, options))
         for arm in self.arms:
-            words = self.words(arm, str(first.round(0) / "checkpoint"), common)
+            words = self.words(arm, agent, ["--seed", str(seed), "--threads", "1", *options])
             yield arm, evolve(folder / arm, words, trusted=self.trusted)
 
 
 def starting_from(model: str) -> list[str]:
     """Return the last options of a run that continues an agent: it begins without demonstrations."""
     return ["--model", model, "--expert_tasks", "0", "--allow_empty"]
+
+
+def run_command(*words: str) -> None:
+    """Run a command of agentgym, and end if it fails."""
+    if agentgym(words):
+        raise SystemExit(f"agentgym {words[0]} failed")
+
+
+def collect(file: Path, *words: str) -> Path:
+    """Return the file of the episodes of `agentgym collect`, which collects them if it is missing."""
+    if not file.is_file():
+        part = file.with_name(f"{file.stem}.part.jsonl")
+        part.unlink(missing_ok=True)
+        run_command("collect", *words, "--threads", "1", "--out", str(part))
+        part.rename(file)
+    return file
+
+
+def reward_model_of(agent: Path, world: Sequence[str], folder: Path, seed: int, tasks: int) -> Path:
+    """Return the reward model of an agent's four tries at each of some training tasks, trained if it is missing."""
+    target = folder / "rm"
+    words = [*world, "--model", str(agent), "--split", "train", "--tasks", str(tasks), "--attempts", "4"]
+    tries = collect(folder / "tries.jsonl", *words, "--seed", str(1000 + seed))
+    if not (target / "train.json").is_file():
+        words = ["--trainer", "reward_model", "--data", str(tries), "--model", str(agent), "--seed", str(seed)]
+        run_command("train", *words, "--threads", "1", "--out", str(target))
+    return target / "reward_model"
 
 
 def tested(run: RunFolder, number: int) -> list[int]:

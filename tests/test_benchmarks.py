@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import math
 import os
@@ -44,6 +45,21 @@ def plan_of(words: Sequence[str]) -> Any:
 
     values = values_of("evolve", words)
     return read_plan(values, values)
+
+
+def run_instead(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
+    """Keep the commands of studies in a list in place of running them; a file of `--out` is there afterwards."""
+    commands: list[tuple[str, ...]] = []
+
+    def run(*words: str) -> None:
+        commands.append(words)
+        if (out := Path(words[words.index("--out") + 1])).suffix:
+            out.parent.mkdir(parents=True, exist_ok=True)
+            out.touch()
+
+    script("studies")  # puts the folder on the path
+    monkeypatch.setattr(importlib.import_module("studies"), "run_command", run)
+    return commands
 
 
 # ---- trainers beside each other -------------------------------------------------------------------------------------
@@ -459,17 +475,12 @@ def test_the_runs_of_the_self_improvement_benchmark_can_be_started_and_tabulated
             assert (config.critic is None, config.reflection is None) == (
                 "critic" not in options, "reflection" not in options
             ), (name, arm)  # fmt: skip
-    commands: list[list[str]] = []
-
-    def run(words: list[str]) -> int:
-        commands.append(words)
-        return 0
-
-    monkeypatch.setattr(benchmark, "agentgym", run)
-    monkeypatch.setattr(benchmark.Study, "runs", lambda *of: iter(()))
+    commands = run_instead(monkeypatch)
+    monkeypatch.setattr(benchmark.Study, "start", lambda *of: tmp_path / "agent")
     study = benchmark.with_reward_model(benchmark.STUDIES["reward_model"], tmp_path, 3, 40, [])
-    assert [command[0] for command in commands] == ["collect", "train"]
-    assert values_of("collect", commands[0][1:])["tasks"] == 40
+    collection, training = commands
+    assert values_of("collect", collection[1:])["tasks"] == 40
+    assert values_of("train", training[1:])["data"] == [str(tmp_path / "tries.jsonl")]
     assert study.arms["reward_model"].endswith(str(tmp_path / "rm" / "reward_model"))
     rows = [
         {"study": "reflection", "arm": "agent", "seed": seed, "before": [0, 0, 1, 0], "after": [1, 0, 1, 0],
@@ -479,6 +490,35 @@ def test_the_runs_of_the_self_improvement_benchmark_can_be_started_and_tabulated
     (line,) = list(benchmark.table(rows))[2:]
     assert line.startswith("| reflection | agent | 2 | 50.0 % | 0.250 [")
     assert line.endswith("| 75.0 % | 0.25 → 0.75 | 25.0 % of 20 |")
+
+
+# ---- an attacked reward ----------------------------------------------------------------------------------------------
+
+
+def test_a_learnt_reward_is_attacked_on_tasks_that_it_has_not_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By the agent whose tries it has learnt from; the table marks the generation of the largest return."""
+    benchmark, commands = script("reward_hacking"), run_instead(monkeypatch)
+    attacks: list[list[str]] = []
+    truths = (0.25, 0.5, 0.375)
+    rows = [{"episodes": 4 * n, "proxy": n / 4, "truth": truth, "success": 0.5} for n, truth in enumerate(truths)]
+
+    def attacked(options: list[str]) -> dict[str, Any]:
+        attacks.append(options)
+        return {"generations": rows, "onset": 1}
+
+    monkeypatch.setattr(benchmark.Study, "start", lambda *of: tmp_path / "agent")
+    monkeypatch.setattr(benchmark, "attacked", attacked)
+    monkeypatch.setattr(benchmark, "draw", lambda *of: None)
+    words = ["--learnt", "shop", "--tries", "7", "--seed", "2", "--runs", str(tmp_path), "--tasks", "9"]
+    benchmark.main(words)
+    assert [values_of(words[0], words[1:])["seed"] for words in commands] == [1002, 2]
+    values = values_of("attack", attacks[0])
+    model = tmp_path / "shop" / "s2" / "rm" / "reward_model"
+    assert (values["reward_model"], values["split"], values["tasks"], values["seed"]) == (str(model), "test", 9, 2)
+    assert values["model"] == str(tmp_path / "agent")
+    assert "| 1 (peak) | 4 | 0.250 | 0.500 | 50.0 % |" in capsys.readouterr().out
 
 
 # ---- several agents --------------------------------------------------------------------------------------------------
@@ -885,3 +925,30 @@ def test_found_bugs_and_false_alarms_are_tabulated(monkeypatch: pytest.MonkeyPat
     del findings["sign"]
     _, row, total = benchmark.zoo(["ppo flipped sign"])
     assert "| not found |" in row and asked[-1] == "improves" and total.startswith("\n0 of 1 bugs found")
+
+
+# ---- tools in the prompt --------------------------------------------------------------------------------------------
+
+
+def test_the_runs_of_the_tools_in_prompt_benchmark_can_be_started_and_tabulated(tmp_path: Path) -> None:
+    """Each arm is a plan of the world with that many tools; a row has the gain over the first arm."""
+    pytest.importorskip("torch")
+    from agentgym_py.env import EnvSpec
+    from agentgym_py.retrieval.training import IndexTraining, train_index
+
+    benchmark = script("tools_in_prompt")
+    world: Any = EnvSpec("tools", {"difficulty": "retrieval"}).make()
+    queries = list(world.tool_queries("train", range(4)))
+    train_index(world.tool_texts(), queries, IndexTraining(epochs=1, rows=256, size=8)).save(tmp_path / "s0")
+    for number in benchmark.NUMBERS:
+        env = plan_of(benchmark.words_of(number, tmp_path / "s0")).envs[0].make()
+        observation, _ = env.reset(seed=0)
+        assert observation.split("Tools:\n")[1].count("\n") + 1 == int(number) + 3  # search, undo, finish
+    rows = [
+        {"arm": number, "seed": seed, "after": after, "prompt": 1000.0 * (1 + seed), "steps": 4.0}
+        for number, after in (("0", [0, 0, 1, 0]), ("5", [1, 0, 1, 0])) for seed in range(2)
+    ]  # fmt: skip
+    search, five = list(benchmark.table(rows))[2:]
+    assert search == "| 0 | 2 | 1,500 | 25.0 % | 4.0 | – |" and five.startswith(
+        "| 5 | 2 | 1,500 | 50.0 % | 4.0 | 0.250 ["
+    )
