@@ -8,12 +8,16 @@ from typing import TYPE_CHECKING
 
 from agentgym_py.checks import Basic, require_at_least
 from agentgym_py.cli.agent_options import add_agent_options, phases_for, read_agent, showing_cost_of_stop
+from agentgym_py.cli.argv import peek_options
 from agentgym_py.cli.env_options import add_env_options, env_specs, require_tasks
 from agentgym_py.cli.interrupts import require_not_interrupted
+from agentgym_py.cli.judge import source_class
 from agentgym_py.cli.parser import JSON_HELP, Parser, Values, add_config, read_options
+from agentgym_py.cli.plugin_options import PluginOption
 from agentgym_py.cli.runtime import console, new_file_if_named, print_json
 from agentgym_py.collection import Collector
 from agentgym_py.credit.estimators import load_estimators
+from agentgym_py.credit.judge import Judge
 from agentgym_py.credit.lab import measure_credit
 from agentgym_py.credit.probes import CreditConfig
 from agentgym_py.engine.sampling import SamplingParams
@@ -23,6 +27,13 @@ from agentgym_py.errors import ConfigError, setting
 if TYPE_CHECKING:
     from agentgym_py.collection import Job
     from agentgym_py.trajectory import Trajectory
+
+
+JUDGE = PluginOption(
+    "judge", "agentgym.feedback", source_class,
+    "Measure also `judge`: how much a step raises the score of the episode so far, by {names}, or a source file "
+    "(FILE.py, FILE.py:Class, module:Class). `--judge NAME --help-all` lists its settings.",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +65,7 @@ def options(parser: Parser) -> None:
     add_config(parser)
     add_env_options(parser)
     parser.add_dataclass(LabOptions)
+    JUDGE.add(parser, peek_options(parser.argv).get("judge"))
     parser.add_dataclass(CreditConfig)
     parser.add("json", bool, False, JSON_HELP, group="The lab")
     add_agent_options(parser)
@@ -68,6 +80,8 @@ def run(args: Values) -> int:
     config: CreditConfig = read_options(CreditConfig, args)
     agent_options, model = read_agent(args, None)
     estimators, envs = load_estimators(lab.estimators), env_specs(args)
+    if judge := JUDGE.read(args):
+        estimators["judge"] = Judge(judge)
     require_tasks(envs, {lab.split: ("--tasks", lab.tasks)})
     (agent,), executor = agent_options.make_agents(model, [lab.temperature])
     collector, out = Collector(agent, agent_options.play_config(executor)), console(args["json"])

@@ -16,7 +16,7 @@ from agentgym_py.files import parse_yaml
 
 _NAMES = {NoneType: "null", bool: "true or false", dict: "a mapping", list: "a list", str: "text"}
 
-PLUGINS = ("trainer", "curriculum", "coreset", "source", "critic", "reflection")
+PLUGINS = ("trainer", "curriculum", "coreset", "source", "critic", "reflection", "judge")
 """Settings that name a plugin, whose own settings are options such as `trainer.learning_rate`."""
 
 

@@ -1,7 +1,8 @@
 """Estimators of the advantage of a step: what trainers credit it with.
 
 An estimator is a function of a `CreditSample`, or a class whose objects are called with one. A class may have a method
-`fit(episodes)`, which gets episodes of the policy first, as a critic does. Register it in the group `agentgym.credit`,
+`fit(episodes)`, which gets episodes of the policy first, as a critic does, and a method `prepare(samples)`, which gets
+all samples before the first call. Register it in the group `agentgym.credit`,
 or name it as FILE.py:NAME.
 """
 

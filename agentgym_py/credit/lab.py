@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 from statistics import fmean, variance
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -138,7 +138,8 @@ def measure_credit(
         agent: The agent that `play` plays by.
         play: Plays jobs, as `Collector.collect_batch`.
         envs: The worlds.
-        estimators: Estimators by name; one with a method `fit` gets all episodes of the pool first.
+        estimators: Estimators by name; one with a method `fit` gets all episodes of the pool first, one with a
+            method `prepare` then all samples.
         config: Sizes.
         tasks: Numbers of the tasks in each world.
         split: Split of the tasks.
@@ -173,33 +174,41 @@ class Measured(NamedTuple):
 
 def measure_estimator(name: str, estimator: Estimator, probes: Probes, config: CreditConfig, seed: int = 0) -> Measured:
     """Estimate the advantage of each probe in one group and in groups that are drawn again."""
+    samples = [_draw_samples(probe, config, seed) for probe in probes.probes]
     if fit := getattr(estimator, "fit", None):
         fit(probes.pool)
-    single, biases, variances = list[float](), list[list[float]](), list[float]()
+    if prepare := getattr(estimator, "prepare", None):
+        prepare([sample for single, redrawn in samples for sample in (single, *chain(*redrawn))])
+    singles, biases, variances = list[float](), list[list[float]](), list[float]()
     try:
-        for probe in probes.probes:
-            rng = Rng("credit", seed, probe.trunk.id, probe.step)  # the same groups for every estimator
-            others = rng.sample(probe.others, config.group_size - 1)
-            sample = CreditSample([probe.trunk, *others], 0, probe.step, probe.forks)
-            single.append(_value(name, estimator, sample))
-            redrawn = [_redraw(name, estimator, probe, half, config, rng) for half in HALVES]
-            biases.append([fmean(values) - probe.halves[half] for half, values in enumerate(redrawn)])
-            variances.append(fmean(map(variance, redrawn)))
+        for probe, (single, redrawn) in zip(probes.probes, samples, strict=True):
+            singles.append(_value(name, estimator, single))
+            values = [[_value(name, estimator, sample) for sample in half] for half in redrawn]
+            biases.append([fmean(half) - probe.halves[number] for number, half in enumerate(values)])
+            variances.append(fmean(map(variance, values)))
     finally:
         if close := getattr(estimator, "close", None):
             close()
-    return Measured(np.array(single), np.array(biases).T, np.array(variances))
+    return Measured(np.array(singles), np.array(biases).T, np.array(variances))
 
 
-def _redraw(name: str, estimator: Estimator, probe: Probe, half: int, config: CreditConfig, rng: Rng) -> list[float]:
-    """Return the estimates of a probe in groups that are drawn from a half of what was played."""
+def _draw_samples(probe: Probe, config: CreditConfig, seed: int) -> tuple[CreditSample, list[list[CreditSample]]]:
+    """Draw the same groups for every estimator: one of all that was played, and some of each half."""
+    rng = Rng("credit", seed, probe.trunk.id, probe.step)
+    others = rng.sample(probe.others, config.group_size - 1)
+    single = CreditSample([probe.trunk, *others], 0, probe.step, probe.forks)
+    return single, [_redraw(probe, half, config, rng) for half in HALVES]
+
+
+def _redraw(probe: Probe, half: int, config: CreditConfig, rng: Rng) -> list[CreditSample]:
+    """Draw groups from a half of what was played."""
     others, after, before = probe.others[half::2], probe.after[half::2], probe.before[half::2]
-    size, values = min(config.group_size - 1, len(others)), list[float]()
+    size, samples = min(config.group_size - 1, len(others)), list[CreditSample]()
     for number in range(config.redraws // 2):
         own, rest = after[number % len(after)], rng.sample(others, size)
         forks = rng.sample(before, min(size, len(before)))
-        values.append(_value(name, estimator, CreditSample([own, *rest], 0, probe.step, forks)))
-    return values
+        samples.append(CreditSample([own, *rest], 0, probe.step, forks))
+    return samples
 
 
 def _value(name: str, estimator: Estimator, sample: CreditSample) -> float:

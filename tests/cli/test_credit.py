@@ -46,6 +46,16 @@ def test_own_estimators_and_agents_are_sources(agentgym: Run) -> None:
     assert agentgym(*SMALL, *options, "--truth", "forks")[0] == 0
 
 
+def test_a_judge_is_measured_beside_the_estimators(agentgym: Run) -> None:
+    """By the name of a feedback source, with its settings."""
+    status, out, err = agentgym(*SMALL, "--agent", "random", "--estimators", "tree", "--judge", "environment")
+    assert status == 0, err
+    assert "\njudge " in out and "\ntree " in out
+    assert "--judge.weights" in agentgym("credit", "--judge", "environment", "--help-all")[1]
+    status, _, err = agentgym(*SMALL, "--agent", "random", "--judge", "nobody")
+    assert status == 2 and "nobody" in err
+
+
 def test_a_models_gradients_are_compared(agentgym: Run, small_model: str) -> None:
     options = ("--env", "GUESS", "--env_kwargs.max_steps", "2", "--tasks", "3", "--max_new_tokens", "6")
     small = SMALL[7:]

@@ -15,6 +15,7 @@ from agentgym_py.credit import (
     CreditConfig,
     CreditReport,
     CreditSample,
+    Judge,
     collect_probes,
     measure_credit,
     measure_estimator,
@@ -25,6 +26,7 @@ from agentgym_py.credit.lab import mean_ranks, spearman
 from agentgym_py.engine import HFEngine, SamplingParams
 from agentgym_py.env import EnvSpec, StopReason, TextEnv
 from agentgym_py.errors import ConfigError
+from agentgym_py.feedback.types import EpisodeRef, Feedback, NoFeedback, ScoreFeedback
 from agentgym_py.rng import Rng
 from agentgym_py.trajectory import Trajectory
 
@@ -175,6 +177,48 @@ def test_probabilities_of_a_random_agent_sum_up() -> None:
     env.reset(seed=0)
     probabilities = RandomAgent().action_probabilities(env)
     assert set(probabilities) == set(env.actions() or ()) and sum(probabilities.values()) == pytest.approx(1)
+
+
+class Counter:
+    """A source whose scores are a tenth of an episode's valid steps; it keeps what it was asked."""
+
+    def __init__(self, no_score: str = "", **fields: Any) -> None:
+        self.no_score, self.asked = no_score, list[Trajectory]()
+
+    def feedback(self, trajectories: Sequence[Trajectory]) -> list[Feedback]:
+        self.asked += trajectories
+        refs = [EpisodeRef.of(trajectory) for trajectory in trajectories]
+        if self.no_score:
+            return [NoFeedback(ref, self.no_score) for ref in refs]
+        return [
+            ScoreFeedback(ref, sum(step.valid for step in trajectory.steps) / 10)
+            for ref, trajectory in zip(refs, trajectories, strict=True)
+        ]
+
+
+def test_a_judge_credits_the_gain_of_its_score(episode: Callable[..., Trajectory]) -> None:
+    """Of the episode so far; at the first step, beside the group's first steps. It is asked once for each."""
+    own, other = episode("go", "go", "go", success=True), episode("stay", "go")
+    own = replace(own, steps=(own.steps[0], replace(own.steps[1], valid=False), own.steps[2]))
+    other = replace(other, steps=(replace(other.steps[0], valid=False), other.steps[1]))
+    source = Counter()
+    judge, samples = Judge(source), [CreditSample([own, other], 0, step, []) for step in range(3)]
+    judge.prepare(samples)
+    assert [judge(sample) for sample in samples] == pytest.approx([0.1 - 0.05, 0.0, 0.1])
+    assert sorted(len(asked.steps) for asked in source.asked) == [1, 1, 2, 3]
+    beginning = next(asked for asked in source.asked if len(asked.steps) == 2)
+    assert beginning.final_observation == own.steps[2].observation
+    assert not beginning.success and beginning.stop_reason is None and own.success
+
+
+def test_a_judge_without_a_score_is_an_error(episode: Callable[..., Trajectory]) -> None:
+    sample = CreditSample([episode("go", "go")], 0, 1, [])
+    with pytest.raises(ConfigError, match=r"the judge has no score of .*: too long"):
+        Judge(Counter("too long"))(sample)
+    silent = Counter()
+    silent.feedback = lambda trajectories: []  # type: ignore[method-assign]
+    with pytest.raises(ConfigError, match="the judge must score episodes"):
+        Judge(silent)(sample)
 
 
 # ---- the lab --------------------------------------------------------------------------------------------------------
