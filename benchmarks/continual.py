@@ -73,7 +73,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         for arm in args.names:
             words = [*words_of(arm, args.worlds, args.replay, args.ewc), "--seed", str(seed), *common]
             rows.append(row(arm, seed, evolve(args.out / f"s{seed}" / arm, words)))
-    save_rows(args.out, rows)
+    save_rows(args, rows)
     print(*tables(rows), sep="\n")
 
 

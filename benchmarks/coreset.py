@@ -19,27 +19,27 @@ from collections.abc import Iterator, Sequence
 from statistics import fmean
 from typing import Any
 
-from studies import Row, by_seed, evolve, gain_over, parse, parser_of, save_rows, tested
+from studies import Row, by_seed, evolve, gain_over, parse, parser_of, save_rows, starting_from, tested
 
 from agentgym_py.evolution.run_folder import RunFolder
 
 ARMS = ("all", "random", "loss_topk", "diversity", "hybrid")
 
 
-def words_of(arm: str, model: str, ratio: float) -> list[str]:
-    """Return the options of an arm that starts from a model; it begins without demonstrations."""
+def words_of(arm: str, model: str, ratio: float, options: Sequence[str] = ()) -> list[str]:
+    """Return the options of an arm that starts from a model, in whose place none of `options` can come."""
     coreset = [] if arm == "all" else ["--coreset", arm, "--coreset.ratio", str(ratio)]
-    return ["--env", "shop", "--model", model, "--expert_tasks", "0", "--rounds", "2", "--allow_empty", *coreset]
+    return ["--env", "shop", "--rounds", "2", *coreset, *options, *starting_from(model)]
 
 
 def run_arms(arms: Sequence[str], seed: int, args: argparse.Namespace, more: Sequence[str]) -> Iterator[dict[str, Any]]:
     """Run the arms from the seed's agent of round 1; yield their rows."""
     folder, common = args.out / f"s{seed}", ["--threads", "1", *more]
-    first = evolve(folder / "first", ["--env", "shop", "--rounds", "1", "--seed", str(seed), *common])
+    first = evolve(folder / "first", ["--env", "shop", "--seed", str(seed), *common, "--rounds", "1"])
     model = str(first.round(1) / "checkpoint")
     for arm in arms:
-        run = evolve(folder / arm, [*words_of(arm, model, args.ratio), "--seed", str(seed + 1000), *common])
-        yield row(arm, seed, run)
+        words = words_of(arm, model, args.ratio, ["--seed", str(seed + 1000), *common])
+        yield row(arm, seed, evolve(folder / arm, words))
 
 
 def row(arm: str, seed: int, run: RunFolder) -> dict[str, Any]:
@@ -70,7 +70,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--ratio", type=float, default=1 / 3, help="share of the tokens")
     args, more = parse(parser, argv)
     rows = [figures for seed in args.seeds for figures in run_arms(args.names, seed, args, more)]
-    save_rows(args.out, rows)
+    save_rows(args, rows)
     print(*table(rows), sep="\n")
 
 

@@ -24,9 +24,8 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from studies import Row, Study, by_arm, evolve, parse, parser_of, save_rows, tested
+from studies import Row, Study, by_arm, collect, parse, parser_of, run_command, save_rows, tested
 
-from agentgym_py.cli import main as agentgym
 from agentgym_py.evaluation.stats import improvement
 from agentgym_py.evaluation.text import format_mean
 from agentgym_py.feedback.agreement import agreement
@@ -95,15 +94,10 @@ def wrong30(tries: Sequence[Trajectory]) -> list[float]:
 def run_agreement(seed: int, args: argparse.Namespace, more: Sequence[str]) -> Iterator[dict[str, Any]]:
     """Let the agent of a seed try tasks, judge the tries by every source; yield their agreement with the world."""
     folder = args.out / "agreement" / f"s{seed}"
-    run = evolve(folder / "v0", [*FIRST.split(), "--seed", str(seed), "--threads", "1", *more, "--rounds", "0"])
-    tries = folder / "tries.jsonl"
-    if not tries.is_file():
-        part = folder / "tries.part.jsonl"
-        part.unlink(missing_ok=True)
-        words = ["--model", str(run.round(0) / "checkpoint"), "--split", "valid", "--tasks", str(args.judged)]
-        words += ["--attempts", "4", "--temperature", "0.8", "--seed", str(seed), "--threads", "1"]
-        run_command("collect", "--env", "shop", *words, "--out", str(part))
-        part.rename(tries)
+    agent = Study(FIRST, "", {}).start(folder, seed, more)
+    words = ["--env", "shop", "--model", str(agent), "--split", "valid", "--tasks", str(args.judged)]
+    words += ["--attempts", "4", "--temperature", "0.8", "--seed", str(seed)]
+    tries = collect(folder / "tries.jsonl", *words)
     trajectories = list(store.read(tries))
     address = f" --source.model {args.model} --source.base_url {args.base_url}"
     sources = {**SOURCES, **({name: words + address for name, words in MODEL_SOURCES.items()} if args.model else {})}
@@ -112,12 +106,6 @@ def run_agreement(seed: int, args: argparse.Namespace, more: Sequence[str]) -> I
         run_command("judge", *options.split(), "--data", str(tries), "--out", str(file))
         found = asdict(agreement(trajectories, read_feedback(file)))
         yield {"study": "agreement", "arm": name, "seed": seed, "episodes": len(trajectories), **found}
-
-
-def run_command(*words: str) -> None:
-    """Run a command of agentgym, and end if it fails."""
-    if agentgym(words):
-        raise SystemExit(f"agentgym {words[0]} failed")
 
 
 def run_judges(seed: int, args: argparse.Namespace, more: Sequence[str]) -> Iterator[dict[str, Any]]:
@@ -173,7 +161,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--base_url", default="http://localhost:8000/v1", help="its address")
     args, more = parse(parser, argv)
     rows = [row for name in args.names for seed in args.seeds for row in STUDIES[name](seed, args, more)]
-    save_rows(args.out, rows)
+    save_rows(args, rows)
     print(*tables(rows), sep="\n")
 
 

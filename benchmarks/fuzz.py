@@ -15,7 +15,6 @@ import sys
 import time
 import traceback
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,7 @@ import hypothesis
 from fuzz_files import folder_readers, trajectory_readers
 from fuzz_reader import Reader
 from fuzz_texts import answer_readers, text_readers, world_readers
-from resumable import add_to_state, read_state
+from resumable import add_to_state, print_findings, read_state
 
 from agentgym_py.agents import ExpertAgent
 from agentgym_py.collection import Collector, jobs_for
@@ -89,19 +88,6 @@ def run_block(name: str, reader: Reader, number: int, seed: int) -> Block:
     return block
 
 
-def show(blocks: Sequence[Block], names: Sequence[str]) -> int:
-    """Print a row for each of these readers, and the findings; return 1 if there is one."""
-    print("| reader | executions | findings | seconds |\n|---|--:|--:|--:|")
-    for name in (*names, "all"):
-        chosen = [block for block in blocks if name in (block.reader, "all")]
-        count, findings = sum(block.executions for block in chosen), sum(len(block.findings) for block in chosen)
-        print(f"| {name} | {count:,} | {findings} | {sum(block.seconds for block in chosen):.0f} |")
-    for block in blocks:
-        for finding in block.findings:
-            print(f"{block.reader}: {finding}", file=sys.stderr)
-    return int(any(block.findings for block in blocks))
-
-
 def main() -> int:
     """Print a row for each reader; return 1 if there is a finding."""
     readers = make_readers()
@@ -119,7 +105,7 @@ def main() -> int:
         blocks.append(run_block(name, readers[name], done[name], args.seed))
         done[name] += 1
         add_to_state(args.state, blocks[-1])
-    return show(blocks, list(done))
+    return print_findings(blocks, list(done), "reader", "executions")
 
 
 if __name__ == "__main__":

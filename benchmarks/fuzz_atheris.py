@@ -15,7 +15,7 @@ import sys
 import time
 from pathlib import Path
 
-from resumable import add_to_state, read_state
+from resumable import add_to_state, print_findings, read_state
 
 TEXTS = (
     "action parser", "SQL guard", "expressions", "constraints", "rewards", "judge's answer", "chat template", "YAML",
@@ -53,7 +53,7 @@ def fuzz_one(name: str, seconds: float) -> None:
 
 def main() -> int:
     """Print a row for each reader; return 1 if there is a finding."""
-    from fuzz import Block, show
+    from fuzz import Block
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("readers", nargs="*", metavar="READER", help=f"some of {', '.join((*TEXTS, *BYTES))}")
@@ -71,7 +71,8 @@ def main() -> int:
         block = Block(name, len(blocks), sum(found), time.monotonic() - began, [] if found else [done.stderr[-2000:]])
         blocks.append(block)
         add_to_state(args.state, block)
-    return show(blocks, list(dict.fromkeys(block.reader for block in blocks)))
+    names = list(dict.fromkeys(block.reader for block in blocks))
+    return print_findings(blocks, names, "reader", "executions")
 
 
 if __name__ == "__main__":

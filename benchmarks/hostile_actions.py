@@ -19,7 +19,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from resumable import add_to_state, read_state
+from resumable import add_to_state, print_findings, read_state
 
 from agentgym_py import registry
 from agentgym_py.env import EnvSpec, TextEnv
@@ -95,16 +95,7 @@ def main() -> int:
             if (world, number) not in done and time.monotonic() < ends:
                 blocks.append(play(world, number))
                 add_to_state(args.state, blocks[-1])
-    print("| world | actions | findings | seconds |\n|---|--:|--:|--:|")
-    for world in (*worlds, "all"):
-        chosen = [block for block in blocks if world in (block.world, "all")]
-        findings = [finding for block in chosen for finding in block.findings]
-        count, seconds = sum(block.actions for block in chosen), sum(block.seconds for block in chosen)
-        print(f"| {world} | {count:,} | {len(findings)} | {seconds:.0f} |")
-    for block in blocks:
-        for finding in block.findings:
-            print(f"{block.world}: {finding}", file=sys.stderr)
-    return int(any(block.findings for block in blocks))
+    return print_findings(blocks, worlds, "world", "actions")
 
 
 if __name__ == "__main__":

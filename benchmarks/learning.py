@@ -51,6 +51,7 @@ WORLDS = (
     "wordle",
     "grid",
     "twentyquestions",
+    "householdteam",
     "errand",
     "sheet",
 )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sys
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeVar
@@ -22,3 +24,22 @@ def add_to_state(state: Path | None, piece: Any) -> None:
     """Append a piece to a state file, if there is one."""
     if state:
         append_line(state, json.dumps(asdict(piece)).encode() + b"\n")
+
+
+def print_findings(blocks: Sequence[Any], names: Sequence[str], what: str, counted: str) -> int:
+    """Print a row for each name and for all, and the findings on stderr; return 1 if there is one.
+
+    Args:
+        blocks: Pieces with `findings`, `seconds` and the two attributes below.
+        names: What was tried.
+        what: The attribute that names it, such as `reader`.
+        counted: The attribute that counts what was tried with it.
+    """
+    print(f"| {what} | {counted} | findings | seconds |\n|---|--:|--:|--:|")
+    for name in (*names, "all"):
+        chosen = [block for block in blocks if name in (getattr(block, what), "all")]
+        count, seconds = sum(getattr(block, counted) for block in chosen), sum(block.seconds for block in chosen)
+        print(f"| {name} | {count:,} | {sum(len(block.findings) for block in chosen)} | {seconds:.0f} |")
+    found = [f"{getattr(block, what)}: {finding}" for block in blocks for finding in block.findings]
+    print(*found, sep="\n", end="\n" * bool(found), file=sys.stderr)
+    return int(bool(found))

@@ -3,6 +3,12 @@
 OPTIONS are those of `agentgym attack`, such as `--env shop --reward agent --tasks 100 --generations 40`. The figure has
 the attacked reward (the proxy) on the left axis, the world's return (the truth) on the right, and a dotted line where
 the truth begins to fall. The same numbers are printed as a table.
+
+    python benchmarks/reward_hacking.py --learnt shop [--tries 500] [--seed 0] OPTIONS
+
+attacks a reward model instead, by the agent that it has learnt from. `agentgym evolve --rounds 0` makes the agent, and
+its four tries at each of `--tries` tasks are what the reward model learns from. Both stay in `--runs` and are not made
+again. The attack has tasks of the test split, which neither has seen.
 """
 
 from __future__ import annotations
@@ -14,6 +20,16 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+from studies import Study, reward_model_of
+
+
+def learnt_reward(world: str, seed: int, tries: int, runs: Path) -> list[str]:
+    """Return the options that attack a reward model by the agent that it has learnt from; both are made if missing."""
+    study, folder = Study(f"--env {world}", "", {}), runs / world / f"s{seed}"
+    agent = study.start(folder, seed, ["--test_tasks", "0"])
+    model = reward_model_of(agent, study.first.split(), folder, seed, tries)
+    return ["--env", world, "--reward_model", str(model), "--model", str(agent), "--split", "test"]
 
 
 def attacked(options: Sequence[str]) -> dict[str, Any]:
@@ -53,10 +69,17 @@ def draw(result: Mapping[str, Any], path: Path) -> None:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Attack, print the table and draw the figure."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
+    )
     parser.add_argument("--out", type=Path, default=Path("runs/reward_hacking.svg"))
+    parser.add_argument("--learnt", metavar="WORLD", help="attack a reward model of this world")
+    parser.add_argument("--tries", type=int, default=500, help="tasks that it learns from")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--runs", type=Path, default=Path("runs/reward-hacking"))
     args, options = parser.parse_known_args(argv)
-    result = attacked(options)
+    learnt = learnt_reward(args.learnt, args.seed, args.tries, args.runs) if args.learnt else []
+    result = attacked([*learnt, "--seed", str(args.seed), *options])
     print(*table(result), sep="\n")
     draw(result, args.out)
     print(f"\n{args.out}")

@@ -7,8 +7,8 @@
 | reflection | shop; filtered_bc | none, plain, agent, expert | how many failures turn, and what does it add? |
 
 `all` learns from every explored episode. `chance` keeps each with its score as the probability. `plain` retries without
-a text, so the difference to it is what a text adds. The reward model learns from 500 tasks of Agent_v0 with 4 attempts
-each; it is trained once for a seed.
+a text, so the difference to it is what a text adds. The reward model learns from `--tries` tasks of Agent_v0 with 4
+attempts each; it is trained once for a seed.
 
 All arms start from the same Agent_v0 and explore the same number of episodes; retries come on top of them. The table
 has success on test tasks, its improvement over Agent_v0 with the interval over seeds, the success in the world of what
@@ -25,9 +25,8 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from studies import Row, Study, by_arm, parse, parser_of, save_rows, tested
+from studies import Row, Study, by_arm, parse, parser_of, reward_model_of, save_rows, tested
 
-from agentgym_py.cli import main as agentgym
 from agentgym_py.evaluation.stats import improvement
 from agentgym_py.evaluation.text import format_mean
 from agentgym_py.evolution.run_folder import RunFolder
@@ -60,28 +59,13 @@ STUDIES: Mapping[str, Study] = {
 }  # fmt: skip
 
 
-def with_reward_model(study: Study, folder: Path, seed: int, more: Sequence[str]) -> Study:
-    """Train the reward model of a seed, if it is missing, and name it in the arm that needs it."""
-    arms = dict(study.arms)
-    if "reward_model" not in arms:
+def with_reward_model(study: Study, folder: Path, seed: int, tasks: int, more: Sequence[str]) -> Study:
+    """Train the reward model of a seed on tries at tasks, if it is missing, and name it in the arm that needs it."""
+    if "reward_model" not in study.arms:
         return study
-    first = replace(study, arms={})
-    list(first.runs(folder, seed, more))  # makes Agent_v0
-    model, episodes, target = folder / "v0" / "rounds" / "00" / "checkpoint", folder / "tries.jsonl", folder / "rm"
-    common = ["--threads", "1", "--model", str(model)]
-    if not episodes.is_file():
-        words = [*study.first.split(), "--tasks", "500", "--attempts", "4", "--seed", str(1000 + seed)]
-        _require(agentgym(["collect", *words, *common, "--split", "train", "--out", str(episodes)]), "collect")
-    if not (target / "train.json").is_file():
-        words = ["--trainer", "reward_model", "--data", str(episodes), "--seed", str(seed), "--out", str(target)]
-        _require(agentgym(["train", *words, *common]), "train")
-    arms["reward_model"] += f" --critic.folder {target / 'reward_model'}"
-    return replace(study, arms=arms)
-
-
-def _require(status: int, command: str) -> None:
-    if status:
-        raise SystemExit(f"{command} failed")
+    agent = study.start(folder, seed, more)
+    model = reward_model_of(agent, study.first.split(), folder, seed, tasks)
+    return replace(study, arms={**study.arms, "reward_model": f"{study.arms['reward_model']} --critic.folder {model}"})
 
 
 def row(study: str, arm: str, seed: int, run: RunFolder) -> dict[str, Any]:
@@ -124,14 +108,15 @@ def table(rows: Sequence[Row]) -> Iterator[str]:
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the studies and print their table."""
     parser = parser_of(__doc__, STUDIES, "runs/self-improvement")
+    parser.add_argument("--tries", type=int, default=500, help="tasks that a reward model learns from")
     args, more = parse(parser, argv)
     rows = list[dict[str, Any]]()
     for name in args.names:
         for seed in args.seeds:
             folder = args.out / name / f"s{seed}"
-            study = with_reward_model(STUDIES[name], folder, seed, more)
+            study = with_reward_model(STUDIES[name], folder, seed, args.tries, more)
             rows += [row(name, arm, seed, run) for arm, run in study.runs(folder, seed, more)]
-    save_rows(args.out, rows)
+    save_rows(args, rows)
     print(*table(rows), sep="\n")
 
 

@@ -15,8 +15,8 @@ from typing import Any
 
 from agentgym_envs.service import experts
 from agentgym_envs.service.env import ServiceEnv
-from agentgym_envs.service.tool import format_call
 from agentgym_py.agents.base import AgentReply, Episode
+from agentgym_py.env.tools import format_call
 from agentgym_py.rng import Rng
 
 

@@ -27,6 +27,7 @@ from agentgym_trainers.filtered_bc import FilteredBC
 
 WORLDS = (
     "calculator",
+    "householdteam",
     "errand",
     "grid",
     "household",

@@ -82,7 +82,9 @@ def main() -> None:
             continue
         if args.time and not (BRIDGES / name / "tests" / "through.py").is_file():
             continue  # nothing plays our worlds by it
-        paths = os.pathsep.join(map(str, (BRIDGES, BRIDGES / name, BRIDGES / name / "tests")))
+        paths = os.pathsep.join(
+            map(str, (BRIDGES, BRIDGES / name, BRIDGES / name / "tests", ROOT / "tests" / "shared"))
+        )
         pytest = ["-m", "pytest", "-q", "-c", str(BRIDGES / "pytest.ini"), *tests_of(name), *options]
         command = [str(BRIDGES / "step_time.py"), name] if args.time else pytest
         python = args.python or python_of(name)

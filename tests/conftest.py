@@ -10,13 +10,13 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from importlib import import_module
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
 import gymnasium
 import pytest
 from hypothesis import HealthCheck, settings
+from scripts import load_script
 
 from agentgym_py.env import EnvSpec, StopReason, TextEnv, registration
 from agentgym_py.trajectory import Provenance, Step, Trajectory
@@ -136,11 +136,7 @@ def _beside(name: str) -> Any:
     import torch
 
     torch.set_num_threads(1)
-    spec = spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
-    assert spec and spec.loader
-    module = sys.modules[name] = module_from_spec(spec)  # dataclasses look their module up
-    spec.loader.exec_module(module)
-    return module
+    return load_script(f"tests/{name}.py", name)
 
 
 @pytest.fixture(scope="session")

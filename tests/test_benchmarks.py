@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import json
 import math
 import os
@@ -15,6 +15,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from scripts import load_script
 
 from agentgym_py.evaluation import summarise
 from agentgym_py.evaluation.stats import Estimate, wilson
@@ -26,11 +27,7 @@ def script(name: str, folder: Path = ROOT / "benchmarks") -> Any:
     """A module of `benchmarks/`, or of another folder, which imports others of its folder."""
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
-    found = importlib.util.spec_from_file_location(f"benchmarks_{name}", folder / f"{name}.py")
-    assert found and found.loader
-    sys.modules[found.name] = made = importlib.util.module_from_spec(found)
-    found.loader.exec_module(made)
-    return made
+    return load_script(f"{folder.relative_to(ROOT)}/{name}.py")
 
 
 def values_of(command: str, words: Sequence[str]) -> dict[str, Any]:
@@ -48,6 +45,21 @@ def plan_of(words: Sequence[str]) -> Any:
 
     values = values_of("evolve", words)
     return read_plan(values, values)
+
+
+def run_instead(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
+    """Keep the commands of studies in a list in place of running them; a file of `--out` is there afterwards."""
+    commands: list[tuple[str, ...]] = []
+
+    def run(*words: str) -> None:
+        commands.append(words)
+        if (out := Path(words[words.index("--out") + 1])).suffix:
+            out.parent.mkdir(parents=True, exist_ok=True)
+            out.touch()
+
+    script("studies")  # puts the folder on the path
+    monkeypatch.setattr(importlib.import_module("studies"), "run_command", run)
+    return commands
 
 
 # ---- trainers beside each other -------------------------------------------------------------------------------------
@@ -392,11 +404,161 @@ def test_a_study_runs_every_arm_of_every_seed_and_keeps_the_rows(tmp_path: Path)
             assert options == ["--valid_tasks", "1"]
             return [(arm, f"{folder.relative_to(tmp_path)}/{arm}") for arm in ("a", "b")]
 
-    args = SimpleNamespace(names=["one", "two"], seeds=[0, 3], out=tmp_path)
-    found = studies.study_rows({"one": Runs(), "two": Runs()}, lambda *of: {"of": of}, args, ["--valid_tasks", "1"])
+    lines = tmp_path / "lines.jsonl"
+    more = ["--valid_tasks", "1"]
+    args = SimpleNamespace(names=["one", "two"], seeds=[0, 3], out=tmp_path, results=lines, options=more)
+
+    def row(study: str, arm: str, seed: int, run: str) -> dict[str, Any]:
+        return {"study": study, "arm": arm, "seed": seed, "of": (study, arm, seed, run)}
+
+    found = studies.study_rows({"one": Runs(), "two": Runs()}, row, args, ["--valid_tasks", "1"])
     assert [row["of"][:3] for row in found[:4]] == [("one", "a", 0), ("one", "b", 0), ("one", "a", 3), ("one", "b", 3)]
     assert found[-1]["of"] == ("two", "b", 3, "two/s3/b") and len(found) == 8
     assert json.loads((tmp_path / "rows.json").read_text())[-1]["of"] == ["two", "b", 3, "two/s3/b"]
+    studies.save_rows(args, [{**found[2], "of": "new"}, {**found[0], "arm": "c"}])
+    kept = [json.loads(line) for line in lines.read_text().splitlines()]
+    assert [line["of"] for line in kept].count("new") == 1 and kept[2]["of"] == "new" and len(kept) == 9
+    assert kept[-1]["arm"] == "c" and kept[0]["options"] == ["--valid_tasks", "1"]
+
+
+def test_the_names_of_studies_come_first_and_the_other_words_are_options_of_evolve(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Also if an option's value follows it; a name that is none ends with the names that are some."""
+    studies = script("studies")
+    parser = studies.parser_of("Doc.", ["one", "two"], "runs/x")
+    args, options = studies.parse(parser, ["two", "--preset", "smoke", "--seeds", "3", "4", "--tasks", "5"])
+    assert (args.names, args.seeds, options) == (["two"], [3, 4], ["--preset", "smoke", "--test_tasks", "5"])
+    args, options = studies.parse(parser, ["--explore_tasks", "9"])
+    assert args.names == ["one", "two"] and options[:2] == ["--explore_tasks", "9"]
+    with pytest.raises(SystemExit):
+        studies.parse(parser, ["three"])
+    assert "no study three; choose from one, two" in capsys.readouterr().err
+
+
+def test_options_of_a_study_never_replace_the_agent_that_its_arms_start_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`--model` and `--expert_tasks` are for Agent_v0, from which every arm starts; other options are for all runs."""
+    studies = script("studies")
+    plans: dict[str, dict[str, Any]] = {}
+
+    def evolve(folder: Path, words: list[str], *, trusted: Sequence[str] = ()) -> Any:
+        plans[folder.name] = values_of("evolve", words)
+        return SimpleNamespace(round=lambda number: folder / f"round-{number}")
+
+    monkeypatch.setattr(studies, "evolve", evolve)
+    study = studies.Study("--env maze --expert_tasks 9", "--rounds 3 --explore_tasks 8", {"a": "", "b": "--horizon 4"})
+    options = ["--model", "mine", "--expert_tasks", "2", "--rounds", "1", "--explore_tasks", "5"]
+    assert [arm for arm, _ in study.runs(tmp_path, 7, options)] == ["a", "b"]
+    found = {name: [plan[key] for key in ("model", "expert_tasks", "rounds", "seed")] for name, plan in plans.items()}
+    start = str(tmp_path / "v0" / "round-0" / "checkpoint")
+    assert found == {"v0": ["mine", 2, 0, 7], "a": [start, 0, 1, 7], "b": [start, 0, 1, 7]}
+    assert plans["b"]["explore_tasks"] == 5 and plans["b"]["horizon"] == [4]
+
+
+# ---- selection by a critic, and retries ------------------------------------------------------------------------------
+
+
+def test_the_runs_of_the_self_improvement_benchmark_can_be_started_and_tabulated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each arm is a valid plan; a row sums the retries of its seeds and averages what the critic kept."""
+    benchmark = script("self_improvement")
+    for name, study in benchmark.STUDIES.items():
+        for arm, options in study.arms.items():
+            words = study.words(arm, "tiny")
+            if arm == "reward_model":  # its folder comes from a training
+                assert "--critic reward_model" in options
+                continue
+            config = plan_of(words).config
+            assert (config.critic is None, config.reflection is None) == (
+                "critic" not in options, "reflection" not in options
+            ), (name, arm)  # fmt: skip
+    commands = run_instead(monkeypatch)
+    monkeypatch.setattr(benchmark.Study, "start", lambda *of: tmp_path / "agent")
+    study = benchmark.with_reward_model(benchmark.STUDIES["reward_model"], tmp_path, 3, 40, [])
+    collection, training = commands
+    assert values_of("collect", collection[1:])["tasks"] == 40
+    assert values_of("train", training[1:])["data"] == [str(tmp_path / "tries.jsonl")]
+    assert study.arms["reward_model"].endswith(str(tmp_path / "rm" / "reward_model"))
+    rows = [
+        {"study": "reflection", "arm": "agent", "seed": seed, "before": [0, 0, 1, 0], "after": [1, 0, 1, 0],
+         "kept": [1.0, 0.5], "scores": [0.25, 0.75], "retries": 10, "turned": 2 + seed}
+        for seed in range(2)
+    ]  # fmt: skip
+    (line,) = list(benchmark.table(rows))[2:]
+    assert line.startswith("| reflection | agent | 2 | 50.0 % | 0.250 [")
+    assert line.endswith("| 75.0 % | 0.25 → 0.75 | 25.0 % of 20 |")
+
+
+# ---- an attacked reward ----------------------------------------------------------------------------------------------
+
+
+def test_a_learnt_reward_is_attacked_on_tasks_that_it_has_not_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By the agent whose tries it has learnt from; the table marks the generation of the largest return."""
+    benchmark, commands = script("reward_hacking"), run_instead(monkeypatch)
+    attacks: list[list[str]] = []
+    truths = (0.25, 0.5, 0.375)
+    rows = [{"episodes": 4 * n, "proxy": n / 4, "truth": truth, "success": 0.5} for n, truth in enumerate(truths)]
+
+    def attacked(options: list[str]) -> dict[str, Any]:
+        attacks.append(options)
+        return {"generations": rows, "onset": 1}
+
+    monkeypatch.setattr(benchmark.Study, "start", lambda *of: tmp_path / "agent")
+    monkeypatch.setattr(benchmark, "attacked", attacked)
+    monkeypatch.setattr(benchmark, "draw", lambda *of: None)
+    words = ["--learnt", "shop", "--tries", "7", "--seed", "2", "--runs", str(tmp_path), "--tasks", "9"]
+    benchmark.main(words)
+    assert [values_of(words[0], words[1:])["seed"] for words in commands] == [1002, 2]
+    values = values_of("attack", attacks[0])
+    model = tmp_path / "shop" / "s2" / "rm" / "reward_model"
+    assert (values["reward_model"], values["split"], values["tasks"], values["seed"]) == (str(model), "test", 9, 2)
+    assert values["model"] == str(tmp_path / "agent")
+    assert "| 1 (peak) | 4 | 0.250 | 0.500 | 50.0 % |" in capsys.readouterr().out
+
+
+# ---- several agents --------------------------------------------------------------------------------------------------
+
+
+def test_the_runs_of_the_several_agents_benchmark_can_be_started_and_tabulated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each run is a valid plan; the team's planner has the executor as its partner; a row says the gain of its arm."""
+    benchmark = script("several_agents")
+    (tmp_path / "checkpoint").mkdir()
+    plans: dict[str, Any] = {}
+
+    def play(folder: Path, seed: int, words: str, more: list[str], *last: str) -> str:
+        values = values_of("evolve", [*words.split(), *more, *last])
+        plans[f"{folder.parent.parent.name}/{folder.name}"] = values
+        return folder.name
+
+    monkeypatch.setattr(benchmark, "play", play)
+    monkeypatch.setattr(benchmark, "last_agent", lambda run: str(tmp_path / "checkpoint"))
+    monkeypatch.setattr(benchmark, "row", lambda study, arm, seed, run, before=0: (study, arm, run))
+    found = [*benchmark.role_rows("errand", 0, tmp_path, [])]
+    found += benchmark.partner_rows(0, tmp_path, ["--model", "tiny", "--rounds", "9"])
+    found += benchmark.team_rows(0, tmp_path, "hard", ["--valid_tasks", "3"])
+    assert [row[1] for row in found] == [
+        "client", "shopper", "both", "fair", "trained", "itself", "flat", "executor", "team"
+    ]  # fmt: skip
+    assert plans["errand/both"]["roles"] == ["client", "shopper"] and plans["team/flat"]["env"] == ["household"]
+    agent = str(tmp_path / "checkpoint")
+    assert (plans["partner/itself"]["model"], plans["partner/itself"]["rounds"]) == (agent, 0)
+    shares = [plans[f"team/{arm}"]["explore_tasks"] for arm in ("flat", "executor", "team")]
+    assert shares[0] == shares[1] + shares[2]
+    monkeypatch.undo()
+    rows = [
+        {"study": "team", "arm": arm, "seed": seed, "before": [0, 0, 1, 0], "after": after}
+        for arm, after in (("flat", [1, 0, 1, 0]), ("team", [1, 1, 1, 0])) for seed in range(2)
+    ]  # fmt: skip
+    flat, team = list(benchmark.table(rows))[2:]
+    assert flat.startswith("| team | flat | 2 | 25.0 % | 50.0 % | 0.250 [") and flat.endswith("| – |")
+    assert team.startswith("| team | team | 2 | 25.0 % | 75.0 % | 0.500 [") and "| 0.250 [" in team
 
 
 # ---- curricula beside each other ------------------------------------------------------------------------------------
@@ -763,3 +925,30 @@ def test_found_bugs_and_false_alarms_are_tabulated(monkeypatch: pytest.MonkeyPat
     del findings["sign"]
     _, row, total = benchmark.zoo(["ppo flipped sign"])
     assert "| not found |" in row and asked[-1] == "improves" and total.startswith("\n0 of 1 bugs found")
+
+
+# ---- tools in the prompt --------------------------------------------------------------------------------------------
+
+
+def test_the_runs_of_the_tools_in_prompt_benchmark_can_be_started_and_tabulated(tmp_path: Path) -> None:
+    """Each arm is a plan of the world with that many tools; a row has the gain over the first arm."""
+    pytest.importorskip("torch")
+    from agentgym_py.env import EnvSpec
+    from agentgym_py.retrieval.training import IndexTraining, train_index
+
+    benchmark = script("tools_in_prompt")
+    world: Any = EnvSpec("tools", {"difficulty": "retrieval"}).make()
+    queries = list(world.tool_queries("train", range(4)))
+    train_index(world.tool_texts(), queries, IndexTraining(epochs=1, rows=256, size=8)).save(tmp_path / "s0")
+    for number in benchmark.NUMBERS:
+        env = plan_of(benchmark.words_of(number, tmp_path / "s0")).envs[0].make()
+        observation, _ = env.reset(seed=0)
+        assert observation.split("Tools:\n")[1].count("\n") + 1 == int(number) + 3  # search, undo, finish
+    rows = [
+        {"arm": number, "seed": seed, "after": after, "prompt": 1000.0 * (1 + seed), "steps": 4.0}
+        for number, after in (("0", [0, 0, 1, 0]), ("5", [1, 0, 1, 0])) for seed in range(2)
+    ]  # fmt: skip
+    search, five = list(benchmark.table(rows))[2:]
+    assert search == "| 0 | 2 | 1,500 | 25.0 % | 4.0 | – |" and five.startswith(
+        "| 5 | 2 | 1,500 | 50.0 % | 4.0 | 0.250 ["
+    )

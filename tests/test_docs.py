@@ -19,6 +19,7 @@ from xml.etree import ElementTree
 
 import pytest
 import yaml
+from scripts import load_script
 
 import agentgym_py
 from agentgym_py import files, registry
@@ -60,15 +61,6 @@ def test_every_promise_names_tests_that_exist() -> None:
     assert [name for names in named for name in names if f"def {name}(" not in tests] == []
 
 
-def script(name: str) -> Any:
-    """A module of `docs/`."""
-    found = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
-    assert found and found.loader
-    made = importlib.util.module_from_spec(found)
-    found.loader.exec_module(made)
-    return made
-
-
 def test_the_table_of_bridges_counts_their_lines() -> None:
     """Of every module of `bridges/` and of `rollout_func`, each in one row."""
     page = (DOCS / "guides" / "bridges.md").read_text(encoding="utf-8")
@@ -90,7 +82,7 @@ def test_the_installed_plugins_are_those_of_the_source() -> None:
 def test_pages_have_the_help_and_examples_of_today(monkeypatch: pytest.MonkeyPatch) -> None:
     """To the letter, defaults and all; one page has an example of every command."""
     monkeypatch.setenv("COLUMNS", "0")  # put back afterwards, whatever the script sets
-    cli_help = script("cli_help")
+    cli_help = load_script("docs/cli_help.py")
     texts = [page.read_text(encoding="utf-8") for page in cli_help.PAGES]
     for text in texts:
         assert cli_help.with_help(text) == text, "run docs/cli_help.py"
@@ -207,7 +199,7 @@ def test_every_page_is_in_the_navigation() -> None:
             visit(target) if isinstance(target, list) else listed.append(target)
 
     visit(yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))["nav"])
-    notebooks = (path.with_suffix(".md") for path in script("notebook_pages").NOTEBOOKS)
+    notebooks = (path.with_suffix(".md") for path in load_script("docs/notebook_pages.py").NOTEBOOKS)
     assert sorted(listed) == sorted(path.relative_to(DOCS).as_posix() for path in (*DOCS.rglob("*.md"), *notebooks))
 
 
@@ -307,7 +299,7 @@ def test_the_runner_finds_commands_and_programs(tutorials: Any) -> None:
 def test_notebooks_are_stored_without_outputs() -> None:
     """Their cells are valid Python, and the page on notebooks links to each."""
     page = (DOCS / "tutorials" / "notebooks.md").read_text(encoding="utf-8")
-    notebooks = script("notebook_pages").NOTEBOOKS
+    notebooks = load_script("docs/notebook_pages.py").NOTEBOOKS
     assert len(notebooks) >= 2
     for notebook in notebooks:
         assert f"({notebook.name})" in page
@@ -330,7 +322,7 @@ def test_a_notebook_is_a_page_with_its_outputs() -> None:
         {"output_type": "display_data", "data": {"text/html": "<iframe>", "text/plain": "<lib.IFrame at 0x7f>"}},
     ]
     cells = [{"cell_type": "markdown", "source": "# Title"}, {"cell_type": "code", "source": "f()", "outputs": outputs}]
-    written = script("notebook_pages").page({"cells": cells}, "title.ipynb")
+    written = load_script("docs/notebook_pages.py").page({"cells": cells}, "title.ipynb")
     assert written.startswith("# Title\n\n[Download the notebook](title.ipynb).\n\n```python\nf()\n```\n")
     assert "```text\nprinted\nshown\n['a', 'b']\n```\n\n*The notebook shows a page here.*\n" in written
     assert "iframe" not in written.lower() and "warned" not in written
@@ -424,7 +416,7 @@ def test_what_the_examples_write_is_no_change_for_git(page: str) -> None:
 
 def test_world_pages_show_episodes_that_were_played() -> None:
     """Every installed world has a page, and it is what `python docs/env_pages.py` writes today."""
-    pages = script("env_pages")
+    pages = load_script("docs/env_pages.py")
     for name in registry.names("agentgym.envs"):
         written = (DOCS / "reference" / "worlds" / f"{registration.short_name(name)}.md").read_text(encoding="utf-8")
         assert written == pages.page(name), "run docs/env_pages.py"
@@ -432,7 +424,7 @@ def test_world_pages_show_episodes_that_were_played() -> None:
 
 def test_world_pages_say_how_hard_it_is() -> None:
     """Every built-in world has a row for each difficulty; what is said of one is said of all of its difficulties."""
-    pages = script("env_pages")
+    pages = load_script("docs/env_pages.py")
     from agentgym_py.env import EnvSpec
 
     for plugin in env_plugins():
@@ -445,7 +437,7 @@ def test_world_pages_say_how_hard_it_is() -> None:
 
 def test_cards_have_the_figures_of_the_benchmarks() -> None:
     """An expert's steps and a random agent's success in a card are those of benchmarks/worlds.jsonl."""
-    measured = script("env_pages").measured()
+    measured = load_script("docs/env_pages.py").measured()
     from agentgym_py.env import EnvSpec
 
     compared = 0
@@ -489,7 +481,7 @@ READMES = ("README.md", "README.zh-CN.md")
 
 def test_figures_are_those_of_the_benchmarks_lines() -> None:
     """READMEs, pages of results and both pictures are what `python docs/figures.py` writes today."""
-    written = script("figures").written()
+    written = load_script("docs/figures.py").written()
     assert {path.suffix for path in written} == {".md", ".svg"}
     for path, content in written.items():
         assert path.read_text(encoding="utf-8") == content, f"run docs/figures.py: {path.name}"
@@ -497,7 +489,7 @@ def test_figures_are_those_of_the_benchmarks_lines() -> None:
 
 def test_tables_of_trainers_are_written_on_demand(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each block of trainers names a comparison and one of its tables; other figures leave it as it is."""
-    figures = script("figures")
+    figures = load_script("docs/figures.py")
     page, lines = (DOCS / "results" / "trainers.md").read_text(encoding="utf-8"), figures.learning().read()
     blocks = re.findall(r"figures: trainers (\w+) (\w+) ", page)
     assert {name for name, _ in blocks} == set(figures.COMPARISONS) and len(set(blocks)) == len(blocks)
@@ -524,7 +516,7 @@ def test_the_page_of_results_has_four_tables() -> None:
 
 def test_the_time_of_the_main_job_is_that_of_its_runs() -> None:
     """A page says it in its own language."""
-    figures = script("figures")
+    figures = load_script("docs/figures.py")
     lines = [{"env": "shop", "seed": seed, "seconds": seconds} for seed, seconds in enumerate((100, 571, 601))]
     assert figures.filled("<!-- minutes -->9 to 99 minutes<!-- end -->", lines) == (
         "<!-- minutes -->2 to 11 minutes<!-- end -->"
@@ -533,7 +525,7 @@ def test_the_time_of_the_main_job_is_that_of_its_runs() -> None:
 
 def test_figures_of_a_former_base_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Without runs from the shipped base there is no picture, and the error names the command that makes them."""
-    figures = script("figures")
+    figures = load_script("docs/figures.py")
     lines = figures.learning().read()
     old = tmp_path / "old.jsonl"
     old.write_text("".join(json.dumps({**line, "base": "0f"}) + "\n" for line in lines))
@@ -546,7 +538,7 @@ def test_figures_of_a_former_base_are_refused(tmp_path: Path, capsys: pytest.Cap
 @pytest.mark.parametrize("mode", ["light", "dark"])
 def test_the_picture_shows_the_rounds_of_the_lines(mode: str) -> None:
     """Each curve has a point per round at its height, and the band goes through the ends of the intervals."""
-    figures = script("figures")
+    figures = load_script("docs/figures.py")
     runs = figures.main_job(figures.learning().read())
     svg = ElementTree.fromstring(figures.picture(runs, mode))  # noqa: S314  # made here
     shapes = {kind: svg.findall(f"{{http://www.w3.org/2000/svg}}{kind}") for kind in ("polyline", "polygon", "text")}
@@ -566,10 +558,7 @@ def test_the_world_of_the_readme_works() -> None:
     assert code
     spaces: dict[str, Any] = {"ag": agentgym_py}
     exec(code[1], spaces)  # noqa: S102  # the README's own code
-    spec = importlib.util.spec_from_file_location("readme_world", ROOT / "examples" / "my_world.py")
-    assert spec and spec.loader
-    example = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(example)
+    example = load_script("examples/my_world.py", "readme_world")
     env = type("World", (spaces["Guess"], example.GuessEnv), {})()
     env.reset(seed=0)
     assert env.step("guess[-1]")[1:3] == (0.0, False)

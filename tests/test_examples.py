@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from scripts import load_script
 
 from agentgym_py.agents import RandomAgent
 from agentgym_py.agents.openai import OpenAIAgent
@@ -20,11 +20,7 @@ EXAMPLES = Path(__file__).parents[1] / "examples"
 
 def example(name: str) -> Any:
     """Import a module of `examples/`."""
-    found = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
-    assert found and found.loader
-    module = importlib.util.module_from_spec(found)
-    found.loader.exec_module(module)
-    return module
+    return load_script(f"examples/{name}.py")
 
 
 def test_own_chats_become_trajectories() -> None:

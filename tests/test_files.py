@@ -23,11 +23,13 @@ from agentgym_py.feedback import verdicts
 from agentgym_py.files import (
     DEEPEST,
     JsonFolder,
+    append_line,
     inside,
     load_json,
     new_folder,
     parse_yaml,
     read_text,
+    reading,
     replacing,
     require_inside,
     require_ordinary,
@@ -189,6 +191,19 @@ def test_a_pipe_or_a_device_is_not_replaced(tmp_path: Path) -> None:
     assert stat.S_ISFIFO(pipe.stat().st_mode) and [*tmp_path.iterdir()] == [pipe]
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes here")
+def test_nothing_is_appended_to_a_pipe_or_a_device(tmp_path: Path, no_waiting: None) -> None:
+    """A pipe would wait for a reader, and a device would lose it."""
+    pipe, device = tmp_path / "pipe", tmp_path / "device"
+    os.mkfifo(pipe)
+    device.symlink_to("/dev/null")
+    for path in (pipe, device):
+        with pytest.raises(OSError, match="it is no ordinary file"):
+            append_line(path, b"new")
+        with pytest.raises(OSError, match="it is no ordinary file"):
+            store.TrajectoryWriter(path)
+
+
 @pytest.mark.parametrize("text", [BOMB, "&a {x: *a}", "&a [*a]", "[" * 5000, "{a: " * 5000, "1" * 5000, "- 2020-99-99"])
 def test_no_yaml_fills_the_memory(text: str, folder: Path) -> None:
     """Aliases, values within themselves, deep nesting, long numbers and impossible dates are errors of one line."""
@@ -284,7 +299,7 @@ def no_waiting() -> Iterator[None]:
 @pytest.fixture
 def sparse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A file of 64 GiB that takes no room on the disk."""
-    for module in (files, store, feedback, index):
+    for module in (reading, store, feedback, index):
         monkeypatch.setattr(module, "MOST_BYTES", LIMIT)
     path = tmp_path / "a.jsonl"
     with path.open("wb") as file:

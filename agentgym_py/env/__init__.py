@@ -3,8 +3,8 @@
 from agentgym_py.env.actions import Reply
 from agentgym_py.env.base import TextEnv, require_split, unknown_task_error
 from agentgym_py.env.generated import GeneratedEnv
-from agentgym_py.env.schema import function_tool, text_parameter
 from agentgym_py.env.spec import EnvSpec
+from agentgym_py.env.tools import function_tool, text_parameter
 from agentgym_py.env.types import SPLITS, Outcome, Prompt, StopReason, Task
 
 __all__ = [

@@ -114,7 +114,11 @@ class RunFolder(JsonFolder):
 
     def _require_extensible(self, config: Mapping[str, Any], rounds: int) -> None:
         if config.get("sequence") and rounds != config["rounds"]:
-            raise RunError(f"{self.path} is a sequence of worlds, which keeps its number of rounds; start a new run")
+            last_agent = self.round(self.planned_rounds()) / "checkpoint"
+            raise RunError(
+                f"{self.path} is a sequence of worlds, which keeps its number of rounds; start a new run, with "
+                f"{setting('model', last_agent)} to continue its last agent"
+            )
         planned = self.planned_rounds()
         last = max((n for n in self._rounds("*") if n <= planned and self.has_begun(n)), default=0)
         if rounds < last:

@@ -79,19 +79,8 @@ def tiny_config(
 
     if hidden_size % heads or heads % kv_heads:
         raise ConfigError(f"hidden_size {hidden_size} must divide by heads {heads}, and heads by kv_heads {kv_heads}")
-    return LlamaConfig(
-        vocab_size=vocab_size,
-        hidden_size=hidden_size,
-        intermediate_size=intermediate_size or 3 * hidden_size,
-        num_hidden_layers=layers,
-        num_attention_heads=heads,
-        num_key_value_heads=kv_heads,
-        max_position_embeddings=max_length,
-        tie_word_embeddings=True,
-        pad_token_id=0,
-        bos_token_id=None,
-        eos_token_id=SPECIAL_TOKENS.index(END),
-    )
+    shape = _shape(vocab_size, hidden_size, layers, heads, kv_heads, intermediate_size, max_length)
+    return LlamaConfig(**shape)
 
 
 def hybrid_config(
@@ -110,21 +99,22 @@ def hybrid_config(
     """
     from transformers import Lfm2Config
 
-    return Lfm2Config(
-        vocab_size=vocab_size,
-        hidden_size=hidden_size,
-        intermediate_size=intermediate_size or 3 * hidden_size,
-        num_hidden_layers=layers,
-        num_attention_heads=heads,
-        num_key_value_heads=kv_heads,
-        max_position_embeddings=max_length,
-        layer_types=["full_attention" if number % 2 else "conv" for number in range(layers)],
-        block_auto_adjust_ff_dim=False,
-        tie_word_embeddings=True,
-        pad_token_id=0,
-        bos_token_id=None,
-        eos_token_id=SPECIAL_TOKENS.index(END),
-    )
+    shape = _shape(vocab_size, hidden_size, layers, heads, kv_heads, intermediate_size, max_length)
+    kinds = ["full_attention" if number % 2 else "conv" for number in range(layers)]
+    return Lfm2Config(**shape, layer_types=kinds, block_auto_adjust_ff_dim=False)
+
+
+def _shape(
+    vocab_size: int, hidden_size: int, layers: int, heads: int, kv_heads: int, intermediate_size: int | None,
+    max_length: int,
+) -> dict[str, Any]:  # fmt: skip
+    """Return what both configurations have in common."""
+    return {
+        "vocab_size": vocab_size, "hidden_size": hidden_size, "intermediate_size": intermediate_size or 3 * hidden_size,
+        "num_hidden_layers": layers, "num_attention_heads": heads, "num_key_value_heads": kv_heads,
+        "max_position_embeddings": max_length, "tie_word_embeddings": True, "pad_token_id": 0, "bos_token_id": None,
+        "eos_token_id": SPECIAL_TOKENS.index(END),
+    }  # fmt: skip
 
 
 def build_model(config: LlamaConfig | Lfm2Config, seed: int = 0) -> Any:

@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException as AnyHTTPException
 from agentgym_py.errors import AgentGymError
 from agentgym_py.serving.http import CloseWithoutToken, Json, ignore_disconnects, require_token, restrict_hosts
 from agentgym_py.serving.protocol import SESSIONS, VERSION
-from agentgym_py.serving.sessions import RefusedError, Sessions
+from agentgym_py.serving.sessions import RefusedRequestError, Sessions
 
 _MAX_PENDING = 64 << 20
 """Most bytes of all requests that are not answered yet, or two requests of the longest kind."""
@@ -36,7 +36,7 @@ def make_app(sessions: Sessions, token: str, host: str) -> FastAPI:
 
     @app.exception_handler(AgentGymError)
     async def refused(_: Request, error: AgentGymError) -> Json:
-        if isinstance(error, RefusedError):
+        if isinstance(error, RefusedRequestError):
             return _error(error.status, error.kind, str(error))
         return _error(400, type(error).__name__, str(error))
 
@@ -87,7 +87,9 @@ def _api(sessions: Sessions, token: str) -> APIRouter:
                 if size > limit:
                     raise HTTPException(413, f"the request is longer than {limit} bytes (--request_bytes)")
                 if sessions.pending_bytes > max(_MAX_PENDING, 2 * limit):
-                    raise RefusedError(503, "Busy", f"unanswered requests hold more than {_MAX_PENDING >> 20} MiB")
+                    raise RefusedRequestError(
+                        503, "Busy", f"unanswered requests hold more than {_MAX_PENDING >> 20} MiB"
+                    )
             yield b"".join(parts)
         finally:
             sessions.pending_bytes -= size

@@ -11,7 +11,8 @@ import logging
 import os
 import re
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, field, fields
@@ -35,6 +36,8 @@ _MAX_NAME = 100
 """Characters of a client's names in error messages."""
 _SWEEP = 5.0
 """Longest time between two checks for idle sessions, in seconds."""
+_CLOSE_SECONDS = 1.0
+"""Seconds for which a thread closes environments before it serves other calls again."""
 _LOG = logging.getLogger(__name__)
 T = TypeVar("T")
 
@@ -65,7 +68,7 @@ class Limits:
                 raise ConfigError(f"{limit.name} must be above 0, got {value}")
 
 
-class RefusedError(AgentGymError):
+class RefusedRequestError(AgentGymError):
     """The server refuses a request; holds the HTTP status and the error name for clients."""
 
     def __init__(self, status: int, kind: str, message: str) -> None:
@@ -138,7 +141,10 @@ class Sessions:
         self._threads = ThreadPoolExecutor(limits.threads, "world")
         self._free = asyncio.Semaphore(limits.threads)
         self._closing = asyncio.Semaphore(max(1, limits.threads // 2))  # leaves threads for calls
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._unclosed: deque[TextEnv] = deque()
+        """Environments of removed sessions."""
+        self._ending: set[asyncio.Task[None]] = set()
+        """A task for each removed session whose environment is not closed yet."""
 
     def state(self) -> dict[str, Any]:
         """Return the state of the server for clients."""
@@ -172,7 +178,7 @@ class Sessions:
                 self.session_count -= 1
                 raise
         if session.request_digest != _digest(raw):
-            raise RefusedError(409, "Conflict", "another session has this name; choose a new random one")
+            raise RefusedRequestError(409, "Conflict", "another session has this name; choose a new random one")
         return await self._run(key, session, lambda: _describe(key, session, self.limits))
 
     async def call(self, key: str, name: str, raw: bytes) -> bytes:
@@ -186,7 +192,7 @@ class Sessions:
             raise ConfigError("this server gives no expert knowledge; start it with --experts true")
         try:
             return await self._run(key, session, lambda: _answer_call(session, name, raw, self.limits.changes))
-        except RefusedError as refused:
+        except RefusedRequestError as refused:
             if refused.status == 410:  # used up, or its last answer is lost
                 self.close(key)
             raise
@@ -195,7 +201,7 @@ class Sessions:
         """Close a session, and its environment as soon as possible; return whether the session existed."""
         session = self._sessions.pop(key, None)
         if session is not None:
-            self._spawn(self._end(session))
+            self._end_soon(session)
         return session is not None
 
     async def sweep(self) -> None:
@@ -214,9 +220,9 @@ class Sessions:
         """Close every session."""
         for key in list(self._sessions):
             self.close(key)
-        if self._tasks:
-            await asyncio.wait(self._tasks, timeout=self.limits.longest)
-        for task in self._tasks:
+        if self._ending:
+            await asyncio.wait(self._ending, timeout=self.limits.longest)
+        for task in self._ending:
             task.cancel()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
@@ -229,9 +235,12 @@ class Sessions:
             message = (
                 f"all {self.limits.sessions} sessions are in use; close some, or start the server with more --sessions"
             )
-            raise RefusedError(503, "Full", message)
+            raise RefusedRequestError(503, "Full", message)
+        if len(self._ending) >= self.limits.sessions:
+            message = f"the worlds of {len(self._ending)} former sessions are still being closed; try again later"
+            raise RefusedRequestError(503, "Full", message)
         if self.session_count >= (self.limits.total or self.session_count + 1):
-            raise RefusedError(
+            raise RefusedRequestError(
                 403, "UsedUp", f"this server has opened all of its {self.limits.total} sessions (--total)"
             )
         self.session_count += 1
@@ -252,7 +261,7 @@ class Sessions:
 
     def _find(self, key: str) -> Session:
         if key not in self._sessions:
-            raise RefusedError(
+            raise RefusedRequestError(
                 404,
                 SESSION_GONE,
                 f"no such session; a session is closed after {self.limits.idle:g} s without a request",
@@ -263,9 +272,9 @@ class Sessions:
         """Run a session's work in a thread, after earlier work of the session."""
         async with session.lock:
             if self._find(key) is not session:
-                raise RefusedError(404, SESSION_GONE, "this session was closed and opened again meanwhile")
+                raise RefusedRequestError(404, SESSION_GONE, "this session was closed and opened again meanwhile")
             if not self.is_healthy:
-                raise RefusedError(503, "Stuck", "a world hangs in every thread of this server; restart it")
+                raise RefusedRequestError(503, "Stuck", "a world hangs in every thread of this server; restart it")
             session.last_used = time.monotonic()
             future = await self._in_thread(work)
             session.last_used = time.monotonic()
@@ -275,19 +284,19 @@ class Sessions:
             session.hangs = True
             future.add_done_callback(lambda _: self._thread_returned(session))
             message = f"{session.spec.name} did not answer in {self.limits.longest:g} s, and its session is closed"
-            raise RefusedError(504, "WorldHangs", message)
+            raise RefusedRequestError(504, "WorldHangs", message)
 
     async def _in_thread(self, work: Callable[[], T]) -> asyncio.Future[T]:
         """Run work in a thread and wait for it. A thread that hangs cannot be stopped, but may return later.
 
         Raises:
-            RefusedError: no thread was free for as long as a call may take.
+            RefusedRequestError: no thread was free for as long as a call may take.
         """
         try:
             await asyncio.wait_for(self._free.acquire(), self.limits.longest)
         except TimeoutError:
             message = f"no thread was free for {self.limits.longest:g} s (--threads {self.limits.threads})"
-            raise RefusedError(503, "Busy", message) from None
+            raise RefusedRequestError(503, "Busy", message) from None
         future = asyncio.get_running_loop().run_in_executor(self._threads, _guarded, work)
         self.busy_threads += 1
         future.add_done_callback(self._thread_done)
@@ -308,21 +317,35 @@ class Sessions:
 
     def _thread_returned(self, session: Session) -> None:
         session.hangs = False
-        self._spawn(self._end(session))
+        self._end_soon(session)
 
     async def _end(self, session: Session) -> None:
-        """Close the environment of a removed session; errors are ignored."""
-        async with session.lock, self._closing:
-            env = None if session.hangs else session.env
-            while env is not None:
-                with suppress(RefusedError):  # threads are busy
-                    await asyncio.wait({await self._in_thread(env.close)})  # a hanging close delays other closes only
-                    session.env = env = None
+        """Close the environment of a removed session."""
+        async with session.lock:
+            if session.hangs or session.env is None:
+                return
+            self._unclosed.append(session.env)
+            session.env = None
+        async with self._closing:
+            while self._unclosed:
+                with suppress(RefusedRequestError):  # threads are busy
+                    await asyncio.wait({await self._in_thread(self._close_envs)})  # one that hangs delays only closes
 
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.ensure_future(work)
-        self._tasks.add(task)  # the event loop keeps only a weak reference
-        task.add_done_callback(self._tasks.discard)
+    def _close_envs(self) -> None:
+        """Close all environments of removed sessions, so that a busy server keeps pace; errors are ignored."""
+        ends = time.monotonic() + min(_CLOSE_SECONDS, self.limits.longest / 2)
+        while time.monotonic() < ends:
+            try:
+                env = self._unclosed.popleft()  # other threads do the same
+            except IndexError:
+                return
+            with suppress(Exception):
+                env.close()
+
+    def _end_soon(self, session: Session) -> None:
+        task = asyncio.ensure_future(self._end(session))
+        self._ending.add(task)  # the event loop keeps only a weak reference
+        task.add_done_callback(self._ending.discard)
 
     async def _result(self, key: str, session: Session, future: asyncio.Future[T]) -> T:
         try:
@@ -331,10 +354,10 @@ class Sessions:
             raise
         except Exception as error:  # an env may raise anything; its state is then unknown
             self._drop(key, session)
-            self._spawn(self._end(session))
+            self._end_soon(session)
             _LOG.exception("%s failed", session.spec.name)
             message = f"{session.spec.name} failed, and its session is closed: {type(error).__name__}"
-            raise RefusedError(500, "WorldFailed", message) from error
+            raise RefusedRequestError(500, "WorldFailed", message) from error
 
 
 # ------------------------------------------------------------------------------------------------ what threads do
@@ -389,15 +412,15 @@ def _answer_call(session: Session, name: str, raw: bytes, max_changes: int) -> b
         return _encode_answer(CALLS[name].answer(_env(session), request))
     if request.n == session.changes and session.last_change[:2] == (name, _digest(raw)):
         if (kept := session.last_change[2]) is None:
-            raise RefusedError(
+            raise RefusedRequestError(
                 410, SESSION_GONE, f"the answer to change {request.n} was too long to keep, so it cannot be repeated"
             )
         return kept
     if request.n != session.changes + 1:
         message = f"the next change of this session has n = {session.changes + 1}, not {request.n}"
-        raise RefusedError(409, "OutOfOrder", message + ": another client uses it, or an answer was lost")
+        raise RefusedRequestError(409, "OutOfOrder", message + ": another client uses it, or an answer was lost")
     if request.n > max_changes:
-        raise RefusedError(
+        raise RefusedRequestError(
             410, SESSION_GONE, f"this session has had its {max_changes} changes (--changes); open another one"
         )
     answer = _encode_answer(CALLS[name].answer(_env(session), request))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
-from agentgym_py.env import EnvSpec
+from agentgym_py.env import EnvSpec, Prompt
 from agentgym_py.errors import ConfigError
 from agentgym_py.files import parse_json
 from agentgym_py.rng import seed_of
@@ -18,16 +18,29 @@ COLUMNS = ("world", "world_kwargs", "task", "rules", "seed")
 """Columns that determine the start of an episode. `world_kwargs` is JSON, because parquet stores no empty object."""
 
 
-def task_rows(settings: EpisodeSettings, tasks: Iterable[int]) -> Iterator[dict[str, Any]]:
+class RowOptions(TypedDict, total=False):
+    """How the episodes of rows start."""
+
+    split: str
+    """Split of the tasks; by default `train`."""
+    prompt: Prompt
+    """Which rules text opens an episode; by default `full`."""
+    seed: int
+    """Seed of the worlds: the same seed and task start in the same state. By default 0."""
+
+
+def task_rows(env: EnvSpec | str, tasks: Iterable[int], **options: Unpack[RowOptions]) -> Iterator[dict[str, Any]]:
     """Yield a row for each task: `COLUMNS`, and `opening`, which is the first user turn.
 
     Args:
-        settings: The world, the split and how its episodes start.
+        env: The world.
         tasks: Numbers of the tasks.
+        **options: `split`, `prompt` and `seed`, as in `RowOptions`.
 
     Raises:
-        ConfigError, UnknownNameError: the world cannot be made, or there is no such task.
+        ConfigError, UnknownNameError: an argument is wrong, or there is no such world or task.
     """
+    settings = EpisodeSettings(EnvSpec(env) if isinstance(env, str) else env, **options)
     spec = settings.spec
     with closing(spec.make()) as world:
         for task in (world.task(number, settings.split).id for number in tasks):

@@ -12,7 +12,7 @@ from agentgym_py.errors import NothingToTrainOnError
 from agentgym_py.policy.tokens import Sample, encode, from_other_tokenizer, mask_cut_replies, why_nothing_to_learn
 from agentgym_py.policy.vocabulary import embedding_rows
 from agentgym_py.rng import Rng
-from agentgym_py.training.settings import OfflineSettings, PairSettings
+from agentgym_py.training.settings import OfflineSettings, PairData
 from agentgym_py.trajectory import Trajectory, preferences
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def prepare(
 
 
 def prepare_pairs(
-    policy: Policy, trajectories: Sequence[Trajectory], settings: PairSettings, seed: int
+    policy: Policy, trajectories: Sequence[Trajectory], settings: PairData, seed: int
 ) -> tuple[TrainingData, int]:
     """Encode the preference pairs of the trajectories; also returns the number of ties."""
     data = prepare(policy, trajectories, settings.max_length, mask_cut=settings.mask_truncated_completions)

@@ -119,6 +119,24 @@ class DataSettings:
 
 
 @dataclass(frozen=True)  # without slots: a class has one base with slots
+class PairData(DataSettings):
+    """Settings of the pairs of a better and a worse trajectory of one task."""
+
+    match: Match = "best_worst"
+    """Which trajectories are compared: `best_worst` by return, `success` every success with every failure, `all` all
+    pairs with different returns."""
+    level: Level = "episode"
+    """What is compared: whole episodes; what follows the `fork`, the state in which two episodes diverge; or only the
+    `turn` there."""
+    max_pairs: int = 4
+    """Largest number of pairs per task."""
+
+    def __post_init__(self) -> None:
+        DataSettings.__post_init__(self)
+        require_at_least(self, {"max_pairs": 1})
+
+
+@dataclass(frozen=True)  # without slots: a class has one base with slots
 class ReturnThreshold:
     """The setting of a trainer that clones good trajectories."""
 
@@ -199,21 +217,12 @@ class OfflineSettings(OptimizerSettings, DataSettings):
 
 
 @dataclass(frozen=True, slots=True)
-class PairSettings(OfflineSettings):
+class PairSettings(PairData, OfflineSettings):
     """Settings of a training on pairs of a better and a worse trajectory of one task."""
-
-    match: Match = "best_worst"
-    """Which trajectories are compared: `best_worst` by return, `success` every success with every failure, `all` all
-    pairs with different returns."""
-    level: Level = "episode"
-    """What is compared: whole episodes; what follows the `fork`, the state in which two episodes diverge; or only the
-    `turn` there."""
-    max_pairs: int = 4
-    """Largest number of pairs per task."""
 
     def __post_init__(self) -> None:
         OfflineSettings.__post_init__(self)
-        require_at_least(self, {"max_pairs": 1})
+        PairData.__post_init__(self)
 
 
 def require_no_validation(settings: OfflineSettings) -> None:

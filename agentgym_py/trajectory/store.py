@@ -20,7 +20,16 @@ from pathlib import Path
 from typing import Any, BinaryIO, Self
 
 from agentgym_py.errors import DataError
-from agentgym_py.files import MOST_BYTES, add_filename, append_or_undo, numbered_lines, parse_json, replacing, walk
+from agentgym_py.files import (
+    MOST_BYTES,
+    add_filename,
+    append_or_undo,
+    numbered_lines,
+    open_to_append,
+    parse_json,
+    replacing,
+    walk,
+)
 from agentgym_py.trajectory.json_values import from_json, quote, to_json
 from agentgym_py.trajectory.types import Trajectory
 
@@ -118,6 +127,10 @@ class TrajectoryWriter:
     """Appends episodes to a store; a context manager. One writer per file at a time.
 
     A torn last line is cut off first, and missing folders are created.
+
+    Raises:
+        DataError: the file is no store.
+        OSError: it cannot be written, or is a pipe or a device.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -126,7 +139,7 @@ class TrajectoryWriter:
         """Number of episodes that this writer appended."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         _repair_end(self.path)
-        self._file: int | None = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        self._file: int | None = open_to_append(self.path)
 
     def append(self, trajectory: Trajectory) -> None:
         """Write one episode; the operating system has all of it when this returns.

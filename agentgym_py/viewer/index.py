@@ -11,21 +11,17 @@ import hashlib
 import os
 import re
 import sqlite3
-import tempfile
-import threading
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from agentgym_py.env.registration import short_name
-from agentgym_py.errors import ConfigError, DataError, RunError, UnknownNameError, WriteError
+from agentgym_py.errors import ConfigError, DataError, RunError, UnknownNameError
 from agentgym_py.files import MOST_BYTES, inside
 from agentgym_py.trajectory import Trajectory, store
+from agentgym_py.viewer.database import IndexDatabase, transaction
 from agentgym_py.viewer.source import Source, short_digest
 
 Outcome = Literal["success", "failure", "error"]
@@ -33,17 +29,8 @@ Outcome = Literal["success", "failure", "error"]
 Order = Literal["file", "best", "worst", "longest", "shortest"]
 """In the order of the files, by return, or by number of steps."""
 
-_VERSION = 1
-"""Version of the tables below; an index of another version is rebuilt."""
 _BATCH_BYTES = 1 << 20
 """Bytes indexed per transaction, at least a line."""
-_LOCK_TIMEOUT = 60.0
-"""Seconds to wait for another process that writes to the index."""
-_NO_DAMAGE = (
-    sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_INTERRUPT, sqlite3.SQLITE_READONLY,
-    sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH, sqlite3.SQLITE_NOLFS, sqlite3.SQLITE_MISUSE,
-)  # fmt: skip
-"""Errors of SQLite that come from the machine. All others come from the file, because the statements are our own."""
 _EDGE = 4096
 """Bytes at either end of the indexed part that identify a file that has grown."""
 _ROUND = re.compile(r"(?:^|/)rounds/(\d{1,9})/")
@@ -51,24 +38,7 @@ _WORD = re.compile(r"[^\W_]+")
 _ORDERS: dict[Order, str] = {
     "file": "n", "best": "reward DESC, n", "worst": "reward, n", "longest": "steps DESC, n", "shortest": "steps, n",
 }  # fmt: skip
-_TABLES = """
-CREATE TABLE files (
-    file INTEGER PRIMARY KEY, path TEXT UNIQUE, end INTEGER, lines INTEGER, size INTEGER, mtime INTEGER, head TEXT,
-    tail TEXT, torn TEXT);
-CREATE TABLE broken (file INTEGER, line INTEGER, why TEXT);
-CREATE TABLE episodes (
-    n INTEGER PRIMARY KEY AUTOINCREMENT, file INTEGER, line INTEGER, start INTEGER, size INTEGER, id TEXT, env TEXT,
-    task TEXT, task_key TEXT, split TEXT, kind TEXT, difficulty TEXT, agent TEXT, round INTEGER, outcome TEXT,
-    reward REAL, steps INTEGER, invalid INTEGER, tokens INTEGER, instruction TEXT);
-CREATE INDEX episodes_task ON episodes (task_key);
-CREATE INDEX episodes_file ON episodes (file);
-CREATE INDEX episodes_reward ON episodes (reward);
-CREATE INDEX episodes_steps ON episodes (steps);
-CREATE INDEX episodes_facets ON episodes (env, split, round, agent, kind, difficulty, outcome, reward, steps);
-"""
 _FACETS = ("env", "split", "round", "agent", "kind", "difficulty")
-_FULL_TEXT = "CREATE VIRTUAL TABLE text USING fts5(words, content='', detail=none, columnsize=0, tokenize=ascii)"
-"""Stores only which episode has which word; deleted episodes remain, but their numbers are not used again."""
 _COLUMNS = (
     "n, path, line, id, env, task, split, kind, difficulty, agent, round, outcome, reward, steps, invalid, tokens, "
     "instruction"
@@ -127,19 +97,11 @@ class Index:
         self.source = source
         self.done, self.total = 0, 0
         """Bytes of the files that `update` has read, and their total."""
-        self._db = self._index_path()
-        self._rebuilding, self._rebuilds = threading.RLock(), 0
-        self._idle: sqlite3.Connection | None = None
-        """An unused connection; while it is open, closing another one does not write to the disk."""
-        with suppress(DataError):  # a damaged index has been rebuilt
-            self._prepare()
-        if self._idle is None:
-            self._prepare()
+        self._database = IndexDatabase(source.index)
 
     def close(self) -> None:
         """Close the index, which cannot be used afterwards."""
-        if self._idle:
-            self._idle.close()
+        self._database.close()
 
     def update(self) -> None:
         """Update the index from the files; for unchanged ones only size and time are read.
@@ -147,11 +109,11 @@ class Index:
         Raises:
             DataError: the index is damaged again, just after it was rebuilt.
         """
-        rebuilds = self._rebuilds
+        rebuilds = self._database.rebuilds
         try:
             self._update()
         except DataError:
-            if self._rebuilds == rebuilds:
+            if self._database.rebuilds == rebuilds:
                 raise
             self._update()
 
@@ -159,10 +121,10 @@ class Index:
         paths = self.source.files()
         sizes = [path.stat().st_size for path in paths]
         start, self.total = 0, sum(sizes)
-        with self._open() as db:
+        with self._database.open() as db:
             indexed = {row["path"]: row for row in db.execute("SELECT * FROM files")}
             for name in indexed.keys() - {self._relative(path) for path in paths}:
-                with _transaction(db):
+                with transaction(db):
                     _delete_file(db, indexed[name]["file"])
             for path, size in zip(paths, sizes, strict=True):
                 self.done = start
@@ -175,7 +137,7 @@ class Index:
 
     def update_file(self, path: Path) -> None:
         """Update the index from one file."""
-        with self._open() as db:
+        with self._database.open() as db:
             while self._batch(db, path) is not None:
                 pass
 
@@ -186,7 +148,7 @@ class Index:
     def _batch(self, db: sqlite3.Connection, path: Path) -> int | None:
         """Index the next part of a file in a transaction; return where it ends, or None at the end of the file."""
         name, stat = self._relative(path), path.stat()
-        with _transaction(db), path.open("rb") as file:
+        with transaction(db), path.open("rb") as file:
             row = db.execute("SELECT * FROM files WHERE path = CAST(? AS TEXT)", (_path_bytes(name),)).fetchone()
             if row is not None and _unchanged(row, stat):
                 return None
@@ -214,7 +176,7 @@ class Index:
         if order not in _ORDERS:
             raise ConfigError(f"order must be one of {', '.join(_ORDERS)}, not {order!r}")
         where, values = self._where(query or Filter())
-        with self._open() as db:
+        with self._database.open() as db:
             total = db.execute(f"SELECT count(*) FROM episodes WHERE {where}", values).fetchone()[0]  # noqa: S608  # fixed parts, values bound
             rows = db.execute(
                 f"SELECT {_COLUMNS} FROM (SELECT * FROM episodes WHERE {where} ORDER BY {_ORDERS[order]} LIMIT ? "  # noqa: S608  # the same
@@ -229,7 +191,7 @@ class Index:
 
     def find_number(self, path: str, id: str) -> int:
         """Return the number of the last episode with a file and id; raises UnknownNameError if there is none."""
-        with self._open() as db:
+        with self._database.open() as db:
             sql = "SELECT max(n) FROM episodes JOIN files USING (file) WHERE path = CAST(? AS TEXT) AND id = ?"
             number = db.execute(sql, (_path_bytes(path), id)).fetchone()[0]
         if number is None:
@@ -242,7 +204,7 @@ class Index:
 
     def _rows(self, where: str, n: int) -> list[dict[str, Any]]:
         sql = f"SELECT {_COLUMNS} FROM episodes JOIN files USING (file) WHERE {where} ORDER BY n"  # noqa: S608  # fixed parts
-        with self._open() as db:
+        with self._database.open() as db:
             rows = [dict(row) for row in db.execute(sql, (n,))]
         if not rows:
             raise UnknownNameError(f"No episode {n} is indexed.")
@@ -256,7 +218,7 @@ class Index:
             DataError: the file has changed since it was indexed.
         """
         sql = "SELECT path, start, episodes.size, id FROM episodes JOIN files USING (file) WHERE n = ?"
-        with self._open() as db:
+        with self._database.open() as db:
             row = db.execute(sql, (n,)).fetchone()
         if row is None:
             raise UnknownNameError(f"No episode {n} is indexed.")
@@ -277,7 +239,7 @@ class Index:
         """Return the values of each field to filter by, with their numbers of episodes."""
         counts: dict[str, Counter[Any]] = {name: Counter() for name in _FACETS}
         names = ", ".join(_FACETS)
-        with self._open() as db:
+        with self._database.open() as db:
             for *values, number in db.execute(f"SELECT {names}, count(*) FROM episodes GROUP BY {names}"):  # noqa: S608  # fixed names
                 for name, value in zip(_FACETS, values, strict=True):
                     counts[name][value] += number
@@ -285,7 +247,7 @@ class Index:
 
     def broken(self) -> list[Broken]:
         """Return the lines that were left out."""
-        with self._open() as db:
+        with self._database.open() as db:
             rows = db.execute(
                 "SELECT path, line, why, 0 FROM broken JOIN files USING (file) UNION ALL "
                 "SELECT path, lines + 1, torn, 1 FROM files WHERE torn IS NOT NULL ORDER BY 4, path, 2"
@@ -304,136 +266,10 @@ class Index:
                     parts.append(f"{name} {sign} ?")
                     values.append(value)
         for word in words(_text(query.text)):
-            match = "text MATCH ?" if self._has_fts else "words LIKE ?"
+            match = "text MATCH ?" if self._database.has_fts else "words LIKE ?"
             parts.append(f"n IN (SELECT rowid FROM text WHERE {match})")  # noqa: S608  # fixed parts
-            values.append(f'"{word}"*' if self._has_fts else f"% {word}%")
+            values.append(f'"{word}"*' if self._database.has_fts else f"% {word}%")
         return " AND ".join(parts), values
-
-    # ---- the database -----------------------------------------------------------------------------------------------
-
-    @cached_property
-    def _has_fts(self) -> bool:
-        """Whether the words are in a full-text index; else a search reads every row."""
-        with self._open() as db:
-            return "fts5" in db.execute("SELECT sql FROM sqlite_master WHERE name = 'text'").fetchone()[0]
-
-    def _prepare(self) -> None:
-        """Create the tables if they are missing or of another version."""
-        with self._open() as db:
-            db.execute("PRAGMA journal_mode = WAL")
-            with _transaction(db):
-                tables = _schema(db)
-                if not tables:
-                    _create_tables(db)
-                is_ours = db.execute("PRAGMA user_version").fetchone()[0] == _VERSION and _schema(db) == _own_schema()
-        if not is_ours:  # of another version, or prepared by a stranger: a view or trigger would run in our queries
-            self._rebuild(self._rebuilds)
-        with self._open() as db:
-            db.execute("SELECT count(*) FROM files").fetchone()
-            self._idle = sqlite3.connect(self._db, check_same_thread=False)
-            self._idle.execute("SELECT count(*) FROM files").fetchone()
-
-    def _index_path(self) -> Path:
-        """Return a file beside the store, or in a temporary folder if the store's is read-only or has a link there."""
-        path = self.source.index
-        try:
-            for end in ("", "-wal", "-shm", "-journal"):
-                if (beside := path.with_name(f"{path.name}{end}")).is_symlink():
-                    raise RunError(f"{beside} is a symbolic link")
-            path.with_name(f"{path.name}-journal").unlink(missing_ok=True)  # it may name any file, which SQLite deletes
-            with inside(path.parent, path.name).open("ab"):
-                return path
-        except (OSError, RunError):
-            self._scratch = tempfile.TemporaryDirectory(prefix="agentgym-view")
-            return Path(self._scratch.name) / path.name
-
-    @contextmanager
-    def _open(self) -> Iterator[sqlite3.Connection]:
-        """Open a connection; raises DataError if the index is damaged, and rebuilds it."""
-        rebuilds = self._rebuilds
-        try:
-            with closing(sqlite3.connect(self._db, timeout=_LOCK_TIMEOUT, isolation_level=None)) as db:
-                db.row_factory = sqlite3.Row
-                db.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")
-                db.execute("PRAGMA synchronous = NORMAL")
-                yield db
-        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # the latter of a message with a damaged name
-            code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-            if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
-                raise WriteError(f"the index {self._db} cannot be written: {error}") from error
-            if code in _NO_DAMAGE:
-                raise
-            self._rebuild(rebuilds)
-            raise DataError(f"the index {self._db} was damaged and is being rebuilt: ask again") from error
-
-    def _rebuild(self, rebuilds: int) -> None:
-        """Rebuild the index, unless another thread has done so meanwhile."""
-        with self._rebuilding:
-            if rebuilds != self._rebuilds:
-                return
-            self._rebuilds += 1
-            with closing(sqlite3.connect(":memory:", isolation_level=None)) as fresh:
-                _create_tables(fresh)
-                try:  # in place, in a transaction: others may have it open
-                    with closing(sqlite3.connect(self._db, timeout=_LOCK_TIMEOUT)) as db:
-                        fresh.backup(db, progress=_deadline(time.monotonic() + _LOCK_TIMEOUT))
-                    return
-                except sqlite3.OperationalError as error:  # a full disk, or a long write of another process
-                    if getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_READONLY:  # pages of another size
-                        raise
-                    self.close()
-                except (sqlite3.DatabaseError, UnicodeDecodeError):  # the file is no database
-                    self.close()
-            for end in ("", "-wal", "-shm"):
-                Path(f"{self._db}{end}").unlink(missing_ok=True)
-            self._prepare()
-
-
-@contextmanager
-def _transaction(db: sqlite3.Connection) -> Iterator[None]:
-    """Run a transaction during which no other process writes."""
-    db.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-    except BaseException:
-        with suppress(sqlite3.Error):  # the disk is full: closing the connection undoes the rest
-            db.execute("ROLLBACK")
-        raise
-    db.execute("COMMIT")
-
-
-def _deadline(end: float) -> Callable[[int, int, int], None]:
-    """Return a backup's progress callback with a deadline; Python alone would wait for a lock forever."""
-
-    def progress(status: int, remaining: int, pages: int) -> None:
-        if status in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) and time.monotonic() > end:
-            raise sqlite3.OperationalError("the index is locked by another process")
-
-    return progress
-
-
-def _schema(db: sqlite3.Connection) -> list[tuple[Any, ...]]:
-    return sorted(tuple(row) for row in db.execute("SELECT type, name, tbl_name, coalesce(sql, '') FROM sqlite_master"))
-
-
-@cache
-def _own_schema() -> list[tuple[Any, ...]]:
-    """Return what the index of this version holds."""
-    with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
-        _create_tables(db)
-        return _schema(db)
-
-
-def _create_tables(db: sqlite3.Connection) -> None:
-    for name in ("files", "broken", "episodes", "text"):
-        db.execute(f"DROP TABLE IF EXISTS {name}")
-    for statement in filter(str.strip, _TABLES.split(";")):
-        db.execute(statement)
-    try:
-        db.execute(_FULL_TEXT)
-    except sqlite3.OperationalError:  # SQLite without FTS5
-        db.execute("CREATE TABLE text (words TEXT)")
-    db.execute(f"PRAGMA user_version = {_VERSION}")
 
 
 def _delete_file(db: sqlite3.Connection, file: int) -> None:

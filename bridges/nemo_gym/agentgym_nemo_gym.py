@@ -15,45 +15,41 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, Unpack
 
 from fastapi import FastAPI, Request
 from nemo_gym.openai_utils import NeMoGymResponse
 from nemo_gym.server_utils import SESSION_ID_KEY
 from resources_servers.gymnasium import GymnasiumServer, extract_text
 
-from agentgym_py.env import EnvSpec, Prompt, StopReason
+from agentgym_py.env import EnvSpec, StopReason
 from agentgym_py.errors import InfrastructureError, ResetNeededError
-from agentgym_py.serving.task_rows import start_row, task_rows
-from agentgym_py.serving.tool_episode import EpisodeSettings
+from agentgym_py.serving.task_rows import RowOptions, start_row, task_rows
 
 AGENT = "agentgym_agent"
 """The agent of the rows: NeMo Gym's `gymnasium_agent` under this name."""
 
 
 def rows(
-    env: EnvSpec | str, tasks: Iterable[int], *, split: str = "train", prompt: Prompt = "full", seed: int = 0,
-    agent: str = AGENT,
-) -> list[dict[str, Any]]:  # fmt: skip
+    env: EnvSpec | str, tasks: Iterable[int], *, agent: str = AGENT, **options: Unpack[RowOptions]
+) -> list[dict[str, Any]]:
     """Return rows of a data set, which are the lines of a JSONL file. The server tells the opening of a task itself.
 
     Args:
         env: The world.
         tasks: Numbers of the tasks.
-        split: Their split.
-        prompt: Which rules text opens an episode.
-        seed: Seed of the worlds: the same seed and task start in the same state.
         agent: Name of the agent in NeMo Gym's configuration.
+        **options: `split`, `prompt` and `seed`, as in `RowOptions`.
 
     Raises:
         ConfigError, UnknownNameError: an argument is wrong, or there is no such world or task.
     """
-    settings = EpisodeSettings.of_world(env, split=split, prompt=prompt, seed=seed)
     plays = {"type": "responses_api_agents", "name": agent}
-    made = []
-    for row in task_rows(settings, tasks):
+    made = [
+        {"responses_create_params": {"input": []}, "agent_ref": plays} | row for row in task_rows(env, tasks, **options)
+    ]
+    for row in made:
         del row["opening"]
-        made.append({"responses_create_params": {"input": []}, "agent_ref": plays} | row)
     return made
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 from functools import partial
-from typing import Any
+from typing import Any, Unpack
 
 from openai import AsyncOpenAI
 from rllm.eval.rollout_decorator import evaluator
@@ -21,29 +21,23 @@ from rllm.eval.types import EvalOutput, Signal
 from rllm.types import AgentConfig, Episode, Step, Task, Trajectory
 from rllm.workflows.workflow import TerminationReason
 
-from agentgym_py.env import EnvSpec, Prompt, StopReason
+from agentgym_py.env import EnvSpec, StopReason
 from agentgym_py.serving.chat_play import Message, play_chat
-from agentgym_py.serving.task_rows import start_row, task_rows
-from agentgym_py.serving.tool_episode import EpisodeSettings
+from agentgym_py.serving.task_rows import RowOptions, start_row, task_rows
 
 
-def rows(
-    env: EnvSpec | str, tasks: Iterable[int], *, split: str = "train", prompt: Prompt = "full", seed: int = 0
-) -> list[dict[str, Any]]:
+def rows(env: EnvSpec | str, tasks: Iterable[int], **options: Unpack[RowOptions]) -> list[dict[str, Any]]:
     """Return rows of a data set, whose `id` is the task and whose `question` is its opening.
 
     Args:
         env: The world.
         tasks: Numbers of the tasks.
-        split: Their split.
-        prompt: Which rules text opens an episode.
-        seed: Seed of the worlds: the same seed and task start in the same state.
+        **options: `split`, `prompt` and `seed`, as in `RowOptions`.
 
     Raises:
         ConfigError, UnknownNameError: an argument is wrong, or there is no such world or task.
     """
-    settings = EpisodeSettings.of_world(env, split=split, prompt=prompt, seed=seed)
-    return [{"id": row["task"], "question": row.pop("opening")} | row for row in task_rows(settings, tasks)]
+    return [{"id": row["task"], "question": row.pop("opening")} | row for row in task_rows(env, tasks, **options)]
 
 
 class AgentGymFlow:

@@ -11,15 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, Unpack
 
 import skyrl_gym
 from skyrl_gym.envs.base_text_env import BaseTextEnv, BaseTextEnvStepOutput
 
-from agentgym_py.env import EnvSpec, Prompt
+from agentgym_py.env import EnvSpec
 from agentgym_py.errors import InfrastructureError, ResetNeededError
-from agentgym_py.serving.task_rows import start_row, task_rows
-from agentgym_py.serving.tool_episode import EpisodeSettings, ToolEpisode
+from agentgym_py.serving.task_rows import RowOptions, start_row, task_rows
+from agentgym_py.serving.tool_episode import ToolEpisode
 
 NAME = "agentgym"
 """The environment class of the rows."""
@@ -31,27 +31,22 @@ def register() -> None:
         skyrl_gym.register(id=NAME, entry_point="agentgym_skyrl:AgentGymEnv")
 
 
-def rows(
-    env: EnvSpec | str, tasks: Iterable[int], *, split: str = "train", prompt: Prompt = "full", seed: int = 0
-) -> list[dict[str, Any]]:
+def rows(env: EnvSpec | str, tasks: Iterable[int], **options: Unpack[RowOptions]) -> list[dict[str, Any]]:
     """Return rows of a data set, whose prompt is the opening of a task.
 
     Args:
         env: The world.
         tasks: Numbers of the tasks.
-        split: Their split.
-        prompt: Which rules text opens an episode.
-        seed: Seed of the worlds: the same seed and task start in the same state.
+        **options: `split`, `prompt` and `seed`, as in `RowOptions`.
 
     Raises:
         ConfigError, UnknownNameError: an argument is wrong, or there is no such world or task.
     """
-    settings = EpisodeSettings.of_world(env, split=split, prompt=prompt, seed=seed)
-    made = []
-    for row in task_rows(settings, tasks):
-        prompt_messages = [{"role": "user", "content": row.pop("opening")}]
-        made.append({"prompt": prompt_messages, "env_class": NAME, "data_source": row["world"]} | row)
-    return made
+    return [
+        {"prompt": [{"role": "user", "content": row.pop("opening")}], "env_class": NAME, "data_source": row["world"]}
+        | row
+        for row in task_rows(env, tasks, **options)
+    ]
 
 
 class AgentGymEnv(BaseTextEnv):  # type: ignore[misc]  # skyrl_gym has no types

@@ -16,46 +16,41 @@ import asyncio
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, Unpack
 from uuid import uuid4
 
 from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopOutput
 from verl.utils.profiler import simple_timer
 
-from agentgym_py.env import EnvSpec, Prompt
+from agentgym_py.env import EnvSpec
 from agentgym_py.errors import ConfigError, InfrastructureError
-from agentgym_py.serving.task_rows import start_row, task_rows
-from agentgym_py.serving.tool_episode import EpisodeSettings, ToolEpisode
+from agentgym_py.serving.task_rows import RowOptions, start_row, task_rows
+from agentgym_py.serving.tool_episode import ToolEpisode
 
 NAME = "agentgym"
 """The agent loop of the rows."""
 logger = logging.getLogger(__name__)
 
 
-def rows(
-    env: EnvSpec | str, tasks: Iterable[int], *, split: str = "train", prompt: Prompt = "full", seed: int = 0
-) -> list[dict[str, Any]]:
+def rows(env: EnvSpec | str, tasks: Iterable[int], **options: Unpack[RowOptions]) -> list[dict[str, Any]]:
     """Return rows of a data set, whose prompt is the opening of a task.
 
     Args:
         env: The world.
         tasks: Numbers of the tasks.
-        split: Their split.
-        prompt: Which rules text opens an episode.
-        seed: Seed of the worlds: the same seed and task start in the same state.
+        **options: `split`, `prompt` and `seed`, as in `RowOptions`.
 
     Raises:
         ConfigError, UnknownNameError: an argument is wrong, or there is no such world or task.
     """
-    settings = EpisodeSettings.of_world(env, split=split, prompt=prompt, seed=seed)
-    made = []
-    for number, row in enumerate(task_rows(settings, tasks)):
-        messages = [{"role": "user", "content": row.pop("opening")}]
-        made.append({
-            "prompt": messages, "agent_name": NAME, "data_source": row["world"], "extra_info": {"index": number},
+    return [
+        {
+            "prompt": [{"role": "user", "content": row.pop("opening")}], "agent_name": NAME,
+            "data_source": row["world"], "extra_info": {"index": number},
             "reward_model": {"style": "environment", "ground_truth": ""},  # verl's trainer reads the column
-        } | row)  # fmt: skip
-    return made
+        } | row
+        for number, row in enumerate(task_rows(env, tasks, **options))
+    ]  # fmt: skip
 
 
 class AgentGymLoop(AgentLoopBase):  # type: ignore[misc]  # verl has no types

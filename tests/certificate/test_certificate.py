@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import math
-import sys
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from scripts import load_script
 
 from agentgym_py.certificate import ALL_CHECKS, CRITERIA, OPENENV_IDS, certify, criteria
 from agentgym_py.certificate import certificate as certificates
@@ -25,18 +23,7 @@ from agentgym_py.rng import Rng
 from agentgym_py.testing import CHECKS, Settings
 from agentgym_py.testing.runner import run_check
 
-
-def load_benchmark() -> Any:
-    """`benchmarks/certificate.py`."""
-    path = Path(__file__).parents[2] / "benchmarks" / "certificate.py"
-    found = importlib.util.spec_from_file_location("benchmarks_certificate", path)
-    assert found and found.loader
-    sys.modules[found.name] = made = importlib.util.module_from_spec(found)
-    found.loader.exec_module(made)
-    return made
-
-
-benchmark = load_benchmark()
+benchmark = load_script("benchmarks/certificate.py")
 QUICK = Settings(episodes=16, memory_episodes=20)
 FOUND = [
     "the step limit of hard is too low", "success pays nothing", "a wrong answer pays as much",

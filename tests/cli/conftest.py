@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import gymnasium
 import pytest
+from scripts import load_script
 
 from agentgym_py.cli import main
 from agentgym_py.report import svg
@@ -28,11 +28,7 @@ def _default_signals() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def guess_world() -> str:
     """Gymnasium id of the world in `examples/my_world.py`."""
-    path = Path(__file__).parents[2] / "examples" / "my_world.py"
-    spec = importlib.util.spec_from_file_location("guess_for_tests", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = load_script("examples/my_world.py", "guess_for_tests")
     if WORLD not in gymnasium.registry:
         gymnasium.register(id=WORLD, entry_point=module.GuessEnv)
     return WORLD

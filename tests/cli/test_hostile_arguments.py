@@ -72,8 +72,8 @@ TIMERS = ((signal.SIGPROF, signal.ITIMER_PROF, 60), (signal.SIGALRM, signal.ITIM
 """A command may take a minute of the processor, and longer only while the machine does other work."""
 CONFIGURED = ("evolve", "collect", "judge", "train", "eval", "faults", "attack", "credit")
 """Commands with `--config`."""
-SLOW = ("evolve", "fork", "tools index", "mcp")
-"""Commands that work for seconds with each text that they take; mcp exceeds the time with a device."""
+SLOW = ("evolve", "fork", "tools index")
+"""Commands that work for seconds with each text that they take."""
 
 
 class Argument(NamedTuple):

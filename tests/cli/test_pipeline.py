@@ -13,7 +13,7 @@ import yaml
 
 pytest.importorskip("torch")
 
-from agentgym_py.cli.pipeline_file import read_file, read_stages
+from agentgym_py.cli.pipeline_file import read_file, read_stages, substitute
 from agentgym_py.policy import Policy
 from agentgym_py.trajectory import store
 
@@ -510,6 +510,8 @@ def test_the_examples_run(agentgym: Run, small_model: str, path: Path) -> None:
     status, out, _ = agentgym("pipeline", str(path), "--list")
     held = yaml.safe_load(path.read_text(encoding="utf-8"))
     assert status == 0 and len(out.splitlines()) == 2 * len(held["stages"])
+    if path.stem == "team":
+        return  # the world of numbers has one role
     held["defaults"] |= {"env": "GuessForTests-v0", "model": small_model, "threads": 1}
     for stage in held["stages"]:
         stage |= SIZES.get(stage["stage"], {})
@@ -539,6 +541,17 @@ def test_the_examples_run(agentgym: Run, small_model: str, path: Path) -> None:
             assert made in card, card
 
 
+def test_the_planner_of_the_example_learns_with_the_executor_of_the_stage_before() -> None:
+    """It starts from the base, with demonstrations; its partner, and that of the evaluation, is the executor."""
+    file = str(next(path for path in EXAMPLES if path.stem == "team"))
+    executor, planner, evaluation = read_stages(read_file(file), file)
+    assert executor.settings["roles"] == "executor" and "partner_model" not in executor.settings["env_kwargs"]
+    assert planner.settings["model"] == "tiny" and planner.settings["expert_tasks"] == 50
+    for stage in (planner, evaluation):
+        made = substitute(stage.settings, {"executor": "folder", "planner": "other"})
+        assert made["env_kwargs"] == {"difficulty": "hard", "partner_model": "folder"}
+
+
 def test_there_are_examples() -> None:
-    """The three that the docs name."""
-    assert {path.stem for path in EXAMPLES} == {"agentevol", "r3", "rlhf"}
+    """The four that the docs name."""
+    assert {path.stem for path in EXAMPLES} == {"agentevol", "r3", "rlhf", "team"}

@@ -38,6 +38,7 @@ def test_a_sequence_is_said_and_resumes(agentgym: Run, small_model: str) -> None
     assert set(result["rounds"]) == {"0", "1"} and len(result["sequence"]["success"]) == 2
     status, _, err = agentgym("evolve", "--resume", "run", "--rounds", "2")
     assert status == 2 and "is a sequence of worlds, which keeps its number of rounds" in err
+    assert "with --model run/rounds/01/checkpoint to continue its last agent" in err
     for name in ("run/test.json", "run/rounds/01/metrics.json", "run/rounds/01/training.json"):
         Path(name).unlink()
     status, out, err = agentgym("evolve", "--resume", "run")

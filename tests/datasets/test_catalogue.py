@@ -1,20 +1,18 @@
 from __future__ import annotations
 
 import gzip
-import importlib.util
 import json
 import re
-import sys
 import zlib
 from collections import Counter
 from functools import cache
 from importlib.resources import files
 from itertools import chain
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
+from scripts import load_script
 
 SCRIPT = Path(__file__).resolve().parents[2] / "datasets" / "make_shop_catalogue.py"
 FILES = ("items_shuffle", "items_ins_v2", "items_human_ins", "name_nouns")
@@ -24,14 +22,8 @@ PAGE_WORDS = {
 
 
 @cache
-def maker() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("make_shop_catalogue", SCRIPT)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["make_shop_catalogue"] = module
-    spec.loader.exec_module(module)
-    return module
+def maker() -> Any:
+    return load_script("datasets/make_shop_catalogue.py")
 
 
 @cache

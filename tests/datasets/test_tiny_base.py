@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 import subprocess
@@ -9,10 +8,10 @@ from collections import Counter
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
+from scripts import load_script
 
 from agentgym_envs.shop.catalogue import Product, load_catalogue
 from agentgym_envs.shop.react import product_line
@@ -25,26 +24,21 @@ Turns = list[tuple[str, str]]
 
 
 @cache
-def script(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, FOLDER / f"{name}.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # by this name the scripts import each other
-    spec.loader.exec_module(module)
-    return module
+def script(name: str) -> Any:
+    return load_script(f"datasets/{name}.py", name)  # by this name the scripts import each other
 
 
-def household() -> ModuleType:
+def household() -> Any:
     worlds()
     return script("tiny_household")
 
 
-def worlds() -> ModuleType:
+def worlds() -> Any:
     script("tiny_shop")
     return script("tiny_worlds")
 
 
-def maker() -> ModuleType:
+def maker() -> Any:
     household()
     script("tiny_documents")
     script("tiny_training")

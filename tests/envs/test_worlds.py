@@ -32,6 +32,7 @@ HELD_OUT = {
     "twentyquestions": 4095292296052030276,
     "errand": 8515231649117615115,
     "sheet": 17971209588024485824,
+    "householdteam": 6708372620111203992,
     "sql": 6182809081710810375,
 }
 """Digests of the first observations and the expert's plans of five valid and five test tasks of each difficulty."""

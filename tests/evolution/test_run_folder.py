@@ -9,12 +9,11 @@ from threading import Barrier
 
 import pytest
 
-from agentgym_py import files
 from agentgym_py.errors import ConfigError, RunError
 from agentgym_py.evolution import run_folder
 from agentgym_py.evolution.fork import Fork
 from agentgym_py.evolution.run_folder import RunFolder, read_estimate
-from agentgym_py.files import write_atomic
+from agentgym_py.files import json_folder, write_atomic
 
 
 def test_a_used_folder_is_refused(tmp_path: Path) -> None:
@@ -55,7 +54,7 @@ def test_a_start_that_was_killed_can_be_started_again(
         write_atomic(path, data)
 
     with monkeypatch.context() as patch:
-        patch.setattr(files, "write_atomic", killed)
+        patch.setattr(json_folder, "write_atomic", killed)
         patch.setattr(run_folder, "write_atomic", killed)
         with pytest.raises(KeyboardInterrupt):
             start(tmp_path / "a", 1)

@@ -16,7 +16,7 @@ from pettingzoo.test import api_test, seed_test
 
 from agentgym_py.multiagent.aec import TextAECEnv
 
-GAMES = ("twentyquestions", "errand")
+GAMES = ("twentyquestions", "errand", "householdteam")
 
 
 def finish(env: Any) -> tuple[list[tuple[Any, ...]], Counter[str]]:

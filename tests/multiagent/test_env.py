@@ -22,8 +22,12 @@ from agentgym_py.multiagent.partners import Partner
 from agentgym_py.rng import Rng
 from agentgym_py.testing import check_world
 
-GAMES = ("twentyquestions", "errand")
-SECOND_ROLES = [("AgentTwentyQuestions-v0", "answerer"), ("AgentErrand-v0", "shopper")]
+GAMES = ("twentyquestions", "errand", "householdteam")
+SECOND_ROLES = [
+    ("AgentTwentyQuestions-v0", "answerer"),
+    ("AgentErrand-v0", "shopper"),
+    ("AgentHouseholdTeam-v0", "executor"),
+]
 
 
 class Count(Game):

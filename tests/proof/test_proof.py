@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import copy
-import importlib.util
 import math
-import sys
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -17,13 +15,15 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from scripts import load_script
+
 from agentgym_py import registry
 from agentgym_py.agents import AgentReply, ExpertAgent
 from agentgym_py.engine.sampling import SamplingParams
 from agentgym_py.errors import ConfigError, UnknownNameError
 from agentgym_py.proof import ALPHA, CHECKS, MIN_GAIN, CurvePoint, Proof, Result, prove
 from agentgym_py.proof.bench import EPISODES, Bench
-from agentgym_py.proof.checks import share_of_distance, upper_bound
+from agentgym_py.proof.measures import share_of_distance, upper_bound
 from agentgym_py.proof.page import write_proof
 from agentgym_py.proof.proof import run_check, summarize
 from agentgym_py.proof.table import SCALE, VOCABULARY, TableEngine, table_policy
@@ -35,13 +35,7 @@ from agentgym_py.training import TrainReport
 
 def benchmark() -> Any:
     """`benchmarks/prove.py`."""
-    path = Path(__file__).parents[2] / "benchmarks" / "prove.py"
-    spec = importlib.util.spec_from_file_location("benchmark_prove", path)
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["benchmark_prove"] = module
-    spec.loader.exec_module(module)
-    return module
+    return load_script("benchmarks/prove.py")
 
 
 @pytest.fixture(scope="module")

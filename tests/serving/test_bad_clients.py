@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import gc
-import importlib.util
 import json
 import socket
 import struct
-import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 
 pytest.importorskip("uvicorn")
+from scripts import load_script
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from agentgym_py.cli import whole_requests
@@ -34,13 +32,9 @@ KEY = "a-session-of-these-tests"
 
 
 @pytest.fixture
-def soak(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+def soak(monkeypatch: pytest.MonkeyPatch) -> Any:
     """`benchmarks/soak.py`, with short waits."""
-    path = Path(__file__).parents[2] / "benchmarks" / "soak.py"
-    found = importlib.util.spec_from_file_location("benchmarks_soak", path)
-    assert found and found.loader
-    sys.modules[found.name] = made = importlib.util.module_from_spec(found)
-    found.loader.exec_module(made)
+    made = load_script("benchmarks/soak.py")
     for name in ("_GLANCE", "_PAUSE"):
         monkeypatch.setattr(made, name, 0.1)
     monkeypatch.setattr(whole_requests, "_REQUEST_SECONDS", 0.3)

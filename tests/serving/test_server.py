@@ -380,6 +380,49 @@ def test_sessions_that_end_leave_threads_to_the_others(monkeypatch: pytest.Monke
         until(lambda: len(closed) == 6)
 
 
+def test_sessions_are_closed_as_fast_as_they_end(monkeypatch: pytest.MonkeyPatch, woken: threading.Event) -> None:
+    """All that have ended are closed before the calls behind the first; otherwise they would fill a busy server."""
+    sessions, done = Sessions([EnvSpec(ODD)], Limits(longest=20.0, threads=1, sessions=5)), list[str]()
+    monkeypatch.setattr(type(EnvSpec(ODD).make()), "close", lambda self: done.append("close"))
+    monkeypatch.setattr(type(EnvSpec(ODD).make()), "actions", lambda self: done.append("call"))
+    with TestClient(
+        make_app(sessions, TOKEN, "127.0.0.1"), HOST, headers={"Authorization": f"Bearer {TOKEN}"}
+    ) as client:
+        path = made(client)
+        others = [made(client, key=f"{number}-{KEY}") for number in range(4)]
+        done.clear()
+        with ThreadPoolExecutor(4) as pool:
+            hangs = pool.submit(client.post, f"{path}/step", json={"n": 2, "action": "hang"})
+            until(lambda: sessions.busy_threads == 1)
+            assert client.delete(others[0]).json() == {"closed": True}
+            until(lambda: len(sessions._free._waiters or ()) == 1)
+            calls = [pool.submit(client.post, f"{others[1]}/actions", json={}) for _ in range(2)]
+            until(lambda: len(sessions._free._waiters or ()) == 2)  # the second waits for the first
+            for other in others[2:]:
+                client.delete(other)
+            assert not done
+            woken.set()
+            assert {answer.result(30).status_code for answer in (hangs, *calls)} == {200}
+        assert done == ["close"] * 3 + ["call"] * 2
+
+
+def test_sessions_that_are_being_closed_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To as many as may be open; when they are closed, there is room again."""
+    sessions, back = Sessions([EnvSpec(ODD)], Limits(longest=20.0, threads=2, sessions=2)), threading.Event()
+    monkeypatch.setattr(type(EnvSpec(ODD).make()), "close", lambda self: back.wait(60))
+    with TestClient(
+        make_app(sessions, TOKEN, "127.0.0.1"), HOST, headers={"Authorization": f"Bearer {TOKEN}"}
+    ) as client:
+        for number in range(2):
+            client.delete(made(client, key=f"{number}-{KEY}"))
+        refused = client.put(f"{SESSIONS}/{KEY}", json={"env": ODD})
+        said = "the worlds of 2 former sessions are still being closed; try again later"
+        assert error(refused) == (503, "Full", said)
+        back.set()
+        until(lambda: not sessions._ending)
+        made(client)
+
+
 def test_sessions_are_limited(serve: Any) -> None:
     """At once and in total; a closed one makes room for another."""
     server = serve("maze", sessions=2, total=3)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,14 @@ from agentgym_py.serving.tool_episode import EpisodeSettings, ToolEpisode
 SETTINGS = EpisodeSettings(EnvSpec("maze", {"difficulty": "easy"}), split="test", seed=3, prompt="brief")
 
 
+def rows(tasks: Iterable[int]) -> Iterator[dict[str, Any]]:
+    """The rows of tasks by these settings."""
+    return task_rows(SETTINGS.spec, tasks, split=SETTINGS.split, seed=SETTINGS.seed, prompt=SETTINGS.prompt)
+
+
 def test_a_row_starts_the_episode_of_its_settings() -> None:
     """Also after JSON: the same opening and the same state of the world, byte by byte."""
-    for number, row in zip((0, 7), task_rows(SETTINGS, (0, 7)), strict=True):
+    for number, row in zip((0, 7), rows((0, 7)), strict=True):
         episode, direct = start_row(json.loads(json.dumps(row))), ToolEpisode(SETTINGS, number)
         assert episode.opening == direct.opening == row["opening"]
         assert episode.env.snapshot() == direct.env.snapshot() and episode.task.id == f"maze/test/easy/{number}"
@@ -27,11 +33,11 @@ def test_a_row_starts_the_episode_of_its_settings() -> None:
 def test_parquet_stores_rows_of_a_world_without_arguments(tmp_path: Path) -> None:
     """Of which it could not store an empty object."""
     datasets = pytest.importorskip("datasets")
-    rows = list(task_rows(EpisodeSettings(EnvSpec("maze")), range(2)))
-    datasets.Dataset.from_list(rows).to_parquet(tmp_path / "rows.parquet")
+    made = list(task_rows("maze", range(2)))
+    datasets.Dataset.from_list(made).to_parquet(tmp_path / "rows.parquet")
     stored = datasets.Dataset.from_parquet(str(tmp_path / "rows.parquet"), cache_dir=str(tmp_path))
-    assert list(stored) == rows
-    assert start_row(stored[1]).opening == rows[1]["opening"]
+    assert list(stored) == made
+    assert start_row(stored[1]).opening == made[1]["opening"]
 
 
 @pytest.mark.parametrize(
@@ -43,6 +49,6 @@ def test_parquet_stores_rows_of_a_world_without_arguments(tmp_path: Path) -> Non
 )  # fmt: skip
 def test_a_wrong_row_is_refused(change: dict[str, Any], message: str) -> None:
     """By what is wrong in it; a column that is None here is missing."""
-    row = next(task_rows(SETTINGS, [0])) | change
+    row = next(rows([0])) | change
     with pytest.raises(AgentGymError, match=message):
         start_row({name: value for name, value in row.items() if value is not None})

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib.util import module_from_spec, spec_from_file_location
-from pathlib import Path
 from typing import Any
 
 import pytest
+from scripts import load_script
 
 from agentgym_py.policy import Policy
 from agentgym_py.policy.tokens import encode
@@ -29,8 +28,4 @@ def choices(episode: Callable[..., Trajectory]) -> Callable[..., list[float]]:
 def trl_reference() -> Any:
     """The module `trl_reference.py` beside this file: trl's own trainers, to compare losses and gradients with."""
     pytest.importorskip("trl")
-    spec = spec_from_file_location("trl_reference", Path(__file__).with_name("trl_reference.py"))
-    assert spec and spec.loader
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_script("tests/trainers/trl_reference.py")

@@ -19,6 +19,7 @@ from agentgym_py.env import StopReason
 from agentgym_py.env.registration import short_name
 from agentgym_py.errors import AgentGymError, ConfigError, DataError, UnknownNameError
 from agentgym_py.trajectory import Provenance, Step, Trajectory, store
+from agentgym_py.viewer import database
 from agentgym_py.viewer import index as index_module
 from agentgym_py.viewer.index import Filter, Index, Order, Outcome, outcome_of, words
 from agentgym_py.viewer.source import Source
@@ -102,12 +103,10 @@ def looked(folder: Path) -> Index:
     return index
 
 
-@pytest.mark.parametrize(
-    "full_text", [index_module._FULL_TEXT, "CREATE VIRTUAL TABLE text USING no_such_module(words)"]
-)
+@pytest.mark.parametrize("full_text", [database._FULL_TEXT, "CREATE VIRTUAL TABLE text USING no_such_module(words)"])
 def test_a_list_is_what_a_slow_look_finds(full_text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every filter, order and page, over several rounds, with SQLite's full-text search and without it."""
-    monkeypatch.setattr(index_module, "_FULL_TEXT", full_text)
+    monkeypatch.setattr(database, "_FULL_TEXT", full_text)
 
     @settings(max_examples=25, deadline=None)
     @given(
@@ -121,7 +120,7 @@ def test_a_list_is_what_a_slow_look_finds(full_text: str, monkeypatch: pytest.Mo
             for number, played in enumerate(rounds):
                 store.write(Path(name) / "rounds" / f"{number:02d}" / "trajectories.jsonl", played)
             index = looked(Path(name))
-            assert index._has_fts == ("fts5" in full_text)
+            assert index._database.has_fts == ("fts5" in full_text)
             everything = [(t, number) for number, played in enumerate(rounds) for t in played]
             for wanted, order, offset, limit in [(Filter(), "file", 0, 99), *asked]:
                 fits = ordered([t for t, number in everything if passes(t, number, wanted)], order)
@@ -248,7 +247,7 @@ def test_an_index_of_another_version_is_made_anew(
     """What an older program left is no obstacle, nor what is no index at all."""
     store.write(tmp_path / "a.jsonl", [episode("x")])
     looked(tmp_path)
-    monkeypatch.setattr(index_module, "_VERSION", 99)
+    monkeypatch.setattr(database, "_VERSION", 99)
     assert looked(tmp_path).find()[0] == 1
     for path in tmp_path.glob(".view.sqlite*"):
         path.unlink()
@@ -278,7 +277,7 @@ def test_who_renews_a_damaged_index_does_not_wait_for_ever(
     tmp_path: Path, episode: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another process that writes into it meanwhile, and does not end, is an error."""
-    monkeypatch.setattr(index_module, "_LOCK_TIMEOUT", 0.3)
+    monkeypatch.setattr(database, "_LOCK_TIMEOUT", 0.3)
     store.write(tmp_path / "a.jsonl", [episode("x" * 300, id=str(i)) for i in range(200)])
     index, path = looked(tmp_path), tmp_path / ".view.sqlite"
     index.close()

@@ -16,23 +16,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from agentgym_py.checks import require_at_least, require_positive
+from agentgym_py.checks import require_positive
 from agentgym_py.errors import ConfigError
 from agentgym_py.policy.typing import Tensor
 from agentgym_py.training import TrainReport
 from agentgym_py.training.data import no_data_error, prepare_pairs
 from agentgym_py.training.progress import Progress
-from agentgym_py.training.settings import PairSettings, Rates, TrlOfflineSettings
+from agentgym_py.training.settings import PairData, Rates, TrlOfflineSettings
 from agentgym_py.training.trainer import KEEP_FAILURES_AND_RETRY, TrainerInfo
 from agentgym_py.trajectory import Trajectory
-from agentgym_py.trajectory.preferences import Level, Match
 
 if TYPE_CHECKING:
     from agentgym_py.policy import Policy
 
 
 @dataclass(frozen=True, slots=True)
-class TrlDPO(TrlOfflineSettings):
+class TrlDPO(PairData, TrlOfflineSettings):
     """Settings of trl's DPOTrainer."""
 
     info: ClassVar = TrainerInfo(
@@ -48,19 +47,11 @@ class TrlDPO(TrlOfflineSettings):
     rates: ClassVar = Rates(3e-4, 1e-6)
     beta: float = 0.1
     """Penalty on moving away from the reference, the policy before training."""
-    match: Match = "best_worst"
-    """Which trajectories are compared: `best_worst` by return, `success` every success with every failure, `all` all
-    pairs with different returns."""
-    level: Level = "episode"
-    """What is compared: whole episodes; what follows the `fork`, the state in which two episodes diverge; or only the
-    `turn` there."""
-    max_pairs: int = 4
-    """Largest number of pairs per task."""
 
     def __post_init__(self) -> None:
         TrlOfflineSettings.__post_init__(self)
+        PairData.__post_init__(self)
         require_positive(self, "beta")
-        require_at_least(self, {"max_pairs": 1})
         if self.args.get("precompute_ref_log_probs"):
             raise ConfigError("args.precompute_ref_log_probs reads text; with lora_rank the reference needs no copy")
 
@@ -86,11 +77,7 @@ class TrlDPO(TrlOfflineSettings):
         more = {"beta": self.beta, "remove_unused_columns": False}
         args = trl_config(DPOConfig, self, policy, seed, **more, **self.trl_arguments)
         single = [t for t in trajectories if not t.outgrew_context]
-        pairs = PairSettings(
-            match=self.match, level=self.level, max_pairs=self.max_pairs, max_length=self.max_length,
-            mask_truncated_completions=self.mask_truncated_completions,
-        )  # fmt: skip
-        data, ties = prepare_pairs(policy, single, pairs, seed)
+        data, ties = prepare_pairs(policy, single, self, seed)
         if several := len(trajectories) - len(single):
             data.dropped["in several token sequences, of which trl's pairs have one each"] += several
         if not data.samples:

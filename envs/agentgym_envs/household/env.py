@@ -22,7 +22,7 @@ from agentgym_py.rng import Rng
 
 Mode = Literal["react", "alfworld"]
 _CACHED_GAMES = 64
-_PHYSICAL = frozenset({"one_temperature"})
+PHYSICAL = frozenset({"one_temperature"})
 """The one quirk that a real household has too."""
 
 
@@ -281,7 +281,7 @@ class HouseholdEnv(GeneratedEnv[Room]):
 
 def _quirks(mode: Mode, quirks: Collection[str] | None) -> frozenset[str]:
     if quirks is None:
-        return frozenset(QUIRKS) if mode == "alfworld" else _PHYSICAL
+        return frozenset(QUIRKS) if mode == "alfworld" else PHYSICAL
     names = [quirks] if isinstance(quirks, str) else list(quirks)
     for name in names:
         if name not in QUIRKS:

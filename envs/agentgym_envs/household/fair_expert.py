@@ -7,7 +7,7 @@ from collections.abc import Collection
 from agentgym_envs.household.expert import delivery, fetch, plan
 from agentgym_envs.household.house import House
 from agentgym_envs.household.priors import can_start, frequency
-from agentgym_envs.household.room import NOWHERE
+from agentgym_envs.household.room import NOWHERE, Goal
 
 
 def find_known_things(house: House) -> set[int]:
@@ -35,7 +35,7 @@ def next_command(house: House, old: bool = False) -> str | None:
     """
     known_things = find_known_things(house)
     plan_ = _known_plan(house, known_things, old)
-    return plan_[0] if plan_ else _explore(house, known_things)
+    return plan_[0] if plan_ else explore(house, _missing(house, known_things))
 
 
 def thought(house: House, action: str, old: bool = False) -> str:
@@ -43,12 +43,12 @@ def thought(house: House, action: str, old: bool = False) -> str:
 
     Before it has seen anything it also states its aim, in the same words for every wording of the task.
     """
-    after = "" if house.seen else f"I am after {_aim(house)}."
+    after = "" if house.seen else f"I am after {aim(house.room.goal)}."
     return " ".join(filter(None, (after, _purpose(house, action, old))))
 
 
-def _aim(house: House) -> str:
-    goal = house.room.goal
+def aim(goal: Goal) -> str:
+    """Say a goal in the same words for every wording of the task: `a clean mug in a shelf`."""
     number = "two" if goal.count == 2 else "a"
     where = f"by a {goal.lamp}" if goal.lamp else f"in a {goal.place}"
     return " ".join(filter(None, (number, goal.state, goal.thing, where)))
@@ -63,7 +63,12 @@ def _purpose(house: House, action: str, old: bool) -> str:
     place = action.removeprefix("go to ").removeprefix("open ").removeprefix("examine ")
     if house.room.by_name.get(place, NOWHERE) in house.seen or place not in house.room.by_name:
         return ""
-    return f"I have not found a {_missing(house, known_things)} yet. {place} may hold one."
+    return searching(_missing(house, known_things), place)
+
+
+def searching(missing: str, place: str) -> str:
+    """Return the thought before a place is searched."""
+    return f"I have not found a {missing} yet. {place} may hold one."
 
 
 def _known_plan(house: House, known_things: set[int], old: bool) -> list[str] | None:
@@ -85,9 +90,9 @@ def _missing(house: House, known_things: set[int]) -> str:
     return goal.lamp if goal.lamp and not known_things.isdisjoint(house.room.goal_things) else goal.thing
 
 
-def _explore(house: House, known_things: set[int]) -> str | None:
-    """Look into the most promising unseen receptacle; None if all are seen."""
-    room, missing = house.room, _missing(house, known_things)
+def explore(house: House, missing: str) -> str | None:
+    """Return the command that leads to the most promising unseen receptacle for a type; None if all are seen."""
+    room = house.room
     unseen = [r for places in room.of_kind.values() for r in places if r not in house.seen]
     fit = [r for r in unseen if can_start(missing, room.receptacles[r].kind, room.fitting)] or unseen
     best = max(fit, key=lambda r: frequency(missing, room.receptacles[r].kind) / _cost(house, r), default=NOWHERE)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from agentgym_envs.household.room import ABLE, NOWHERE, STATIONS, TREATMENT, Room
+from agentgym_py.env.tools import RefusedError
 
 QUIRKS: Mapping[str, str] = {
     "shared_points": "receptacles can share a place: at one of them, 'go to' the other is not admissible",
@@ -29,10 +30,6 @@ class Command(NamedTuple):
     """The name that follows the verb."""
     second: str = ""
     """The name after `from`, `to` or `with`."""
-
-
-class _RefusedError(Exception):
-    """A command cannot be done; nothing has changed."""
 
 
 class House:
@@ -102,38 +99,38 @@ class House:
         """Do a command, or return an error message."""
         try:
             _RULES[command.verb](self, command.first, command.second)
-        except _RefusedError as error:
+        except RefusedError as error:
             return str(error)
         return ""
 
     def _reachable(self, name: str) -> int:
         place = self.room.by_name.get(name, NOWHERE)
         if place == NOWHERE or self.room.receptacles[place].point == NOWHERE:
-            raise _RefusedError(f"there is no {name} in this room")
+            raise RefusedError(f"there is no {name} in this room")
         return place
 
     def _place_here(self, name: str) -> int:
         place = self._reachable(name)
         if not self.here(place):
-            raise _RefusedError(f"you are not at the {name}")
+            raise RefusedError(f"you are not at the {name}")
         return place
 
     def _open_place(self, name: str) -> int:
         place = self._place_here(name)
         if not self.accessible(place):
-            raise _RefusedError(f"the {name} is closed")
+            raise RefusedError(f"the {name} is closed")
         return place
 
     def _holding(self, name: str) -> int:
         thing = self.room.thing_by_name.get(name, NOWHERE)
         if thing == NOWHERE or thing != self.held:
-            raise _RefusedError(f"you do not hold the {name}")
+            raise RefusedError(f"you do not hold the {name}")
         return thing
 
     def _go(self, name: str, _: str) -> None:
         place = self._reachable(name)
         if self.here(place):
-            raise _RefusedError(f"you are at the {name} already")
+            raise RefusedError(f"you are at the {name} already")
         self.at = self.room.receptacles[place].point
         self._see(place)
 
@@ -144,27 +141,27 @@ class House:
     def _open(self, name: str, _: str) -> None:
         place = self._place_here(name)
         if not self.room.receptacles[place].openable:
-            raise _RefusedError(f"the {name} cannot be opened")
+            raise RefusedError(f"the {name} cannot be opened")
         if place in self.opened:
-            raise _RefusedError(f"the {name} is open already")
+            raise RefusedError(f"the {name} is open already")
         self.opened.add(place)
         self.seen.add(place)
 
     def _close(self, name: str, _: str) -> None:
         place = self._place_here(name)
         if place not in self.opened or not self.room.receptacles[place].openable:
-            raise _RefusedError(f"the {name} is not open")
+            raise RefusedError(f"the {name} is not open")
         self.opened.discard(place)
 
     def _take(self, name: str, source: str) -> None:
         place = self._open_place(source)
         thing = self.room.thing_by_name.get(name, NOWHERE)
         if thing not in self.contents[place]:
-            raise _RefusedError(f"there is no {name} in the {source}")
+            raise RefusedError(f"there is no {name} in the {source}")
         if self.held != NOWHERE:
-            raise _RefusedError(f"you hold the {self.room.things[self.held].name}: put it down first")
+            raise RefusedError(f"you hold the {self.room.things[self.held].name}: put it down first")
         if not self.room.can(thing, "pickupable"):
-            raise _RefusedError(f"the {name} cannot be taken")
+            raise RefusedError(f"the {name} cannot be taken")
         self.contents[place].remove(thing)
         self.held = thing
         self.handled.add(thing)
@@ -174,7 +171,7 @@ class House:
     def _move(self, name: str, target: str) -> None:
         thing, place = self._holding(name), self._open_place(target)
         if not self.room.takes(place, self.room.things[thing].kind):
-            raise _RefusedError(f"a {self.room.things[thing].kind} does not go there")
+            raise RefusedError(f"a {self.room.things[thing].kind} does not go there")
         if thing not in self.contents[place]:
             self.contents[place].append(thing)
             self.contents[place].sort()
@@ -185,7 +182,7 @@ class House:
     def _treat(self, verb: str, name: str, station: str) -> None:
         thing, place = self._holding(name), self._place_here(station)
         if self.room.receptacles[place].kind != STATIONS[verb] or not self.room.can(thing, ABLE[verb]):
-            raise _RefusedError(f"you cannot {verb} the {name} with the {station}")
+            raise RefusedError(f"you cannot {verb} the {name} with the {station}")
         if verb == "clean":
             self.clean.add(thing)
             return
@@ -197,9 +194,9 @@ class House:
     def _use(self, name: str, _: str) -> None:
         thing = self.room.thing_by_name.get(name, NOWHERE)
         if not any(thing in self.contents[r] for r in self.room.at_point[self.at]):
-            raise _RefusedError(f"there is no {name} here")
+            raise RefusedError(f"there is no {name} here")
         if not self.room.can(thing, "toggleable"):
-            raise _RefusedError(f"the {name} cannot be used")
+            raise RefusedError(f"the {name} cannot be used")
         if thing in self.lit and "lamps_stay_on" not in self.quirks:
             self.lit.discard(thing)
         else:
@@ -209,9 +206,9 @@ class House:
         tool = self._holding(knife)
         thing = self.room.thing_by_name.get(name, NOWHERE)
         if (thing, self.at) not in self.laid:
-            raise _RefusedError(f"you have put no {name} down here")
+            raise RefusedError(f"you have put no {name} down here")
         if self.room.things[tool].kind not in KNIVES or not self.room.can(thing, "sliceable"):
-            raise _RefusedError(f"you cannot slice the {name} with the {knife}")
+            raise RefusedError(f"you cannot slice the {name} with the {knife}")
         self.sliced.add(thing)
 
     def _examine(self, name: str, _: str) -> None:
@@ -220,7 +217,7 @@ class House:
             return
         thing = self.room.thing_by_name.get(name, NOWHERE)
         if thing == NOWHERE or (thing != self.held and not self._in_view(thing)):
-            raise _RefusedError(f"you neither hold nor see a {name} here" if name else "examine what?")
+            raise RefusedError(f"you neither hold nor see a {name} here" if name else "examine what?")
 
     def _in_view(self, thing: int) -> bool:
         return "examine_held_only" not in self.quirks and thing in self.visible()

@@ -29,7 +29,7 @@ _HELP = """Available commands:
   slice (object) with (object):     slice an object using a sharp object
 """
 _LONGEST = 200
-_FORMS = (
+FORMS = (
     "go to R, open R, close R, take O from R, move O to R, clean O with R, heat O with R, cool O with R, use O, "
     "slice O with O, examine O or R, look, inventory"
 )
@@ -48,7 +48,7 @@ RULES = {
         "Thought: why\n"
         "Action: go to R"
     ),
-    "brief": f"Do the task. Actions: {_FORMS}.",
+    "brief": f"Do the task. Actions: {FORMS}.",
     "none": "",
 }
 
@@ -183,10 +183,10 @@ class ReactSentences(AlfworldSentences):
         """Answer a command that cannot be done; a long error (names are of any length) is cut."""
         if len(error) > _LONGEST:
             error = f"{error[:_LONGEST]}…"
-        return f"Nothing happens: {error}." if error else f"Nothing happens: no such action. There are {_FORMS}."
+        return f"Nothing happens: {error}." if error else f"Nothing happens: no such action. There are {FORMS}."
 
     def _help(self) -> str:
-        return f"Actions: {_FORMS}."
+        return f"Actions: {FORMS}."
 
     def _look(self, house: House) -> str:
         here = house.room.at_point[house.at]

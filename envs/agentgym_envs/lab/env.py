@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from agentgym_envs.lab import experts
 from agentgym_envs.lab.commands import admissible, command_text, parse, tools
 from agentgym_envs.lab.families import FAMILIES
-from agentgym_envs.lab.lab import Lab, RefusedError
+from agentgym_envs.lab.lab import Lab
 from agentgym_envs.lab.saving import from_json, to_json
 from agentgym_envs.lab.sentences import view
 from agentgym_envs.lab.site import Puzzle, Site
@@ -16,6 +16,7 @@ from agentgym_envs.lab.verbs import do
 from agentgym_envs.lab.wording import request
 from agentgym_py.env import GeneratedEnv, Outcome, Reply, Task
 from agentgym_py.env.generated import Draft
+from agentgym_py.env.tools import RefusedError
 from agentgym_py.env.types import TINY_WORLDS_DEFAULTS
 from agentgym_py.rng import Rng
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from agentgym_envs.lab.circuit import rings
 from agentgym_envs.lab.matter import LIQUID, ROOM, STAGE, Substance, phase_at, state_name, warm
 from agentgym_envs.lab.site import HAND, Puzzle, floor
+from agentgym_py.env.tools import RefusedError
 
 
 class Command(NamedTuple):
@@ -18,10 +19,6 @@ class Command(NamedTuple):
     first: str = ""
     second: str = ""
     """The name after `to`, `into` or `on`."""
-
-
-class RefusedError(Exception):
-    """A command cannot be done; the message is the observation, and nothing has changed."""
 
 
 class Found(NamedTuple):

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from agentgym_envs.lab.lab import Cell, Command, Found, Lab, RefusedError
+from agentgym_envs.lab.lab import Cell, Command, Found, Lab
 from agentgym_envs.lab.matter import LIQUID, MOIST, ROOM, SOLID, phase_at
 from agentgym_envs.lab.sentences import contents_text, describe, inside_text, view
 from agentgym_envs.lab.site import HAND, floor
+from agentgym_py.env.tools import RefusedError
 
 WAIT = 10
 """Ticks of `wait`; every other command takes one tick."""

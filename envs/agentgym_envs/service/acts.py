@@ -7,18 +7,17 @@ from typing import Any
 
 from agentgym_envs.service import customer
 from agentgym_envs.service.conversation import Conversation
-from agentgym_envs.service.desk import Call, RefusedError
+from agentgym_envs.service.desk import Call
 from agentgym_envs.service.domain import judge
 from agentgym_envs.service.policy import VIOLATIONS
-from agentgym_envs.service.tool import Tool, unknown_tool
+from agentgym_envs.service.tool import Tool
+from agentgym_py.env.tools import RefusedError, require_tool
 
 
 def act(talk: Conversation, name: str, arguments: Mapping[str, Any]) -> str:
     """Make a call and return its observation; RefusedError, with nothing changed, if it cannot be done."""
     talk.costs, talk.broken = dict.fromkeys(VIOLATIONS, 0), ()
-    tool = talk.tools.get(name)
-    if tool is None:
-        raise unknown_tool(name, talk.tools)
+    tool = require_tool(name, talk.tools)
     values = tool.check(arguments)
     if tool.judge:
         observation = _change(talk, tool, values)

@@ -8,6 +8,7 @@ from datetime import date, timedelta
 from functools import lru_cache
 from typing import Any
 
+from agentgym_py.env.tools import RefusedError
 from agentgym_py.errors import did_you_mean
 
 Row = Mapping[str, Any]
@@ -18,10 +19,6 @@ Key = tuple[str, str]
 """Table and id."""
 Call = tuple[str, dict[str, Any]]
 """A tool's name and its arguments."""
-
-
-class RefusedError(Exception):
-    """A call that the system cannot do; the message is the observation and says what would help."""
 
 
 @dataclass(slots=True)

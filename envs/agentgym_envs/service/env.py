@@ -9,15 +9,15 @@ from typing import Any, ClassVar
 from agentgym_envs.service import experts
 from agentgym_envs.service.acts import act
 from agentgym_envs.service.conversation import Conversation, begin, from_json
-from agentgym_envs.service.desk import Call, RefusedError
+from agentgym_envs.service.desk import Call
 from agentgym_envs.service.drafting import draft
 from agentgym_envs.service.policy import VIOLATIONS, policy_text
 from agentgym_envs.service.puzzle import Puzzle
 from agentgym_envs.service.talk import DOMAINS
-from agentgym_envs.service.tool import format_arguments, format_call
 from agentgym_py.env import GeneratedEnv, Outcome, Reply, Task
 from agentgym_py.env.actions import parse_tool_call
 from agentgym_py.env.generated import Draft
+from agentgym_py.env.tools import CALL_FORM, RefusedError, format_arguments, format_call
 from agentgym_py.env.types import TINY_WORLDS_DEFAULTS
 from agentgym_py.rng import Rng
 
@@ -28,7 +28,6 @@ _TERMS = (
     "names the rule that forbids a wish; a wrong refusal ends the conversation. When a wish is settled, close asks for "
     "further ones, and without any it ends the conversation. Compute refunds and vouchers yourself."
 )
-_FORM = 'Answer in this form:\nThought: why\nAction: tool\nAction Input: {"argument": "value"}'
 
 
 class ServiceEnv(GeneratedEnv[Puzzle]):
@@ -100,8 +99,8 @@ class ServiceEnv(GeneratedEnv[Puzzle]):
     evolve_defaults: ClassVar[Mapping[str, Any]] = {**TINY_WORLDS_DEFAULTS, "max_new_tokens": 128}
     limits: ClassVar[Mapping[str, int]] = {"easy": 16, "medium": 24, "hard": 40}
     rules: ClassVar[Mapping[str, str]] = {
-        "full": "\n".join([_INSTRUCTION, _TERMS, _FORM]),
-        "brief": f"{_INSTRUCTION} {_FORM.replace(chr(10), ' ')}",
+        "full": "\n".join([_INSTRUCTION, _TERMS, CALL_FORM]),
+        "brief": f"{_INSTRUCTION} {CALL_FORM.replace(chr(10), ' ')}",
         "none": "",
     }
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, NamedTuple
 
-from agentgym_envs.service.desk import Desk, RefusedError
-from agentgym_py.env import function_tool
-from agentgym_py.errors import did_you_mean
+from agentgym_envs.service.desk import Desk
+from agentgym_py.env.tools import RefusedError, function_tool
 
 LONGEST = 200
 """Most characters of a text argument."""
@@ -101,32 +98,6 @@ def _checked(name: str, value: object, schema: Mapping[str, Any]) -> Any:
     if "enum" in schema and value not in schema["enum"]:
         raise RefusedError(f"{name!r} must be one of {', '.join(schema['enum'])}.")
     return value
-
-
-def unknown_tool(name: str, tools: Mapping[str, Tool]) -> RefusedError:
-    """Return the error for a tool that does not exist; the similarity is fixed, because it is part of the world."""
-    return RefusedError(f"No tool {name[:40]!r}." + did_you_mean(name[:40], tools, "There are", 0.5))
-
-
-def format_call(name: str, arguments: Mapping[str, Any]) -> str:
-    """Write a call as an action, with the arguments on a second line."""
-    return f"{name}\nAction Input: {format_arguments(arguments)}" if arguments else name
-
-
-def format_arguments(arguments: Mapping[str, Any]) -> str:
-    """Write arguments as JSON, which `json.dumps` would do at four times the cost."""
-    return f"{{{', '.join([f'{_quoted(name)}: {_format(value)}' for name, value in arguments.items()])}}}"
-
-
-def _format(value: Any) -> str:
-    if type(value) is str:
-        return _quoted(value)
-    return format_arguments(value) if isinstance(value, dict) else json.dumps(value)
-
-
-@lru_cache(maxsize=4_000)
-def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
 
 
 def text(description: str, *choices: str) -> dict[str, Any]:

@@ -29,15 +29,12 @@ from agentgym_envs.sheet.formulas import (
     write,
     write_number,
 )
+from agentgym_py.env.tools import RefusedError
 from agentgym_py.errors import did_you_mean
 
 MAX_TEXT, MAX_ENTRY = 60, 100
 """Characters of a text, and of a formula that is entered."""
 Rows = list[list[str]]
-
-
-class RefusedError(Exception):
-    """Something that cannot be done; the message is an observation."""
 
 
 class Area(NamedTuple):

@@ -11,9 +11,10 @@ from agentgym_envs.sheet.book import Book, Rows, cell_name
 from agentgym_envs.sheet.evaluate import Value, constant, matcher, show
 from agentgym_envs.sheet.formulas import LETTERS, MAX_COLUMNS, write_number
 from agentgym_envs.sheet.repair import Call
-from agentgym_envs.sheet.tools import ASCENDING, DESCENDING, call, format_call
+from agentgym_envs.sheet.tools import ASCENDING, DESCENDING, call
 from agentgym_envs.sheet.wording import say, sentence
 from agentgym_envs.sheet.words import WORDS, draw
+from agentgym_py.env.tools import format_call
 from agentgym_py.rng import Rng
 
 _FUNCTIONS = {"sum": "SUM", "average": "AVERAGE", "max": "MAX", "min": "MIN"}

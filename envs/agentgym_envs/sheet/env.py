@@ -6,17 +6,18 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, ClassVar
 
-from agentgym_envs.sheet.book import Book, RefusedError, canonical, trim
+from agentgym_envs.sheet.book import Book, canonical, trim
 from agentgym_envs.sheet.drafting import Puzzle
 from agentgym_envs.sheet.evaluate import Value, constant
 from agentgym_envs.sheet.formulas import LETTERS, MAX_COLUMNS, MAX_LENGTH, MAX_ROWS
 from agentgym_envs.sheet.judge import has_lost, marks
 from agentgym_envs.sheet.repair import plan
 from agentgym_envs.sheet.requests import draft
-from agentgym_envs.sheet.tools import ASCENDING, DESCENDING, TOOLS, call, check_arguments, format_call
+from agentgym_envs.sheet.tools import ASCENDING, DESCENDING, TOOLS, call
 from agentgym_py.env import GeneratedEnv, Outcome, Reply, Task
 from agentgym_py.env.actions import parse_tool_call
 from agentgym_py.env.generated import Draft
+from agentgym_py.env.tools import RefusedError, format_call, rules_of_tools
 from agentgym_py.env.types import TINY_WORLDS_DEFAULTS
 from agentgym_py.rng import Rng
 
@@ -28,7 +29,6 @@ _TERMS = (
     'COUNTIF, AVERAGEIF, VLOOKUP: =SUMIF(A2:A6,"Oslo",B2:B6), =COUNTIF(B2:B6,">10"), =IF(B2>10,"yes","no"), '
     "=VLOOKUP(A2,Stock!$A$2:$C$6,2,FALSE)."
 )
-_FORM = 'Answer in this form:\nThought: why\nAction: tool\nAction Input: {"argument": "value"}'
 _READING = ("open_sheet", "get_cell", "find_rows", "evaluate")
 _COSTS = {
     **dict.fromkeys(("update_cell", "fill_range", "update_range"), "overwritten"),
@@ -102,11 +102,7 @@ class SheetEnv(GeneratedEnv[Puzzle]):
     }
     evolve_defaults: ClassVar[Mapping[str, Any]] = TINY_WORLDS_DEFAULTS
     limits: ClassVar[Mapping[str, int]] = {"easy": 12, "medium": 16, "hard": 24}
-    rules: ClassVar[Mapping[str, str]] = {
-        "full": "\n".join([_INSTRUCTION, _TERMS, "Tools (? may be left out):", *map(str, TOOLS.values()), _FORM]),
-        "brief": f"{_INSTRUCTION} Tools: {', '.join(tool.signature for tool in TOOLS.values())}.",
-        "none": "",
-    }
+    rules: ClassVar[Mapping[str, str]] = rules_of_tools(_INSTRUCTION, _TERMS, TOOLS)
 
     # ---- the episode ------------------------------------------------------------------------------------------------
 
@@ -141,7 +137,7 @@ class SheetEnv(GeneratedEnv[Puzzle]):
         try:
             observation = call(book, reply.action, arguments)
             if reply.action == "finish":
-                return self._finish(observation, check_arguments(TOOLS["finish"], arguments).get("answer", ""))
+                return self._finish(observation, TOOLS["finish"].check(arguments).get("answer", ""))
         except RefusedError as error:
             return self.invalid(str(error))
         if reply.action in _READING:

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from agentgym_envs.sheet.book import Area, Book, RefusedError, Rows, cell_name, copies
+from agentgym_envs.sheet.book import Area, Book, Rows, cell_name, copies
 from agentgym_envs.sheet.formulas import LETTERS
 from agentgym_envs.sheet.tools import call
+from agentgym_py.env.tools import RefusedError
 
 
 class Call(NamedTuple):

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from agentgym_envs.sheet.book import (
     Area,
     Book,
-    RefusedError,
     area_of,
     column_of,
     content_of,
@@ -20,39 +18,11 @@ from agentgym_envs.sheet.book import (
 )
 from agentgym_envs.sheet.evaluate import constant, matcher, show
 from agentgym_envs.sheet.formulas import LETTERS
-from agentgym_py.env import function_tool
-from agentgym_py.errors import did_you_mean
+from agentgym_py.env.tools import RefusedError, Tool, make_tool, require_tool
 
 ASCENDING, DESCENDING = "ascending", "descending"
 _MAX_SHOWN = 12
 """Cells whose old and new values an observation lists."""
-
-
-@dataclass(frozen=True, slots=True)
-class Tool:
-    """A tool."""
-
-    name: str
-    purpose: str
-    """One sentence."""
-    run: Callable[..., str]
-    """Takes the workbook and the arguments by name; returns the observation."""
-    needs: tuple[str, ...] = ()
-    takes: tuple[str, ...] = ()
-    """Optional arguments."""
-
-    def __str__(self) -> str:
-        return f"{self.signature}: {self.purpose}"
-
-    @property
-    def signature(self) -> str:
-        """Return the tool's signature in the rules."""
-        return f"{self.name}({', '.join([*self.needs, *(f'{argument}?' for argument in self.takes)])})"
-
-    def schema(self) -> dict[str, Any]:
-        """Return the tool as an OpenAI function."""
-        properties = {name: dict(ARGUMENTS[name]) for name in (*self.needs, *self.takes)}
-        return function_tool(self.name, self.purpose, properties, self.needs)
 
 
 _VALUE = {"type": ["string", "number"], "description": "A number, a text, or a formula such as =B2*C2; empty clears."}
@@ -75,23 +45,7 @@ ARGUMENTS: Mapping[str, Mapping[str, Any]] = {
 
 def call(book: Book, name: str, arguments: Mapping[str, Any]) -> str:
     """Make a call and return its observation; RefusedError, with nothing changed, if it cannot be done."""
-    tool = TOOLS.get(name)
-    if tool is None:
-        raise RefusedError(f"No tool {name[:40]!r}." + did_you_mean(name[:40], TOOLS, "There are", 0.5))
-    return tool.run(book, **check_arguments(tool, arguments))
-
-
-def check_arguments(tool: Tool, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Validate the arguments of a call; RefusedError if one is missing, unknown or of the wrong type."""
-    values: dict[str, Any] = {}
-    for name, value in arguments.items():
-        if name not in tool.needs and name not in tool.takes:
-            raise RefusedError(f"{tool.name} takes no {name[:40]!r}; it is {tool.signature}.")
-        values[name] = _check(name, value, ARGUMENTS[name])
-    for name in tool.needs:
-        if name not in values:
-            raise RefusedError(f"{tool.name} needs {name!r}; it is {tool.signature}.")
-    return values
+    return require_tool(name, TOOLS).call(book, arguments)
 
 
 _KINDS: Mapping[str, tuple[type, ...]] = {
@@ -110,13 +64,6 @@ def _check(name: str, value: Any, schema: Mapping[str, Any]) -> Any:
     if isinstance(value, list):
         return [_check(name, item, schema["items"] | {"description": schema["description"]}) for item in value]
     return value
-
-
-def format_call(name: str, arguments: Mapping[str, Any]) -> str:
-    """Return a call as an action."""
-    if not arguments:
-        return name
-    return f"{name}\nAction Input: {json.dumps(arguments, ensure_ascii=False)}"
 
 
 # ---- reading --------------------------------------------------------------------------------------------------------
@@ -238,11 +185,7 @@ def _write(book: Book, area: Area, contents: list[list[str]]) -> str:
     return f"{area.name} was {was}. Now it is {book.show(shown)}."
 
 
-def _tool(run: Callable[..., str], purpose: str, needs: str = "", takes: str = "") -> Tool:
-    """Make a tool of a function, with its needed and optional arguments separated by spaces."""
-    return Tool(run.__name__, purpose, run, tuple(needs.split()), tuple(takes.split()))
-
-
+_tool = partial(make_tool, schemas=ARGUMENTS, check_argument=_check)
 TOOLS: Mapping[str, Tool] = {
     tool.name: tool
     for tool in (

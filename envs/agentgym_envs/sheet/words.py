@@ -239,7 +239,7 @@ def draw(rng: Rng, split: str, names: tuple[str, ...], count: int, taken: Set[st
     free = [name for name in names if name not in taken]
     if split != "train":
         return rng.sample(free, count)
-    drawn = sample_names(rng, free, count, MADE_UP, avoid=_LISTED)
-    while not taken.isdisjoint(drawn):  # a made-up name may come twice
+    while True:
         drawn = sample_names(rng, free, count, MADE_UP, avoid=_LISTED)
-    return drawn
+        if taken.isdisjoint(drawn):  # a made-up name may come twice
+            return drawn

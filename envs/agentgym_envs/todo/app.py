@@ -7,14 +7,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from agentgym_envs.todo.board import FIRST_DAY, LAST_DAY, LONGEST_NAME, LONGEST_TITLE, Board, Row, is_day
+from agentgym_py.env.tools import RefusedError
 from agentgym_py.errors import did_you_mean
 
 PAGE = 20
 """Tasks on a page of a list."""
-
-
-class RefusedError(Exception):
-    """A call that the application cannot do; the message is the observation and says what would help."""
 
 
 @dataclass(slots=True)

@@ -7,7 +7,6 @@ from typing import Any
 
 from agentgym_envs.todo.app import (
     App,
-    RefusedError,
     format_row,
     require_day,
     require_free_name,
@@ -18,6 +17,7 @@ from agentgym_envs.todo.app import (
     require_text,
 )
 from agentgym_envs.todo.board import INBOX, Row, next_due
+from agentgym_py.env.tools import RefusedError
 
 # ---- changing a task ------------------------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from agentgym_envs.todo.app import App, RefusedError
+from agentgym_envs.todo.app import App
 from agentgym_envs.todo.board import (
     Board,
     Content,
@@ -21,10 +21,11 @@ from agentgym_envs.todo.board import (
 from agentgym_envs.todo.plan import describe, format_call, plan
 from agentgym_envs.todo.requests import draft
 from agentgym_envs.todo.task_templates import Puzzle
-from agentgym_envs.todo.tools import TOOLS, call, check_arguments
+from agentgym_envs.todo.tools import TOOLS, call
 from agentgym_py.env import GeneratedEnv, Outcome, Reply, Task
 from agentgym_py.env.actions import parse_tool_call
 from agentgym_py.env.generated import Draft
+from agentgym_py.env.tools import RefusedError, rules_of_tools
 from agentgym_py.env.types import TINY_WORLDS_DEFAULTS
 from agentgym_py.rng import Rng
 
@@ -34,7 +35,6 @@ _TERMS = (
     "another includes both. What is done or in the trash stays as it is unless the request names it. Where the request "
     "asks something, finish with the bare answer: a number, a date (YYYY-MM-DD), a name, a title, a comment."
 )
-_FORM = 'Answer in this form:\nThought: why\nAction: tool\nAction Input: {"argument": "value"}'
 
 
 class TodoEnv(GeneratedEnv[Puzzle]):
@@ -105,11 +105,7 @@ class TodoEnv(GeneratedEnv[Puzzle]):
     held_out_version: ClassVar[int | None] = 3
     evolve_defaults: ClassVar[Mapping[str, Any]] = TINY_WORLDS_DEFAULTS
     limits: ClassVar[Mapping[str, int]] = {"easy": 25, "medium": 30, "hard": 40}
-    rules: ClassVar[Mapping[str, str]] = {
-        "full": "\n".join([_INSTRUCTION, _TERMS, "Tools (? may be left out):", *map(str, TOOLS.values()), _FORM]),
-        "brief": f"{_INSTRUCTION} Tools: {', '.join(tool.signature for tool in TOOLS.values())}.",
-        "none": "",
-    }
+    rules: ClassVar[Mapping[str, str]] = rules_of_tools(_INSTRUCTION, _TERMS, TOOLS)
 
     # ---- the episode ------------------------------------------------------------------------------------------------
 
@@ -146,7 +142,7 @@ class TodoEnv(GeneratedEnv[Puzzle]):
         except RefusedError as error:
             return Outcome(str(error), valid=False)
         if reply.action == "finish":
-            return self._finish(observation, check_arguments(TOOLS["finish"], arguments).get("answer", ""))
+            return self._finish(observation, TOOLS["finish"].check(arguments).get("answer", ""))
         self._note(reply.action, arguments)
         return Outcome(observation, costs={"deletions": float(bool(before) and self._has_lost(before))})
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from agentgym_envs.todo.app import (
     App,
-    RefusedError,
     format_page,
     format_row,
     require_day,
@@ -15,6 +14,7 @@ from agentgym_envs.todo.app import (
     require_text,
 )
 from agentgym_envs.todo.board import LAST_DAY, Row, shift, weekday
+from agentgym_py.env.tools import RefusedError
 
 
 def list_projects(app: App) -> str:

@@ -7,11 +7,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from agentgym_envs.todo import edits, wording
-from agentgym_envs.todo.app import App, RefusedError
+from agentgym_envs.todo.app import App
 from agentgym_envs.todo.board import Board, same_board
 from agentgym_envs.todo.task_templates import Drafter, NoFitError, Part, Pick, Puzzle
 from agentgym_envs.todo.tools import TOOLS
 from agentgym_py.env.generated import Draft
+from agentgym_py.env.tools import RefusedError
 from agentgym_py.rng import Rng
 
 Template = Callable[[Drafter], Part]

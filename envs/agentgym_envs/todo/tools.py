@@ -2,42 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from agentgym_envs.todo import changes, reads
-from agentgym_envs.todo.app import PAGE, App, RefusedError, suggestion
+from agentgym_envs.todo.app import PAGE, App
 from agentgym_envs.todo.board import EVERY, LONGEST_TITLE
-from agentgym_py.env import function_tool
-
-
-@dataclass(frozen=True, slots=True)
-class Tool:
-    """A tool."""
-
-    name: str
-    purpose: str
-    """One sentence."""
-    run: Callable[..., str]
-    """Takes the application and the arguments by name; returns the observation."""
-    needs: tuple[str, ...] = ()
-    takes: tuple[str, ...] = ()
-    """Optional arguments."""
-
-    def __str__(self) -> str:
-        return f"{self.signature}: {self.purpose}"
-
-    @property
-    def signature(self) -> str:
-        """Return the tool's signature in the rules."""
-        return f"{self.name}({', '.join([*self.needs, *(f'{argument}?' for argument in self.takes)])})"
-
-    def schema(self) -> dict[str, Any]:
-        """Return the tool as an OpenAI function."""
-        properties = {name: dict(ARGUMENTS[name]) for name in (*self.needs, *self.takes)}
-        return function_tool(self.name, self.purpose, properties, self.needs)
-
+from agentgym_py.env.tools import RefusedError, Tool, make_tool, require_tool
 
 ARGUMENTS: Mapping[str, Mapping[str, Any]] = {
     "task": {"type": "string", "description": "A task's id, such as t7."},
@@ -63,38 +35,21 @@ _KINDS = {"string": str, "integer": int, "array": list}
 
 def call(app: App, name: str, arguments: Mapping[str, Any]) -> str:
     """Make a call and return its observation; RefusedError, with nothing changed, if it cannot be done."""
-    tool = TOOLS.get(name)
-    if tool is None:
-        raise RefusedError(f"No tool {name[:40]!r}.{suggestion(name, TOOLS)}")
-    return tool.run(app, **check_arguments(tool, arguments))
+    return require_tool(name, TOOLS).call(app, arguments)
 
 
-def check_arguments(tool: Tool, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Validate the arguments of a call; RefusedError if one is missing, unknown or of the wrong type."""
-    values: dict[str, Any] = {}
-    for name, value in arguments.items():
-        if name not in tool.needs and name not in tool.takes:
-            raise RefusedError(f"{tool.name} takes no {name[:40]!r}; it is {tool.signature}.")
-        values[name] = _check_argument(name, value)
-    for name in tool.needs:
-        if name not in values:
-            raise RefusedError(f"{tool.name} needs {name!r}; it is {tool.signature}.")
-    return values
-
-
-def _check_argument(name: str, value: object) -> object:
-    about = ARGUMENTS[name]
-    kind = _KINDS[about["type"]]
+def _check(name: str, value: Any, schema: Mapping[str, Any]) -> Any:
+    kind = _KINDS[schema["type"]]
     if kind is int and isinstance(value, float) and value.is_integer():
         value = int(value)
     if kind is str and type(value) is int:
         value = f"{value}"[:LONGEST_TITLE] if abs(value) < 10**18 else "a large number"
     if type(value) is not kind:
-        raise RefusedError(f"{name!r} must be of type {about['type']}. {about['description']}")
+        raise RefusedError(f"{name!r} must be of type {schema['type']}. {schema['description']}")
     if isinstance(value, list) and not all(isinstance(item, str) for item in value):
-        raise RefusedError(f"{name!r} must be a list of strings. {about['description']}")
-    if "enum" in about and value not in about["enum"]:
-        raise RefusedError(f"{name!r} must be one of {', '.join(map(str, about['enum']))}.")
+        raise RefusedError(f"{name!r} must be a list of strings. {schema['description']}")
+    if "enum" in schema and value not in schema["enum"]:
+        raise RefusedError(f"{name!r} must be one of {', '.join(map(str, schema['enum']))}.")
     return value
 
 
@@ -104,11 +59,7 @@ def finish(app: App, answer: str = "") -> str:
     return f"Finished: {answer[:LONGEST_TITLE]}" if answer else "Finished."
 
 
-def _tool(run: Callable[..., str], purpose: str, needs: str = "", takes: str = "") -> Tool:
-    """Make a tool of a function, with its needed and optional arguments separated by spaces."""
-    return Tool(run.__name__, purpose, run, tuple(needs.split()), tuple(takes.split()))
-
-
+_tool = partial(make_tool, schemas=ARGUMENTS, check_argument=_check)
 TOOLS: Mapping[str, Tool] = {
     tool.name: tool
     for tool in (

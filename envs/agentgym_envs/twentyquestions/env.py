@@ -197,7 +197,7 @@ class TwentyQuestionsEnv(MultiAgentEnv[Secret]):
     name: ClassVar[str] = "twentyquestions"
     roles: ClassVar[tuple[str, ...]] = (ASKER, ANSWERER)
     max_return: ClassVar[float | None] = 1.0
-    evolve_defaults: ClassVar[Mapping[str, Any]] = TINY_WORLDS_DEFAULTS
+    evolve_defaults: ClassVar[Mapping[str, Any]] = {**TINY_WORLDS_DEFAULTS, "expert_tasks": 200}
     limits: ClassVar[Mapping[str, int]] = {"easy": 24, "medium": 24, "hard": 24}
     role_baselines: ClassVar[Mapping[str, Mapping[str, float]]] = {
         ASKER: {"easy": 0.15, "medium": 0.08},

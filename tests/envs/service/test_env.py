@@ -15,11 +15,11 @@ from agentgym_envs.service.env import ServiceEnv
 from agentgym_envs.service.policy import VIOLATIONS
 from agentgym_envs.service.puzzle import Puzzle
 from agentgym_envs.service.talk import DOMAINS, tools_of
-from agentgym_envs.service.tool import format_call
 from agentgym_envs.service.wording import WORDINGS
 from agentgym_envs.service.words import words
 from agentgym_py.env import SPLITS
 from agentgym_py.env.actions import parse_tool_call
+from agentgym_py.env.tools import format_call
 from agentgym_py.env.wording import count_expansions, is_expansion
 from agentgym_py.rng import Rng
 

@@ -11,16 +11,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentgym_envs.sheet.book import Book, RefusedError
+from agentgym_envs.sheet.book import Book
 from agentgym_envs.sheet.env import SheetEnv
 from agentgym_envs.sheet.formulas import LETTERS
 from agentgym_envs.sheet.judge import marks, twin
 from agentgym_envs.sheet.repair import matches, mend
 from agentgym_envs.sheet.requests import EASY, KINDS, MEDIUM
-from agentgym_envs.sheet.tools import ARGUMENTS, TOOLS, call, format_call
+from agentgym_envs.sheet.tools import ARGUMENTS, TOOLS, call
 from agentgym_envs.sheet.wording import WORDINGS
 from agentgym_envs.sheet.words import WORDS
 from agentgym_py.env import SPLITS
+from agentgym_py.env.tools import RefusedError, format_call
 from agentgym_py.env.wording import count_expansions, is_expansion
 from agentgym_py.errors import SnapshotError
 from agentgym_py.rng import Rng

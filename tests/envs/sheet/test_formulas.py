@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentgym_envs.sheet.book import Book, RefusedError, canonical, content_of
+from agentgym_envs.sheet.book import Book, canonical, content_of
 from agentgym_envs.sheet.evaluate import Fault, Value, compute, show, value_of
 from agentgym_envs.sheet.formulas import FormulaError, copy_to, parse, write
+from agentgym_py.env.tools import RefusedError
 
 ROWS, COLUMNS = 4, 3
 Tree = tuple[Any, ...]

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentgym_envs.todo.app import App, RefusedError
+from agentgym_envs.todo.app import App
 from agentgym_envs.todo.board import same_board
 from agentgym_envs.todo.env import TodoEnv, normalize
 from agentgym_envs.todo.plan import format_call
@@ -21,6 +21,7 @@ from agentgym_envs.todo.wording import ASK, COUNT, DO, EXCEPT, IF, WHAT
 from agentgym_envs.todo.words import FILL
 from agentgym_py.env import SPLITS
 from agentgym_py.env.actions import format_reply, parse_reply
+from agentgym_py.env.tools import RefusedError
 from agentgym_py.env.wording import count_expansions, is_expansion
 from agentgym_py.errors import SnapshotError
 from agentgym_py.rng import Rng

@@ -8,10 +8,11 @@ from contextlib import suppress
 import pytest
 
 from agentgym_envs.todo import edits, requests
-from agentgym_envs.todo.app import App, RefusedError
+from agentgym_envs.todo.app import App
 from agentgym_envs.todo.board import same_board
 from agentgym_envs.todo.task_templates import Drafter, NoFitError, Part, Puzzle
 from agentgym_envs.todo.tools import TOOLS
+from agentgym_py.env.tools import RefusedError
 from agentgym_py.rng import Rng
 
 

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentgym_envs.todo.app import App, RefusedError
+from agentgym_envs.todo.app import App
 from agentgym_envs.todo.board import Board, Row, board_from_json
 from agentgym_envs.todo.tools import ARGUMENTS, TOOLS, call
+from agentgym_py.env.tools import RefusedError
 
 WORDS = st.sampled_from(
     ["t1", "t2", "t3", "t4", "Work", "Home", "Inbox", "A", "red", "2026-03-02", "overdue", "none", "", "a  b"]

@@ -7,7 +7,6 @@ from typing import Any
 from agentgym_envs.service.desk import (
     Call,
     Desk,
-    RefusedError,
     Tables,
     days_between,
     find_customer,
@@ -18,6 +17,7 @@ from agentgym_envs.service.desk import (
 from agentgym_envs.service.domain import SIZES, Domain, Drafter, Fact, NoFitError, Wish, make_wish, or_first
 from agentgym_envs.service.policy import COMMON, Rule
 from agentgym_envs.service.tool import Tool, Verdict, text, verdict, whole
+from agentgym_py.env.tools import RefusedError
 
 REASONS = ("no longer needed", "ordered by mistake", "found it cheaper")
 COUPONS = ("WELCOME", "SUMMER", "THANKS", "LUCKY")

@@ -1,0 +1,95 @@
+"""Values as JSON and YAML: texts that may come from a stranger, and texts of our own."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+MOST_VALUES = 10_000_000
+"""Largest number of values of a JSON text: `[],` takes 3 bytes of a file and 80 of the memory."""
+_MOST_YAML = 1 << 20
+"""Longest YAML text in characters, of which Python parses some 100,000 a second."""
+_MOST_NODES = 1_000_000
+"""Largest number of values of a YAML file, with its aliases written out."""
+RENAMED = {"tries": "attempts", "samples": "attempts", "fork_tries": "fork_attempts", "temperatures": "temperature",
+           "explore_max_steps": "horizon"}  # fmt: skip
+"""Today's names of settings in files of earlier versions."""
+
+
+def parse_json(text: str | bytes, most: int = MOST_VALUES, **options: Any) -> Any:
+    """Parse JSON that may come from a stranger; `options` go to `json.loads`.
+
+    Raises:
+        ValueError: it is not JSON, is nested too deeply, or has more than `most` values.
+    """
+    signs: Any = b",[{" if isinstance(text, bytes) else ",[{"
+    if len(text) > most and sum(map(text.count, signs)) > most:
+        raise ValueError(f"it has more than {most} values")
+    try:
+        return json.loads(text, **options)
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+
+
+def parse_yaml(text: str, loader: Any = None) -> Any:
+    """Parse YAML with a safe loader.
+
+    Raises:
+        ValueError: it is not YAML, is too long, holds itself, is nested too deeply, or its aliases repeat too much.
+    """
+    import yaml
+
+    if len(text) > _MOST_YAML:
+        raise ValueError(f"it has more than {_MOST_YAML >> 20} MiB of YAML")
+    try:
+        reader = (loader or yaml.SafeLoader)(text)
+    except yaml.YAMLError as error:  # a control character
+        raise ValueError(" ".join(str(error).split())) from error
+    try:
+        node = reader.get_single_node()
+        if node is None:
+            return None
+        if _size(node, {}) > _MOST_NODES:
+            raise ValueError(f"its aliases stand for more than {_MOST_NODES} values")
+        return reader.construct_document(node)
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+    except yaml.YAMLError as error:
+        raise ValueError(" ".join(str(error).split())) from error
+    finally:
+        reader.dispose()
+
+
+def _size(node: Any, sizes: dict[int, int | None]) -> int:
+    """Return the number of values of a YAML node with its aliases written out."""
+    if id(node) in sizes:
+        if (known := sizes[id(node)]) is None:
+            raise ValueError("a value holds itself")
+        return known
+    sizes[id(node)] = None
+    inner = node.value if isinstance(node.value, list) else []
+    parts = [part for item in inner for part in (item if isinstance(item, tuple) else (item,))]
+    sizes[id(node)] = size = 1 + sum(_size(part, sizes) for part in parts)
+    return size
+
+
+def json_safe(value: Any) -> Any:
+    """Replace nan and infinities, which JSON lacks, by None, at any depth."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(key): json_safe(item) for key, item in value.items()}
+    return [json_safe(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def canonical_json(kwargs: Mapping[str, Any]) -> str:
+    """Return the arguments of an environment as text; equal for equal arguments."""
+    return json.dumps(dict(kwargs), sort_keys=True, default=str)
+
+
+def with_current_names(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings, maybe of an earlier version, by today's names."""
+    old = {RENAMED[name]: value for name, value in settings.items() if name in RENAMED and value is not None}
+    return {name: value for name, value in settings.items() if name not in RENAMED} | old

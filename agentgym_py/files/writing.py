@@ -1,0 +1,148 @@
+"""Writing files: a reader sees all of a file or line, or nothing of it, and errors name the file."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from agentgym_py.errors import AgentGymError, WriteError
+from agentgym_py.files.reading import is_special
+
+_FULL_DISK = 1 << 20
+"""A disk with fewer free bytes counts as full."""
+
+
+def write_atomic(path: Path, data: str) -> None:
+    """Write a temporary file and rename it: a reader sees the old or the new file, never a part.
+
+    Raises:
+        OSError: it cannot be written, or a pipe or device is in its place.
+    """
+    require_replaceable(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    aside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        aside.unlink(missing_ok=True)
+        with add_filename(path), aside.open("x", encoding="utf-8") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        aside.replace(path)
+        sync_to_disk(path.parent)
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+@contextmanager
+def replacing(target: Path) -> Iterator[Path]:
+    """Yield a path to write to; it replaces `target` when the block ends without an error.
+
+    Raises:
+        OSError: `target` is a pipe or a device, or cannot be written.
+    """
+    require_replaceable(target)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    partial = target.with_name(f"{target.name}.partial")
+    partial.unlink(missing_ok=True)
+    try:
+        yield partial
+        sync_to_disk(partial)
+        partial.replace(target)
+        sync_to_disk(target.parent)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def require_replaceable(path: Path) -> None:
+    """Raise OSError for a pipe or a device, which root could replace by a file."""
+    if is_special(path):
+        raise OSError(errno.EINVAL, "it is no ordinary file", str(path))
+
+
+def append_line(path: Path, line: bytes) -> None:
+    """Append a line to a file, which is made if it is missing: all of the line, or none if the disk is full."""
+    with add_filename(path):
+        handle = open_to_append(path)
+        try:
+            append_or_undo(handle, line)
+        finally:
+            os.close(handle)
+
+
+def open_to_append(path: Path) -> int:
+    """Open a file to append to, which is made if it is missing, and return its descriptor.
+
+    Raises:
+        OSError: it cannot be opened, or is a device, or a pipe, which would wait for a reader.
+    """
+    require_replaceable(path)
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+
+
+def append_or_undo(handle: int, line: bytes) -> None:
+    """Append all of `line` to an open file, or none of it if the disk is full."""
+    start = os.fstat(handle).st_size
+    sent = 0
+    try:
+        while sent < len(line):
+            sent += os.write(handle, line[sent:])
+    except BaseException:
+        os.ftruncate(handle, start)
+        raise
+
+
+def remove(folder: Path) -> None:
+    """Remove a folder, if it exists; renaming it first means that a kill never leaves it half empty."""
+    aside = folder.with_name(f".{folder.name}.removed")
+    shutil.rmtree(aside, ignore_errors=True)
+    with suppress(FileNotFoundError):
+        folder.replace(aside)
+    shutil.rmtree(aside, ignore_errors=True)
+
+
+def remove_partial_files(folder: Path) -> None:
+    """Remove the unfinished files and folders of a killed process."""
+    for path in (*folder.glob(".*.tmp"), *folder.glob(".*.old"), *folder.glob("*.partial")):
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def sync_to_disk(path: Path) -> None:
+    """Flush a file, or the entries of a folder, so that they survive a power cut."""
+    if sys.platform == "win32":  # it syncs only files open for writing, and no folders
+        return
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        with add_filename(path):
+            os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def add_filename(path: Path) -> Iterator[None]:
+    """Add the file's name to an OSError that lacks one; the project's own errors name it in their text."""
+    try:
+        yield
+    except AgentGymError:
+        raise
+    except OSError as error:
+        error.filename = error.filename or str(path)
+        raise
+
+
+@contextmanager
+def clear_write_errors(path: Path) -> Iterator[None]:
+    """Turn any error of a writing library into a WriteError; torch, for one, does not mention a full disk."""
+    try:
+        yield
+    except AgentGymError:
+        raise
+    except Exception as error:
+        existing = next(place for place in (path, *path.absolute().parents) if place.exists())
+        full = not isinstance(error, OSError) and shutil.disk_usage(existing).free < _FULL_DISK
+        raise WriteError(f"{path} cannot be written: {'no space left on its disk' if full else error}") from error
