@@ -241,6 +241,7 @@ class _Session:
                     if not self._hangs:
                         await self._try(self._episode.close)
             self._record()  # if a call is still running
+        self._error, self._episode = self._error or "the session is closed", None  # mcp keeps the session for a while
 
     async def _begun(self) -> ToolEpisode:
         self._last_used = anyio.current_time()

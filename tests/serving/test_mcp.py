@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import sys
 import threading
+import time
+import weakref
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -324,6 +327,28 @@ def test_a_session_without_requests_is_closed() -> None:
     with serving(server) as url:
         anyio.run(wait, url)
     assert [trajectory.error for trajectory in played] == ["the client was silent for 2 s"]
+
+
+def test_the_world_of_a_closed_session_is_freed() -> None:
+    """At once, although mcp keeps the session until Python collects cycles."""
+    server = EpisodeServer(EpisodeSettings(EnvSpec("maze")), lambda _: None)
+    episodes = list[weakref.ref[Any]]()
+
+    async def connect(url: str) -> None:
+        async with Client(url) as client:
+            await client.call_tool("look", {})
+            episodes.extend(weakref.ref(session._episode) for session in server.sessions if session._episode)
+
+    with serving(server) as url:
+        gc.disable()
+        try:
+            anyio.run(connect, url)
+            ends = time.monotonic() + 20
+            while episodes[0]() is not None and time.monotonic() < ends:
+                time.sleep(0.05)
+            assert episodes[0]() is None and not server.sessions
+        finally:
+            gc.enable()
 
 
 def test_strangers_are_refused() -> None:
