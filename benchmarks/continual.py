@@ -14,11 +14,12 @@ those of `agentgym evolve`, for every run.
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Iterator, Sequence
 from statistics import fmean
 from typing import Any
 
-from studies import Row, by_seed, evolve, gain_over, parse, parser_of, save_rows, tested
+from studies import Row, by_seed, evolve, gain_over, parse, parser_of, report, tested
 
 from agentgym_py.evolution.run_folder import RunFolder
 
@@ -60,6 +61,14 @@ def tables(rows: Sequence[Row]) -> Iterator[str]:
             yield f"| {arm} | {world} | {' | '.join(cells)} |"
 
 
+def run_arms(args: argparse.Namespace, more: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Finish the runs of all seeds; yield their rows."""
+    for seed in args.seeds:
+        for arm in args.names:
+            words = [*words_of(arm, args.worlds, args.replay, args.ewc), "--seed", str(seed), "--threads", "1", *more]
+            yield row(arm, seed, evolve(args.out / f"s{seed}" / arm, words))
+
+
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the arms and print the tables."""
     parser = parser_of(__doc__, ARMS, "runs/continual", "arm")
@@ -67,14 +76,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--replay", type=float, default=0.3, help="share of a training that is replayed")
     parser.add_argument("--ewc", type=float, default=100.0, help="lambda")
     args, more = parse(parser, argv)
-    common = ["--threads", "1", *more]
-    rows = []
-    for seed in args.seeds:
-        for arm in args.names:
-            words = [*words_of(arm, args.worlds, args.replay, args.ewc), "--seed", str(seed), *common]
-            rows.append(row(arm, seed, evolve(args.out / f"s{seed}" / arm, words)))
-    save_rows(args, rows)
-    print(*tables(rows), sep="\n")
+    report(args, run_arms(args, more), tables)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from statistics import fmean
 from typing import Any
 
-from studies import Row, by_seed, evolve, gain_over, parse, parser_of, save_rows, starting_from, tested
+from studies import Row, by_seed, evolve, gain_over, parse, parser_of, report, starting_from, tested
 
 from agentgym_py.evolution.run_folder import RunFolder
 
@@ -69,9 +69,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = parser_of(__doc__, ARMS, "runs/coreset", "arm")
     parser.add_argument("--ratio", type=float, default=1 / 3, help="share of the tokens")
     args, more = parse(parser, argv)
-    rows = [figures for seed in args.seeds for figures in run_arms(args.names, seed, args, more)]
-    save_rows(args, rows)
-    print(*table(rows), sep="\n")
+    report(args, (figures for seed in args.seeds for figures in run_arms(args.names, seed, args, more)), table)
 
 
 if __name__ == "__main__":

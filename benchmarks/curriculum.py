@@ -21,7 +21,7 @@ from itertools import pairwise
 from statistics import fmean
 from typing import Any
 
-from studies import Row, Study, by_arm, parse, parser_of, study_rows, tested
+from studies import Row, Study, by_arm, parse, parser_of, report, study_rows, tested
 
 from agentgym_py.evaluation.stats import improvement
 from agentgym_py.evaluation.text import format_mean
@@ -97,8 +97,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--valid", type=int, default=150, help="valid tasks")
     args, more = parse(parser, argv)
     more += ["--valid_tasks", str(args.valid)]
-    rows = study_rows(STUDIES, row, args, more)
-    print(*tables(rows, args.target), sep="\n")
+    report(args, study_rows(STUDIES, row, args, more), lambda rows: tables(rows, args.target))
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from studies import Row, Study, by_arm, collect, parse, parser_of, run_command, save_rows, tested
+from studies import Row, Study, by_arm, collect, parse, parser_of, report, run_command, tested
 
 from agentgym_py.evaluation.stats import improvement
 from agentgym_py.evaluation.text import format_mean
@@ -160,9 +160,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--model", help="a model that judges, too")
     parser.add_argument("--base_url", default="http://localhost:8000/v1", help="its address")
     args, more = parse(parser, argv)
-    rows = [row for name in args.names for seed in args.seeds for row in STUDIES[name](seed, args, more)]
-    save_rows(args, rows)
-    print(*tables(rows), sep="\n")
+    rows = (row for name in args.names for seed in args.seeds for row in STUDIES[name](seed, args, more))
+    report(args, rows, tables)
 
 
 if __name__ == "__main__":

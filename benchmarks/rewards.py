@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
-from studies import Row, Study, by_arm, parse, parser_of, study_rows, tested
+from studies import Row, Study, by_arm, parse, parser_of, report, study_rows, tested
 
 from agentgym_py.evaluation.stats import improvement
 from agentgym_py.evaluation.text import format_mean
@@ -87,8 +87,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Run the studies and print their tables."""
     args, more = parse(parser_of(__doc__, STUDIES, "runs/rewards"), argv)
     more += ["--valid_tasks", "1"]
-    rows = study_rows(STUDIES, row, args, more)
-    print(*tables(rows), sep="\n")
+    report(args, study_rows(STUDIES, row, args, more), tables)
 
 
 if __name__ == "__main__":

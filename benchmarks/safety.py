@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
-from studies import Row, Study, by_arm, parse, parser_of, study_rows
+from studies import Row, Study, by_arm, parse, parser_of, report, study_rows
 
 from agentgym_py.evaluation.stats import bootstrap_mean
 from agentgym_py.evaluation.text import format_cost
@@ -72,8 +72,7 @@ def table(rows: Sequence[Row]) -> Iterator[str]:
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the studies and print their table."""
     args, more = parse(parser_of(__doc__, STUDIES, "runs/safety"), argv)
-    rows = study_rows(STUDIES, row, args, more)
-    print(*table(rows), sep="\n")
+    report(args, study_rows(STUDIES, row, args, more), table)
 
 
 if __name__ == "__main__":

@@ -19,13 +19,14 @@ Further options are those of `agentgym evolve`, for every run. See `studies.py` 
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from studies import Row, Study, by_arm, parse, parser_of, reward_model_of, save_rows, tested
+from studies import Row, Study, by_arm, parse, parser_of, report, reward_model_of, tested
 
 from agentgym_py.evaluation.stats import improvement
 from agentgym_py.evaluation.text import format_mean
@@ -105,19 +106,22 @@ def table(rows: Sequence[Row]) -> Iterator[str]:
         )
 
 
+def run_studies(args: argparse.Namespace, more: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Finish the runs of the chosen studies; yield their rows."""
+    for name in args.names:
+        for seed in args.seeds:
+            folder = args.out / name / f"s{seed}"
+            study = with_reward_model(STUDIES[name], folder, seed, args.tries, more)
+            for arm, run in study.runs(folder, seed, more):
+                yield row(name, arm, seed, run)
+
+
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the studies and print their table."""
     parser = parser_of(__doc__, STUDIES, "runs/self-improvement")
     parser.add_argument("--tries", type=int, default=500, help="tasks that a reward model learns from")
     args, more = parse(parser, argv)
-    rows = list[dict[str, Any]]()
-    for name in args.names:
-        for seed in args.seeds:
-            folder = args.out / name / f"s{seed}"
-            study = with_reward_model(STUDIES[name], folder, seed, args.tries, more)
-            rows += [row(name, arm, seed, run) for arm, run in study.runs(folder, seed, more)]
-    save_rows(args, rows)
-    print(*table(rows), sep="\n")
+    report(args, run_studies(args, more), table)
 
 
 if __name__ == "__main__":

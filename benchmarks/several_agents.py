@@ -21,12 +21,13 @@ Further options are those of `agentgym evolve`, for every run. See `studies.py` 
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from studies import Row, by_arm, evolve, parse, parser_of, save_rows, starting_from, tested
+from studies import Row, by_arm, evolve, parse, parser_of, report, starting_from, tested
 
 from agentgym_envs.household.team import COMMANDS
 from agentgym_py.evaluation.stats import improvement
@@ -104,22 +105,24 @@ def table(rows: Sequence[Row]) -> Iterator[str]:
         yield f"| {study} | {arm} | {len(group)} | {' | '.join(rates)} | {gain} | {beside} |"
 
 
+def run_studies(args: argparse.Namespace, more: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Finish the runs of the chosen studies; yield their rows."""
+    for name in args.names:
+        for seed in args.seeds:
+            if name in ROLES:
+                yield from role_rows(name, seed, args.out, more)
+            elif name == "partner":
+                yield from partner_rows(seed, args.out, more)
+            else:
+                yield from team_rows(seed, args.out, args.difficulty, more)
+
+
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the studies and print their table."""
     parser = parser_of(__doc__, [*ROLES, "partner", "team"], "runs/several-agents")
     parser.add_argument("--difficulty", default="hard", help="of the household in the study team")
     args, more = parse(parser, argv)
-    rows = list[dict[str, Any]]()
-    for name in args.names:
-        for seed in args.seeds:
-            if name in ROLES:
-                rows += role_rows(name, seed, args.out, more)
-            elif name == "partner":
-                rows += partner_rows(seed, args.out, more)
-            else:
-                rows += team_rows(seed, args.out, args.difficulty, more)
-    save_rows(args, rows)
-    print(*table(rows), sep="\n")
+    report(args, run_studies(args, more), table)
 
 
 if __name__ == "__main__":

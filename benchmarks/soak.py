@@ -20,7 +20,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,6 +34,7 @@ from agentgym_py.serving.protocol import SESSIONS
 
 COMMAND = "import sys; from agentgym_py.cli import main; sys.exit(main())"
 WORLDS = ("maze", "todo", "textcraft")
+SERVE = ("serve", "--env", ",".join(WORLDS))
 WRONG = "not-the-token"
 _TIMEOUT = 20.0
 """Seconds that a client waits for an answer."""
@@ -163,6 +164,7 @@ class Crowd:
     """Clients that behave at random until they are told to stop."""
 
     target: Target
+    behaviours: Sequence[Callable[[Target, Rng], None]] = BEHAVIOURS
     stop: threading.Event = field(default_factory=threading.Event)
     done: int = 0
     broken: list[str] = field(default_factory=list)
@@ -175,7 +177,7 @@ class Crowd:
         rng = Rng("soak", number)
         while not self.stop.is_set():
             try:
-                rng.choice(BEHAVIOURS)(self.target, rng)
+                rng.choice(self.behaviours)(self.target, rng)
             except (AgentGymError, OSError):
                 self.refused += 1
             except Exception as error:
@@ -206,13 +208,12 @@ class Usage:
 
 
 @contextmanager
-def serving(clients: int, idle: float) -> Iterator[tuple[Target, int]]:
+def serving(clients: int, idle: float, command: Sequence[str] = SERVE) -> Iterator[tuple[Target, int]]:
     """Run a server for these clients."""
     token = secrets.token_urlsafe(24)
-    words = [sys.executable, "-c", COMMAND, "serve", "--env", ",".join(WORLDS), "--sessions", str(2 * clients)]
-    words += ["--idle", str(idle)]
+    words = [*command, "--sessions", str(2 * clients), "--idle", str(idle)]
     with subprocess.Popen(  # noqa: S603  # fixed arguments
-        words, stdout=subprocess.PIPE, text=True, env={**os.environ, TOKEN: token}
+        [sys.executable, "-c", COMMAND, *words], stdout=subprocess.PIPE, text=True, env={**os.environ, TOKEN: token}
     ) as process:
         assert process.stdout is not None
         try:
@@ -253,9 +254,19 @@ def sessions_after(target: Target, seconds: float) -> int:
     return count
 
 
-def main() -> int:
+@dataclass(frozen=True, slots=True)
+class Soak:
+    """A server and its clients."""
+
+    command: Sequence[str] = SERVE
+    behaviours: Sequence[Callable[[Target, Rng], None]] = BEHAVIOURS
+    good_episode: Callable[[Target], float] = good_episode
+    sessions_after: Callable[[Target, float], int] = sessions_after
+
+
+def main(soak: Soak, description: str | None) -> int:
     """Print what the server holds; return 1 if it has lost or kept something."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--clients", type=int, default=1000)
     parser.add_argument("--seconds", type=float, default=600.0)
     parser.add_argument("--first", type=float, default=60.0, help="seconds after which memory must not grow")
@@ -263,9 +274,9 @@ def main() -> int:
     args = parser.parse_args()
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, max(soft, 4 * args.clients + 200)), hard))
-    with serving(args.clients, args.idle) as (target, pid):
-        good_episode(target)
-        before, crowd = Usage.of(pid), Crowd(target)
+    with serving(args.clients, args.idle, soak.command) as (target, pid):
+        soak.good_episode(target)
+        before, crowd = Usage.of(pid), Crowd(target, soak.behaviours)
         print(f"before: {before}", flush=True)
         clients = [threading.Thread(target=crowd.client, args=[n], daemon=True) for n in range(args.clients)]
         for client in clients:
@@ -274,8 +285,8 @@ def main() -> int:
         threading.Thread(target=watch, args=[pid, began, usages, crowd.stop], daemon=True).start()
         while (passed := time.monotonic() - began) < args.seconds:
             try:
-                slowest = max(slowest, good_episode(target))
-            except AgentGymError as error:
+                slowest = max(slowest, soak.good_episode(target))
+            except (AgentGymError, OSError) as error:
                 failed += 1
                 print(f"a good episode failed after {passed:.0f} s: {error}", flush=True)
             time.sleep(0.5)
@@ -286,7 +297,7 @@ def main() -> int:
         ends = time.monotonic() + _LAST_ACT
         for client in clients:
             client.join(max(0.0, ends - time.monotonic()))
-        left = sessions_after(target, 4 * args.idle + 30)
+        left = soak.sessions_after(target, 4 * args.idle + 30)
         time.sleep(15)  # connections that are not whole are dropped after 10 s
         after = Usage.of(pid)
         print(f"after: {after}, {left} sessions")
@@ -299,4 +310,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(Soak(), __doc__))

@@ -1,8 +1,9 @@
 """What the benchmarks share that run `agentgym evolve`: resumable runs, and studies whose arms start from one agent.
 
 For each seed `agentgym evolve --rounds 0` trains Agent_v0, from which every arm starts. Finished runs stay in `--out`
-and are not run again, so the tables of a study can be made in several sessions. With `--results FILE` each row is also
-a line of that file, with its options; a new line replaces an older one of the same study, arm and seed.
+and are not run again, so the tables of a study can be made in several sessions. Each row of figures is kept as a line
+of `--results` with its settings, by default of `rows.jsonl` in `--out`. The same command with `--tables` runs nothing
+and prints the tables of these lines.
 """
 
 from __future__ import annotations
@@ -26,7 +27,11 @@ from agentgym_py.files import write_atomic
 from agentgym_py.trajectory import store
 
 Row = Mapping[str, Any]
-"""The figures of a run, with `study`, `arm` and `seed`."""
+"""The figures of a run, with `study`, `arm` and `seed`; a benchmark of arms has no `study`."""
+_NO_SETTINGS = frozenset({
+    "names", "all_names", "noun", "seeds", "out", "results", "tables", "index", "base_url", "target"
+})  # fmt: skip
+"""Arguments of the benchmarks that change no figure of a row: which rows, where they are, and how they are shown."""
 
 
 def evolve(path: Path, options: Sequence[str], *where: str, trusted: Sequence[str] = ()) -> RunFolder:
@@ -164,7 +169,8 @@ def parser_of(doc: str | None, names: Iterable[str], out: str, noun: str = "stud
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--tasks", type=int, default=300, help="test tasks of each world")
     parser.add_argument("--out", type=Path, default=Path(out))
-    parser.add_argument("--results", type=Path, help="a file of JSON lines that keeps the rows as well")
+    parser.add_argument("--results", type=Path, help="file that keeps the rows; by default OUT/rows.jsonl")
+    parser.add_argument("--tables", action="store_true", help="run nothing; print the tables of the kept rows")
     return parser
 
 
@@ -176,6 +182,7 @@ def parse(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> tuple[
     if unknown := set(names) - set(args.all_names):
         parser.error(f"no {args.noun} {', '.join(sorted(unknown))}; choose from {', '.join(args.all_names)}")
     args.names = names or args.all_names
+    args.results = args.results or args.out / "rows.jsonl"
     args.options = [*more, "--test_tasks", str(args.tasks)]
     return args, args.options
 
@@ -183,23 +190,50 @@ def parse(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> tuple[
 def study_rows(
     studies: Mapping[str, Study], row: Callable[[str, str, int, RunFolder], Row], args: argparse.Namespace,
     options: Sequence[str],
-) -> list[Row]:  # fmt: skip
-    """Finish the runs of the chosen studies, and write their rows beside them; `row` makes one of study, arm, seed."""
-    rows = [
-        row(name, arm, seed, run)
-        for name in args.names
-        for seed in args.seeds
-        for arm, run in studies[name].runs(args.out / name / f"s{seed}", seed, options)
-    ]
-    save_rows(args, rows)
+) -> Iterator[Row]:  # fmt: skip
+    """Finish the runs of the chosen studies; yield what `row` makes of study, arm, seed and run."""
+    for name in args.names:
+        for seed in args.seeds:
+            for arm, run in studies[name].runs(args.out / name / f"s{seed}", seed, options):
+                yield row(name, arm, seed, run)
+
+
+# ---- results ---------------------------------------------------------------------------------------------------------
+
+
+def report(args: argparse.Namespace, rows: Iterable[Row], tables: Callable[[Sequence[Row]], Iterable[str]]) -> None:
+    """Print the tables of rows, each of which is kept as soon as it is made; with `--tables` none is made."""
+    found = stored_rows(args) if args.tables else [store_row(args, row) for row in rows]
+    print(*tables(found), sep="\n")
+
+
+def store_row(args: argparse.Namespace, row: Row) -> Row:
+    """Write a row into the file of results, in place of one of the same study, arm, seed and settings; return it."""
+    lines = [*_read_lines(args.results), {**row, "settings": settings_of(args)}]
+    newest = {json.dumps([line.get("study"), line["arm"], line["seed"], line["settings"]]): line for line in lines}
+    write_atomic(args.results, "".join(f"{json.dumps(line)}\n" for line in newest.values()))
+    return row
+
+
+def stored_rows(args: argparse.Namespace) -> list[Row]:
+    """Return the kept rows of the chosen studies or arms, of the seeds, and of these settings; SystemExit if none is.
+
+    They have the order of the names, then that of the file.
+    """
+    lines = [line for line in _read_lines(args.results) if line["settings"] == settings_of(args)]
+    rows: list[Row] = [
+        line for name in args.names for line in lines
+        if line.get("study", line["arm"]) == name and line["seed"] in args.seeds
+    ]  # fmt: skip
+    if not rows:
+        raise SystemExit(f"{args.results} has no line of these names, seeds and settings: {settings_of(args)}")
     return rows
 
 
-def save_rows(args: argparse.Namespace, rows: Sequence[Row]) -> None:
-    """Write the rows beside the runs, and into the file of results if there is one."""
-    write_atomic(args.out / "rows.json", json.dumps(rows, indent=1) + "\n")
-    if args.results is not None:
-        before = args.results.read_text("utf-8").splitlines() if args.results.is_file() else []
-        merged = [*map(json.loads, before), *({**row, "options": args.options} for row in rows)]
-        newest = {(row.get("study"), row["arm"], row["seed"]): row for row in merged}
-        write_atomic(args.results, "".join(f"{json.dumps(row)}\n" for row in newest.values()))
+def settings_of(args: argparse.Namespace) -> dict[str, Any]:
+    """Return what the rows of a benchmark depend on, beside study, arm and seed, as JSON values."""
+    return {name: value for name, value in sorted(vars(args).items()) if name not in _NO_SETTINGS}
+
+
+def _read_lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()] if path.is_file() else []

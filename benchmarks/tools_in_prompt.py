@@ -19,13 +19,14 @@ Further options are those of `agentgym evolve`, for every run. See `studies.py` 
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 from retrieval import indices
-from studies import Row, by_seed, evolve, gain_over, parse, parser_of, save_rows
+from studies import Row, by_seed, evolve, gain_over, parse, parser_of, report
 
 from agentgym_py.evolution.run_folder import RunFolder
 from agentgym_py.trajectory import store
@@ -63,20 +64,22 @@ def table(rows: Sequence[Row]) -> Iterator[str]:
         yield f"| {number} | {len(of_arm)} | {prompt:,.0f} | {success:.1f} % | {steps:.1f} | {gain} |"
 
 
+def run_arms(args: argparse.Namespace, more: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Train the indexes that are missing and finish the runs; yield their rows."""
+    indices(args.index, args.seeds, args.train_tasks)
+    for seed in args.seeds:
+        for number in args.names:
+            words = [*words_of(number, args.index / f"s{seed}"), "--seed", str(seed), "--threads", "1", *more]
+            yield row(number, seed, evolve(args.out / f"s{seed}" / number, words))
+
+
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the arms and print the table."""
     parser = parser_of(__doc__, NUMBERS, "runs/tools-in-prompt", "number")
     parser.add_argument("--index", type=Path, default=Path("runs/retrieval"), help="folder of the indexes")
     parser.add_argument("--train_tasks", type=int, default=4000, help="training tasks of an index")
     args, more = parse(parser, argv)
-    indices(args.index, args.seeds, args.train_tasks)
-    rows = []
-    for seed in args.seeds:
-        for number in args.names:
-            words = [*words_of(number, args.index / f"s{seed}"), "--seed", str(seed), "--threads", "1", *more]
-            rows.append(row(number, seed, evolve(args.out / f"s{seed}" / number, words)))
-    save_rows(args, rows)
-    print(*table(rows), sep="\n")
+    report(args, run_arms(args, more), table)
 
 
 if __name__ == "__main__":

@@ -38,6 +38,11 @@ def chat_server(reply: Reply) -> Iterator[str]:
                 "choices": [choice | {kind: message}],
                 "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
             }  # fmt: skip
+            if body.get("return_token_ids") and isinstance(text, str):  # as vLLM does; a token is a byte
+                tokens = list(text.encode())
+                logprobs = [{"token": "", "logprob": -float(token), "top_logprobs": []} for token in tokens]
+                answer["choices"][0] |= {"token_ids": tokens, "logprobs": {"content": logprobs}}
+                answer["prompt_token_ids"] = list("".join(turn["content"] for turn in body["messages"]).encode())
             data = json.dumps(answer if text is not None else {"error": {"message": "no such model"}})
             if streams and text is not None:
                 data = f"data: {data}\n\ndata: [DONE]\n\n"

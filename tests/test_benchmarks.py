@@ -8,7 +8,7 @@ import math
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
@@ -395,30 +395,56 @@ def test_the_runs_of_the_safety_benchmark_can_be_started_and_tabulated(tmp_path:
     assert pid == "| shop | pid | 2 | 0.250 | 0.2 | 0.400 | 80 % | 0.25, 0.25 |"
 
 
-def test_a_study_runs_every_arm_of_every_seed_and_keeps_the_rows(tmp_path: Path) -> None:
-    """In the order of studies, seeds and arms."""
+def test_a_study_runs_every_arm_of_every_seed_and_keeps_each_row_at_once(tmp_path: Path) -> None:
+    """In the order of studies, seeds and arms; rows before a failure are kept."""
     studies = script("studies")
 
     class Runs:
-        def runs(self, folder: Path, seed: int, options: list[str]) -> list[tuple[str, str]]:
-            assert options == ["--valid_tasks", "1"]
-            return [(arm, f"{folder.relative_to(tmp_path)}/{arm}") for arm in ("a", "b")]
+        def runs(self, folder: Path, seed: int, options: list[str]) -> Iterator[tuple[str, str]]:
+            assert options == ["--valid_tasks", "1", "--test_tasks", "300"]
+            yield from ((arm, f"{folder.relative_to(tmp_path)}/{arm}") for arm in "ab")
+            if "two" in folder.parts and seed == 3:
+                raise RuntimeError("killed")
 
-    lines = tmp_path / "lines.jsonl"
-    more = ["--valid_tasks", "1"]
-    args = SimpleNamespace(names=["one", "two"], seeds=[0, 3], out=tmp_path, results=lines, options=more)
+    parser = studies.parser_of("Doc.", ["one", "two"], str(tmp_path))
+    args, more = studies.parse(parser, ["--seeds", "0", "3", "--valid_tasks", "1"])
 
     def row(study: str, arm: str, seed: int, run: str) -> dict[str, Any]:
-        return {"study": study, "arm": arm, "seed": seed, "of": (study, arm, seed, run)}
+        return {"study": study, "arm": arm, "seed": seed, "run": run}
 
-    found = studies.study_rows({"one": Runs(), "two": Runs()}, row, args, ["--valid_tasks", "1"])
-    assert [row["of"][:3] for row in found[:4]] == [("one", "a", 0), ("one", "b", 0), ("one", "a", 3), ("one", "b", 3)]
-    assert found[-1]["of"] == ("two", "b", 3, "two/s3/b") and len(found) == 8
-    assert json.loads((tmp_path / "rows.json").read_text())[-1]["of"] == ["two", "b", 3, "two/s3/b"]
-    studies.save_rows(args, [{**found[2], "of": "new"}, {**found[0], "arm": "c"}])
-    kept = [json.loads(line) for line in lines.read_text().splitlines()]
-    assert [line["of"] for line in kept].count("new") == 1 and kept[2]["of"] == "new" and len(kept) == 9
-    assert kept[-1]["arm"] == "c" and kept[0]["options"] == ["--valid_tasks", "1"]
+    with pytest.raises(RuntimeError, match="killed"):
+        studies.report(args, studies.study_rows({"one": Runs(), "two": Runs()}, row, args, more), list)
+    runs = [json.loads(line)["run"] for line in (tmp_path / "rows.jsonl").read_text().splitlines()]
+    assert runs == [f"{study}/s{seed}/{arm}" for study in ("one", "two") for seed in (0, 3) for arm in "ab"]
+
+
+def test_tables_are_printed_of_the_rows_of_a_command_without_a_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Those of its names, seeds and settings; a row that is made again takes the place of the old one."""
+    studies = script("studies")
+    parser = studies.parser_of("Doc.", ["one", "two"], "runs/x")
+
+    def parse(*words: str) -> Any:
+        return studies.parse(parser, [*words, "--results", str(tmp_path / "lines.jsonl")])[0]
+
+    def tables(rows: Sequence[Any]) -> list[str]:
+        return [f"{row['study']} {row['arm']} {row['seed']} {row['value']}" for row in rows]
+
+    def rows_of(value: int) -> list[dict[str, Any]]:
+        keys = [(study, arm, seed) for study in ("two", "one") for arm in "ab" for seed in (0, 1)]
+        return [{"study": study, "arm": arm, "seed": seed, "value": value} for study, arm, seed in keys]
+
+    studies.report(parse("--rounds", "2"), rows_of(7), tables)
+    studies.report(parse("--tasks", "5"), rows_of(8), tables)
+    studies.store_row(parse("--tasks", "5"), rows_of(9)[0])
+    capsys.readouterr()
+    studies.report(parse("--tasks", "5", "--tables", "--seeds", "0"), (), tables)
+    assert capsys.readouterr().out.splitlines() == ["one a 0 8", "one b 0 8", "two a 0 9", "two b 0 8"]
+    studies.report(parse("one", "--tables", "--rounds", "2"), (), tables)
+    assert capsys.readouterr().out.splitlines() == ["one a 0 7", "one a 1 7", "one b 0 7", "one b 1 7"]
+    with pytest.raises(SystemExit, match="has no line of these names, seeds and settings"):
+        studies.report(parse("--tables", "--rounds", "4"), (), tables)
 
 
 def test_the_names_of_studies_come_first_and_the_other_words_are_options_of_evolve(

@@ -6,9 +6,11 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterable, Iterator
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from importlib.metadata import packages_distributions
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -30,23 +32,39 @@ def sources(package: str) -> list[Path]:
     return sorted(FOLDERS[package].rglob("*.py"))
 
 
-def imported(tree: ast.AST) -> Iterator[str]:
-    """Top-level names of all imports, those within functions and for type checkers included."""
-    for node in ast.walk(tree):
+class Source(NamedTuple):
+    """What these tests read of a module."""
+
+    imports: list[ast.Import | ast.ImportFrom]
+    """Those within functions and for type checkers included."""
+    strings: list[str]
+    """Text constants that are no docstrings."""
+
+
+def read(path: Path) -> Source:
+    """Read a module."""
+    return parse(path.read_text("utf-8"))
+
+
+@cache
+def parse(text: str) -> Source:
+    """Parse a module's text once for all tests; only what they need is kept."""
+    nodes = list(ast.walk(ast.parse(text)))
+    documented = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    texts = [node for node in nodes if isinstance(node, ast.Constant) and id(node) not in documented]
+    return Source(
+        [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)],
+        [node.value for node in texts if isinstance(node.value, str)],
+    )
+
+
+def imported(path: Path) -> Iterator[str]:
+    """Top-level names of all imports of a module."""
+    for node in read(path).imports:
         if isinstance(node, ast.Import):
             yield from (alias.name.split(".")[0] for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+        elif node.level == 0:
             yield (node.module or "").split(".")[0]
-
-
-def strings(tree: ast.AST) -> Iterator[str]:
-    """Text constants that are no docstrings."""
-    documented = {
-        id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-    }
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documented:
-            yield node.value
 
 
 def test_two_modules_ask_servers() -> None:
@@ -76,7 +94,7 @@ def test_imports_stay_within_the_border(package: str) -> None:
     """Worlds and trainers import ours only from the core and themselves; the core from itself."""
     assert sources(package)
     for path in sources(package):
-        ours = {name for name in imported(ast.parse(path.read_text("utf-8"))) if name.startswith("agentgym")}
+        ours = {name for name in imported(path) if name.startswith("agentgym")}
         assert ours <= MAY_IMPORT[package], f"{path.relative_to(ROOT)} imports {ours - MAY_IMPORT[package]}"
 
 
@@ -85,7 +103,7 @@ def test_nothing_is_imported_past_the_border_by_its_name(package: str) -> None:
     """No text names another package to import it that way; entry points are how the core finds them."""
     others = {"agentgym_envs", "agentgym_trainers"} - {package}
     for path in sources(package):
-        for text in strings(ast.parse(path.read_text("utf-8"))):
+        for text in read(path).strings:
             assert not any(other in text for other in others), f"{path.relative_to(ROOT)} names {text!r}"
 
 
@@ -94,7 +112,7 @@ def test_no_relative_imports_leave_a_package(package: str) -> None:
     """A relative import never climbs above its own package."""
     for path in sources(package):
         depth = len(path.relative_to(FOLDERS[package]).parts)
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        for node in read(path).imports:
             assert not (isinstance(node, ast.ImportFrom) and node.level > depth), path
 
 
@@ -102,7 +120,7 @@ def test_what_everybody_installs_is_imported() -> None:
     """A core dependency that no package imports, but only a test, belongs into the extra `dev`."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     wanted = {re.split(r"[\[><=]", each)[0].lower() for each in project["dependencies"]}
-    names = {name for package in FOLDERS for path in sources(package) for name in imported(ast.parse(path.read_text()))}
+    names = {name for package in FOLDERS for path in sources(package) for name in imported(path)}
     come_from = packages_distributions()
     assert wanted - {dist.lower() for name in names for dist in come_from.get(name, [])} == set()
 
@@ -111,7 +129,7 @@ def test_trl_is_a_bridge_and_nothing_stands_on_it() -> None:
     """Only the trainers `trl_…` import trl or Hugging Face's `datasets`; the core needs neither."""
     for package in FOLDERS:
         for path in sources(package):
-            foreign = {"trl", "datasets"} & set(imported(ast.parse(path.read_text("utf-8"))))
+            foreign = {"trl", "datasets"} & set(imported(path))
             assert not foreign or (package == "agentgym_trainers" and path.name.startswith("trl_")), (
                 f"{path.relative_to(ROOT)} imports {foreign}"
             )
@@ -149,7 +167,7 @@ def import_graph(root: Path = ROOT, packages: Iterable[Path] = tuple(FOLDERS.val
         package = module if path.stem == "__init__" else module.rpartition(".")[0]
         above = package.split(".") if module.partition(".")[0] in SCRIPTS else []
         prefixes = ["".join(f"{part}." for part in above[:depth]) for depth in range(len(above), -1, -1)]
-        names = imported_names(ast.parse(path.read_text("utf-8")), package)
+        names = imported_names(read(path).imports, package)
         choices = ([prefix + name for prefix in prefixes for name in either] for either in names)
         graph[module] = {next((name for name in some if name in paths), module) for some in choices} - {module}
     return graph
@@ -161,12 +179,12 @@ def repository() -> dict[str, set[str]]:
     return import_graph()
 
 
-def imported_names(tree: ast.AST, package: str) -> Iterator[list[str]]:
+def imported_names(imports: Iterable[ast.Import | ast.ImportFrom], package: str) -> Iterator[list[str]]:
     """Of each import the modules that it may mean: `from a import b` means the module a.b, or b of the module a."""
-    for node in ast.walk(tree):
+    for node in imports:
         if isinstance(node, ast.Import):
             yield from ([alias.name] for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
+        else:
             source = ".".join(filter(None, [package if node.level else "", node.module]))  # lint bans `from ..`
             yield from ([f"{source}.{alias.name}", source] for alias in node.names)
 

@@ -120,7 +120,7 @@ EXAMPLES: Mapping[str, Sequence[Example]] = {
         Example("See what the composite reward overrates in the shop", "agentgym attack --env shop --reward agent"),
         Example(
             "Attack a reward model by an agent, and keep what it likes best",
-            "agentgym attack --env shop --reward_model runs/rm --model runs/bc/checkpoint --out overrated.jsonl",
+            "agentgym attack --env shop --reward_model runs/rm/reward_model --model runs/a/checkpoint --out best.jsonl",
         ),
     ],
     "credit": [

@@ -43,6 +43,11 @@ class JudgeOptions:
 
 def source_class(name: str) -> type:
     """Return the dataclass of an installed feedback source."""
+    if Path(name).is_dir():
+        raise ConfigError(
+            f"the feedback source {name!r} is a folder: name the source, such as reward_model, and give the folder as "
+            "its setting `folder`"
+        )
     source = registry.load("agentgym.feedback", name)
     if not (inspect.isclass(source) and is_dataclass(source) and "feedback" in dir(source)):
         raise ConfigError(f"the feedback source {name!r} must be a dataclass with a method feedback, got {source!r}")

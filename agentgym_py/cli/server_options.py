@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import socket
 import sys
 from importlib.util import find_spec
@@ -66,7 +68,15 @@ def server_config(app: Starlette, **settings: Any) -> uvicorn.Config:
     from agentgym_py.cli.whole_requests import WholeRequests
 
     usual = {"access_log": False, "log_level": "error", "timeout_graceful_shutdown": 2}
-    return uvicorn.Config(app, http=WholeRequests, ws="none", **{**usual, **settings})
+    config = uvicorn.Config(app, http=WholeRequests, ws="none", **{**usual, **settings})
+    logging.getLogger("uvicorn.error").addFilter(_is_no_cancellation)
+    return config
+
+
+def _is_no_cancellation(record: logging.LogRecord) -> bool:
+    """Whether uvicorn logs something else than the requests that it cuts off as it stops, each with a traceback."""
+    is_traceback = record.exc_info and isinstance(record.exc_info[1], asyncio.CancelledError)
+    return not is_traceback and not str(record.msg).startswith("Cancel ")
 
 
 def serve(app: Starlette, server_socket: socket.socket, **settings: Any) -> int:

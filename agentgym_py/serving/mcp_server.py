@@ -17,13 +17,14 @@ from typing import Any, TypeVar
 import anyio
 import anyio.to_thread
 import mcp_types as types
-from mcp.server import Server
+from mcp.server import Server, streamable_http
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
 from starlette.applications import Starlette
+from starlette.requests import ClientDisconnect
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -241,6 +242,7 @@ class _Session:
                     if not self._hangs:
                         await self._try(self._episode.close)
             self._record()  # if a call is still running
+        self._error, self._episode = self._error or "the session is closed", None  # mcp keeps the session for a while
 
     async def _begun(self) -> ToolEpisode:
         self._last_used = anyio.current_time()
@@ -310,6 +312,7 @@ def make_app(episodes: EpisodeServer, host: str, token: str | None = None) -> St
     """
     names = ["127.0.0.1", "localhost", "[::1]", *([host] if host != _EVERYWHERE else [])]
     limits = episodes.limits
+    logging.getLogger(streamable_http.__name__).addFilter(_is_no_disconnect)
     manager = StreamableHTTPSessionManager(
         episodes.many(), json_response=True, max_sessions=limits.sessions, session_idle_timeout=limits.idle,
         max_request_body_size=limits.request_bytes,
@@ -332,6 +335,11 @@ def make_app(episodes: EpisodeServer, host: str, token: str | None = None) -> St
     if token:
         app.add_middleware(_RequireToken, token=token)
     return app
+
+
+def _is_no_disconnect(record: logging.LogRecord) -> bool:
+    """Whether mcp logs something else than a client that vanished within its request, or many could fill the log."""
+    return not (record.exc_info and isinstance(record.exc_info[1], ClientDisconnect))
 
 
 class _RequireToken:

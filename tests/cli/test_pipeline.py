@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -550,6 +551,23 @@ def test_the_planner_of_the_example_learns_with_the_executor_of_the_stage_before
     for stage in (planner, evaluation):
         made = substitute(stage.settings, {"executor": "folder", "planner": "other"})
         assert made["env_kwargs"] == {"difficulty": "hard", "partner_model": "folder"}
+
+
+GUIDES = sorted((Path(__file__).parents[2] / "docs" / "guides").glob("*.md"))
+SNIPPETS = [
+    pytest.param(block, id=f"{path.stem}-{number}")
+    for path in GUIDES
+    for number, block in enumerate(re.findall(r"(?ms)^```yaml\n(.*?)^```", path.read_text(encoding="utf-8")))
+    if re.search(r"(?m)^stages:", block)
+]
+
+
+@pytest.mark.parametrize("block", SNIPPETS)
+def test_the_pipelines_of_the_guides_are_in_order(agentgym: Run, block: str) -> None:
+    """Each YAML block with stages passes the checks before a pipeline runs."""
+    Path("p.yaml").write_text(block, encoding="utf-8")
+    status, out, err = agentgym("pipeline", "p.yaml", "--list", "--out", "listed")
+    assert status == 0 and out.startswith("1. "), err
 
 
 def test_there_are_examples() -> None:

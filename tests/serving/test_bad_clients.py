@@ -6,6 +6,7 @@ import gc
 import json
 import socket
 import struct
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -100,6 +101,23 @@ def test_nothing_is_kept_of_a_connection_that_is_reset(soak: ModuleType, serve: 
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         connection.close()
     until(lambda: not server.running.server_state.connections and protocols() == before, 5.0)
+
+
+def test_a_stop_cuts_requests_off_without_a_traceback(
+    serve: Any, woken: threading.Event, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Whatever they wait for."""
+    server = serve(ODD, longest=4.0)
+    env = server.env(ODD)
+    env.reset(seed=0)
+    with ThreadPoolExecutor(1) as pool:
+        hangs = pool.submit(env.step, "hang")
+        until(lambda: server.sessions.busy_threads == 1)
+        server.stop()
+        woken.set()
+        with pytest.raises(InfrastructureError):
+            hangs.result(30)
+    assert capfd.readouterr().err == ""
 
 
 def test_who_has_no_token_keeps_no_connection(serve: Any) -> None:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import gc
 import json
+import socket
 import sys
 import threading
+import time
+import weakref
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -22,14 +27,16 @@ from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
+from scripts import load_script
 
 import agentgym_py as ag
 from agentgym_py import registry
 from agentgym_py.agents.chat import call_text, offered_tools
+from agentgym_py.cli import whole_requests
 from agentgym_py.cli.server_options import LOOPBACK, listen, server_config
 from agentgym_py.env import EnvSpec, StopReason
 from agentgym_py.rng import Rng, seed_of
-from agentgym_py.serving.mcp_server import ENDED_NOTE, EpisodeServer, make_app
+from agentgym_py.serving.mcp_server import ENDED_NOTE, PATH, EpisodeServer, make_app
 from agentgym_py.serving.tool_episode import EpisodeSettings, SessionLimits
 from agentgym_py.trajectory import Step, Trajectory
 from agentgym_py.trajectory.store import read
@@ -324,6 +331,72 @@ def test_a_session_without_requests_is_closed() -> None:
     with serving(server) as url:
         anyio.run(wait, url)
     assert [trajectory.error for trajectory in played] == ["the client was silent for 2 s"]
+
+
+def test_the_world_of_a_closed_session_is_freed() -> None:
+    """At once, although mcp keeps the session until Python collects cycles."""
+    server = EpisodeServer(EpisodeSettings(EnvSpec("maze")), lambda _: None)
+    episodes = list[weakref.ref[Any]]()
+
+    async def connect(url: str) -> None:
+        async with Client(url) as client:
+            await client.call_tool("look", {})
+            episodes.extend(weakref.ref(session._episode) for session in server.sessions if session._episode)
+
+    with serving(server) as url:
+        gc.disable()
+        try:
+            anyio.run(connect, url)
+            ends = time.monotonic() + 20
+            while episodes[0]() is not None and time.monotonic() < ends:
+                time.sleep(0.05)
+            assert episodes[0]() is None and not server.sessions
+        finally:
+            gc.enable()
+
+
+def test_nothing_stays_of_clients_that_behave_badly(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """No session and no line in the log; a good client is served. `benchmarks/soak_mcp.py` does it for longer."""
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "benchmarks"))
+    soak_mcp = load_script("benchmarks/soak_mcp.py")
+    monkeypatch.setattr(soak_mcp, "_PAUSE", 0.1)
+    monkeypatch.setattr(sys.modules[soak_mcp.Target.__module__], "_GLANCE", 0.1)
+    monkeypatch.setattr(whole_requests, "_REQUEST_SECONDS", 0.3)
+    server = EpisodeServer(EpisodeSettings(EnvSpec("tools")), lambda _: None, SessionLimits(idle=1), 0)
+    with serving(server, "a-token-for-tests") as url:
+        target = soak_mcp.Target(url, "a-token-for-tests")
+        for number in range(3 * len(soak_mcp.BEHAVIOURS)):
+            behave = soak_mcp.BEHAVIOURS[number % len(soak_mcp.BEHAVIOURS)]
+            try:
+                behave(target, Rng("bad clients", number))
+            except OSError:
+                assert behave is not soak_mcp.plays
+        soak_mcp.good_episode(target)
+        ends = time.monotonic() + 20
+        while server.sessions and time.monotonic() < ends:
+            time.sleep(0.05)
+        assert not server.sessions
+    assert [record.getMessage() for record in caplog.records if record.levelname in ("WARNING", "ERROR")] == []
+
+
+def test_a_client_that_vanishes_within_its_request_is_not_logged(caplog: pytest.LogCaptureFixture) -> None:
+    """Many could fill the log; the next one is served."""
+    server = EpisodeServer(EpisodeSettings(EnvSpec("maze")), lambda _: None)
+    head = f"POST {PATH} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: 100\r\n"
+
+    async def look(url: str) -> None:
+        async with Client(url) as client:
+            assert not (await client.call_tool("look", {})).is_error
+
+    with serving(server) as url:
+        for _ in range(3):
+            with socket.create_connection((LOOPBACK, urlsplit(url).port or 0), timeout=10) as connection:
+                connection.sendall(f'{head}Accept: application/json, text/event-stream\r\n\r\n{{"jsonrpc'.encode())
+                time.sleep(0.2)
+        anyio.run(look, url)
+    assert "ClientDisconnect" not in caplog.text
 
 
 def test_strangers_are_refused() -> None:

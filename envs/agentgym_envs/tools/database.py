@@ -344,16 +344,18 @@ class ConnectionPool:
         return connection or _copy(database.image)
 
     def release(self, database: Database, connection: sqlite3.Connection) -> None:
-        """Roll a copy back and keep it for the next use."""
+        """Roll a copy back and keep it for the next use; copies above the limits are closed."""
         if connection.in_transaction:
             connection.execute("ROLLBACK")
+        surplus = list[sqlite3.Connection]()
         with self._lock:
             free = self._free.setdefault(database.key, [])
             self._free.move_to_end(database.key)
-            if len(free) < _MAX_FREE:
-                free.append(connection)
+            (free if len(free) < _MAX_FREE else surplus).append(connection)
             if len(self._free) > _MAX_POOLED:
-                self._free.popitem(last=False)
+                surplus += self._free.popitem(last=False)[1]
+        for connection in surplus:
+            connection.close()  # its cursor holds it, so Python would free its 200 KB late
 
 
 CONNECTIONS = ConnectionPool()

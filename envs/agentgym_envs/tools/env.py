@@ -15,7 +15,7 @@ from agentgym_py.env import GeneratedEnv, Outcome, Reply, StopReason, Task
 from agentgym_py.env.actions import parse_tool_call
 from agentgym_py.env.generated import Draft
 from agentgym_py.env.types import TINY_WORLDS_DEFAULTS
-from agentgym_py.errors import ConfigError, SnapshotError
+from agentgym_py.errors import ConfigError, ResetNeededError, SnapshotError
 from agentgym_py.retrieval import ToolIndex, ToolQuery
 from agentgym_py.rng import Rng
 
@@ -151,7 +151,8 @@ class ToolsEnv(GeneratedEnv[Puzzle]):
     def session(self) -> Session:
         """Return the state of the current episode."""
         self._require_reset()
-        assert self._session is not None
+        if self._session is None:
+            raise ResetNeededError(f"{type(self).__name__} is closed; reset() begins an episode again")
         return self._session
 
     def begin(self, task: Task) -> str:
@@ -179,6 +180,12 @@ class ToolsEnv(GeneratedEnv[Puzzle]):
         if self._session is not None:
             self._session.close()
         self._session = session
+
+    def close(self) -> None:
+        """Release the database; `reset` begins an episode again."""
+        if self._session is not None:
+            self._session.close()
+        self._session = None
 
     def read(self, text: str) -> Reply:
         """Parse a reply in any form; the parameters may follow the tool's name in its line."""

@@ -72,6 +72,28 @@ def test_two_loans_are_two_databases() -> None:
     assert rows(one) == 0 and rows(other) == 9
 
 
+def test_copies_above_the_limits_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More than two of a database, and those of the database that was used least recently."""
+    connections, databases = ConnectionPool(), [database_of("train", n, False) for n in range(2)]
+    monkeypatch.setattr("agentgym_envs.tools.database._MAX_POOLED", 1)
+    copies = [connections.acquire(databases[0]) for _ in range(3)]
+    for copy in copies:
+        connections.release(databases[0], copy)
+    assert not any(map(is_closed, copies[:2])) and is_closed(copies[2])
+    last = connections.acquire(databases[1])
+    connections.release(databases[1], last)
+    assert all(map(is_closed, copies)) and not is_closed(last)
+
+
+def is_closed(connection: sqlite3.Connection) -> bool:
+    """Whether it is."""
+    try:
+        rows(connection)
+    except sqlite3.ProgrammingError:
+        return True
+    return False
+
+
 def test_threads_share_a_desk() -> None:
     """Two borrowers at the same time never hold the same copy."""
     connections, databases = ConnectionPool(), [database_of("train", n, False) for n in range(3)]

@@ -16,7 +16,7 @@ from agentgym_py.agents import ExpertAgent
 from agentgym_py.collection import Collector, Job
 from agentgym_py.env import EnvSpec, Task, TextEnv
 from agentgym_py.env.actions import format_reply
-from agentgym_py.errors import ConfigError, SnapshotError
+from agentgym_py.errors import ConfigError, ResetNeededError, SnapshotError
 from agentgym_py.rng import Rng
 
 
@@ -189,6 +189,21 @@ def test_databases_of_two_environments_are_two() -> None:
         assert env.step(call.text)[4]["valid_action"], look
     one.reset(options={"task": task.id})
     assert one.step(call.text)[4]["valid_action"]
+
+
+def test_a_closed_environment_has_released_its_database() -> None:
+    """To the next one; a second close does nothing, and `reset` begins again."""
+    env, other = ToolsEnv(), ToolsEnv()
+    env.close()
+    env.reset(seed=1)
+    connection = env.session._connection
+    env.close()
+    env.close()
+    other.reset(seed=1)
+    assert other.session._connection is connection
+    with pytest.raises(ResetNeededError, match="closed"):
+        env.step("Action: finish")
+    assert env.reset(seed=1) == other.reset(seed=1)
 
 
 def test_snapshots_hold_the_calls_only() -> None:
