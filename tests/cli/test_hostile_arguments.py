@@ -62,7 +62,8 @@ WORK: dict[str, tuple[str, str]] = {
 """The positional arguments and options with which each command has little to do."""
 GROUPS: dict[str, registry.Group] = {
     "trainer": "agentgym.trainers", "curriculum": "agentgym.curricula", "coreset": "agentgym.coresets",
-    "source": "agentgym.feedback", "critic": "agentgym.feedback", "reflection": "agentgym.reflections",
+    "source": "agentgym.feedback", "critic": "agentgym.feedback", "judge": "agentgym.feedback",
+    "reflection": "agentgym.reflections",
 }  # fmt: skip
 """The plugins of each option that names one."""
 HOSTILE = ("zero", "pipe", "sparse", "folder", "loop")
