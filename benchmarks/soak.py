@@ -96,8 +96,12 @@ def vanishes(target: Target, rng: Rng) -> None:
 
 
 def sends_a_part(target: Target, rng: Rng) -> None:
-    """Send a part of a request, and leave, or wait until the server closes."""
-    whole = target.request("PUT", f"/{secrets.token_urlsafe(16)}", b'{"env": "maze"}')
+    """Send a part of a request."""
+    send_part(target, target.request("PUT", f"/{secrets.token_urlsafe(16)}", b'{"env": "maze"}'), rng)
+
+
+def send_part(target: Target, whole: bytes, rng: Rng) -> None:
+    """Send a part of `whole`, and leave, or wait until the server closes."""
     part = whole[: 1 + rng.below(len(whole) - 1)]
     if rng.uniform() < 0.5:
         target.send(part)

@@ -15,7 +15,7 @@ from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
 
-from soak import WRONG, Soak, Target, main
+from soak import WRONG, Soak, Target, main, send_part
 
 from agentgym_py.env import EnvSpec
 from agentgym_py.rng import Rng
@@ -131,15 +131,8 @@ def play(target: Target, rng: Rng) -> Session:
 
 
 def sends_a_part(target: Target, rng: Rng) -> None:
-    """Send a part of a request, and leave, or wait until the server closes."""
-    whole = request(target, message("initialize", OPENING))
-    part = whole[: 1 + rng.below(len(whole) - 1)]
-    if rng.uniform() < 0.5:
-        target.send(part)
-    else:
-        with suppress(OSError), target.connect() as connection:
-            connection.sendall(part)
-            connection.recv(1)
+    """Send a part of a request."""
+    send_part(target, request(target, message("initialize", OPENING)), rng)
 
 
 def lies(target: Target, rng: Rng) -> None:
