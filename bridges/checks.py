@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -37,6 +37,28 @@ def plays_as_directly(
     played = scripts(world)
     assert len(played) == TASKS and {script.episode.stop_reason for script in played} == ENDS
     assert play(world, played) == [visible(script.episode) for script in played for _ in range(copies)]
+
+
+def play_rows(
+    rows: Sequence[dict[str, Any]],
+    scripts: Sequence[Script],
+    run: Callable[[list[dict[str, Any]], int | None], Iterable[Played]],
+) -> list[Played]:
+    """Play the rows of scripts; those that are given up end at a limit of one turn.
+
+    Args:
+        rows: The row of each script.
+        scripts: The scripts.
+        run: Plays some of the rows, in any order, with at most so many turns each.
+    """
+    played = dict[str, Played]()
+    for limit in (None, 1):
+        some = [
+            row for row, script in zip(rows, scripts, strict=True)
+            if (script.episode.stop_reason is StopReason.GAVE_UP) is (limit is not None)
+        ]  # fmt: skip
+        played |= {episode.task: episode for episode in run(some, limit)}
+    return [played[script.episode.task] for script in scripts]
 
 
 def note_starts(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[bytes]]:

@@ -18,7 +18,7 @@ from agentlightning.schemas import RolloutState
 from agentlightning.server.app import create_app
 from agentlightning.verl.agl_rollout_manager import AglRolloutManager, CompletedRollout
 from chat_server import Reply, chat_server, reply_of
-from checks import serving
+from checks import play_rows, serving
 from omegaconf import OmegaConf
 from scripted import SEED, Played, Script, World
 
@@ -128,14 +128,9 @@ def read(rollout: CompletedRollout) -> Played:
 
 def play(world: World, scripts: Sequence[Script]) -> list[Played]:
     """Play the scripts; those that are given up end at a limit of one turn."""
-    table, found = rows_of(world, scripts), dict[str, Played]()
-    for limit in (None, 1):
-        some = [
-            row for row, script in zip(table, scripts, strict=True)
-            if (script.episode.stop_reason is StopReason.GAVE_UP) is (limit is not None)
-        ]  # fmt: skip
-        found |= {episode.task: episode for episode in map(read, run(some, reply_of(scripts), 1, limit))}
-    return [found[script.episode.task] for script in scripts]
+    return play_rows(
+        rows_of(world, scripts), scripts, lambda rows, limit: map(read, run(rows, reply_of(scripts), 1, limit))
+    )
 
 
 TIMED = {"through Agent Lightning's server, controller and a local model server, all of them in it": play}

@@ -8,6 +8,7 @@ from typing import Any
 
 from agentgym_rllm import AgentGymFlow, outcome, rows
 from chat_server import Reply, chat_server, reply_of
+from checks import play_rows
 from rllm.data.utils import interleave_tasks
 from rllm.engine.agentflow_engine import AgentFlowEngine
 from rllm.types import Episode
@@ -79,14 +80,9 @@ def read(episode: Episode) -> Played:
 
 def play(world: World, scripts: Sequence[Script]) -> list[Played]:
     """Play the scripts; those that are given up end at a limit of one turn."""
-    table, found = rows_of(world, scripts), dict[str, Played]()
-    for limit in (None, 1):
-        some = [
-            row for row, script in zip(table, scripts, strict=True)
-            if (script.episode.stop_reason is StopReason.GAVE_UP) is (limit is not None)
-        ]  # fmt: skip
-        found |= {episode.task: episode for episode in map(read, run(some, reply_of(scripts), 1, limit))}
-    return [found[script.episode.task] for script in scripts]
+    return play_rows(
+        rows_of(world, scripts), scripts, lambda rows, limit: map(read, run(rows, reply_of(scripts), 1, limit))
+    )
 
 
 TIMED = {"through rLLM's engine with a local server, which is in it": play}
