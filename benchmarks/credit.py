@@ -83,7 +83,7 @@ def known_biases(probes: Probes, agent: KnownPolicy, group: int) -> dict[str, ND
     with closing(EnvPool()) as pool:
         for probe in probes.probes:
             (state,) = snapshots_at(probe.trunk, [probe.step], pool)
-            with pool.lent(probe.trunk.env_spec()) as env:
+            with pool.lent(probe.trunk.replay_spec()) as env:
                 values = Enumeration(agent)
                 if probe.task not in turns:
                     (start,) = snapshots_at(probe.trunk, [0])

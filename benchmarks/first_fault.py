@@ -129,7 +129,7 @@ def _episodes(jobs: Sequence[Job]) -> tuple[list[Trajectory], list[Trajectory], 
 def _search(trajectory: Trajectory, min_regret: int, pool: EnvPool, counts: Counts) -> int | None:
     """Return the step of the first fault, and count the time."""
     cpu, wall = time.process_time(), time.perf_counter()
-    with pool.lent(trajectory.env_spec()) as env:
+    with pool.lent(trajectory.replay_spec()) as env:
         found = fault_or_reason(trajectory, env, "exact", min_regret)
     counts.cpu += time.process_time() - cpu
     counts.wall += time.perf_counter() - wall

@@ -5,8 +5,8 @@
     python benchmarks/prove.py --clean --seeds 5                # the shipped trainers: count false alarms
     python benchmarks/prove.py --clean --trainers grpo --checks improves
 
-A bug is a patch of a copy of `grpo`, `ppo`, `dpo` or `filtered_bc` and of the modules that it is made of. Shipped code
-stays as it is. The table names every check that fails; `improves` is asked if no other fails.
+A bug is a patch of a copy of `grpo`, `ppo`, `dpo`, `filtered_bc` or a trainer of trl, and of the modules that it is
+made of. Shipped code stays as it is. The table names every check that fails; `improves` is asked if no other fails.
 """
 
 from __future__ import annotations
@@ -29,15 +29,19 @@ from agentgym_py.proof.proof import Result, run_check
 ROOT = Path(__file__).parent.parent
 TRAINERS = (
     "dagger", "distill", "dpo", "filtered_bc", "grpo", "kto", "orpo", "ppo", "r3", "ranking", "reverse_curriculum",
-    "weighted_bc",
+    "trl_dpo", "trl_grpo", "trl_sft", "weighted_bc",
 )  # fmt: skip
 """The shipped trainers of a policy."""
-CLASSES = {"grpo": "GRPO", "ppo": "PPO", "dpo": "DPO", "filtered_bc": "FilteredBC"}
+CLASSES = {
+    "grpo": "GRPO", "ppo": "PPO", "dpo": "DPO", "filtered_bc": "FilteredBC",
+    "trl_grpo": "TrlGRPO", "trl_dpo": "TrlDPO", "trl_sft": "TrlSFT",
+}  # fmt: skip
 PARTS = {
     "tokens": "agentgym_py.policy.tokens", "logprobs": "agentgym_py.policy.logprobs",
     "batch": "agentgym_py.training.rl.batch", "learner": "agentgym_py.training.rl.learner",
     "loop": "agentgym_py.training.rl.loop", "losses": "agentgym_py.training.rl.losses",
     "data": "agentgym_py.training.data", "fit": "agentgym_py.training.fit",
+    "rollout": "agentgym_py.training.trl_rollout",
 }  # fmt: skip
 """The modules that a copy of a trainer consists of, by their names in the copy."""
 Patch = tuple[str, str, str]
@@ -154,6 +158,16 @@ BUGS = (
     bug("the order comes from the global generator", "grpo", "repeatable",
         ("learner", "order = self._rng.sample(records, len(records))",
          "import random\n            order = random.sample(records, len(records))")),
+    # ---- trainers of trl
+    bug("loss on observations", "trl_sft", "mask", ("trainer", "part.labels}", "list(part.input_ids)}")),
+    bug("the worse episode is the chosen one", "trl_dpo", "sign",
+        ("trainer", '"chosen": good, "rejected": bad', '"chosen": bad, "rejected": good')),
+    bug("the reference trains along", "trl_dpo", "reference",
+        ("trainer", "copy.deepcopy(policy.model)", "copy.copy(fit.model)")),
+    bug("dropout in the training alone", "trl_grpo", "sampler",
+        ("trainer", "disable_dropout=True", "disable_dropout=False")),
+    bug("loss on observations", "trl_grpo", "mask",
+        ("rollout", '"env_mask": sample.mask[cut:]', '"env_mask": [1] * len(sample.mask[cut:])')),
     bug("the learning rate has decayed to nothing", "grpo", "improves",
         ("trainer", _LEARNT, f"{_LEARNT}            learner.optimization.scale_learning_rate(1e-5)\n")),
 )  # fmt: skip

@@ -55,14 +55,14 @@ def snapshots_at(
     places = sorted(set(at))
     if places and not 0 <= places[0] <= places[-1] < len(trajectory.steps):
         raise SnapshotError(f"{trajectory.id} has {len(trajectory.steps)} steps: no state before {places}")
-    spec = spec or trajectory.env_spec()
+    spec = spec or trajectory.replay_spec()
     with nullcontext(pool) if pool else closing(EnvPool()) as envs, envs.lent(spec) as env:
         return _replay_to(trajectory, places, env)
 
 
 def _replay_to(trajectory: Trajectory, places: list[int], env: TextEnv) -> list[StateSnapshot]:
     env_seed = trajectory.provenance.env_seed
-    observation, _ = env.reset(seed=env_seed, options={"task": trajectory.task_id})
+    observation = trajectory.restart(env)
     states = []
     for number, step in enumerate(trajectory.steps[: places[-1] + 1] if places else ()):
         if observation != step.observation:

@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from agentgym_py.env import SPLITS, Reply, StopReason, Task, TextEnv
+from agentgym_py.env import SPLITS, PartnerRecord, Reply, StopReason, Task, TextEnv
 from agentgym_py.env.types import MAX_TEXT
+from agentgym_py.errors import AgentGymError
 
 MAX_REWARD = 1e9
 """Largest size of a reward: sums, squares and float32 numbers of such rewards stay finite."""
@@ -85,6 +86,14 @@ def read_task(task: Any) -> Task:
 def read_digest(env: TextEnv) -> str | None:
     """Return the digest of the files that a world read; TypeError for other than a string."""
     return None if env.files_digest is None else text(env.files_digest, "files_digest")
+
+
+def read_partner(env: TextEnv) -> PartnerRecord | None:
+    """Return the moves of an episode with a model as partner; None if a server that has them does not answer."""
+    try:
+        return env.partner_record
+    except AgentGymError:
+        return None
 
 
 def read_reply(reply: Reply) -> tuple[str, str, str | None]:

@@ -9,12 +9,21 @@ from concurrent.futures import Future
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
-from agentgym_py.agents import Agent, Episode
+from agentgym_py.agents import Agent, AgentReply, Episode
 from agentgym_py.collection.env_pool import EnvPool
-from agentgym_py.collection.env_turn import flag, read_digest, read_reply, read_start, read_task, read_turn
+from agentgym_py.collection.env_turn import (
+    flag,
+    read_digest,
+    read_partner,
+    read_reply,
+    read_start,
+    read_task,
+    read_turn,
+)
 from agentgym_py.collection.job import Job, StateSnapshot
+from agentgym_py.collection.partner_turns import EnvCall, PartnerTurns, reset_call, step_call
 from agentgym_py.collection.play_config import PlayConfig
 from agentgym_py.collection.replies import Reply, replies_of
 from agentgym_py.collection.step_threads import StepThreads
@@ -23,6 +32,7 @@ from agentgym_py.env import StopReason, TextEnv
 from agentgym_py.env.tracebacks import describe_failure, env_line
 from agentgym_py.errors import AgentGymError, InfrastructureError, SnapshotError
 from agentgym_py.files import canonical_json
+from agentgym_py.multiagent.game import Asking
 from agentgym_py.rng import seed_of
 from agentgym_py.trajectory import Provenance, Step, Trajectory
 from agentgym_py.trajectory.types import with_note, with_template
@@ -35,8 +45,12 @@ class _Ended(NamedTuple):
     error: str | None = None
     may_retry: bool = False
     """Whether its env failed, so that it may be begun again."""
-    is_lost: bool = False
-    """Whether its env has not returned."""
+    episode: Episode | None = None
+    """What was played; None if it did not begin, or if its env has not returned."""
+
+
+_Outcome: TypeAlias = "Episode | EnvCall[Episode | _Ended] | _Ended"
+"""What a call into an env leads to: an episode that awaits a reply, a call that awaits a partner's, or an end."""
 
 
 @dataclass(slots=True)
@@ -59,61 +73,73 @@ class EpisodeLoop:
     def _stream_here(self, queue: _Queue, slots: int, watchdog: Watchdog) -> Iterator[tuple[int, Trajectory]]:
         """Call envs between replies."""
         jobs, live = dict[int, Job](), dict[int, Episode]()
-        with closing(EnvPool(watchdog)) as pool, closing(replies_of(self.agent)) as replies:
-            while queue.waiting or live:
-                while queue.waiting and len(live) < slots:
+        partners = PartnerTurns[Episode | _Ended]()
+        with closing(EnvPool(watchdog)) as pool, closing(partners), closing(replies_of(self.agent)) as replies:
+
+            def outcomes() -> Iterator[tuple[int, _Outcome]]:
+                while queue.waiting and len(live) + len(partners) < slots:
                     index, jobs[index] = queue.waiting.popleft()
-                    outcome = self._begin(jobs[index], pool, watchdog.for_job(index))
+                    yield index, self._begin(jobs[index], pool, watchdog.for_job(index))
+                for index, call, reply in partners.take():
+                    yield index, _advance(call, reply, pool, watchdog.for_job(index))
+                if live:
+                    replies.wait(live, patience=0.0 if partners else None)
+                    for index, reply in replies.get(dict(live)):
+                        yield index, _step(live[index], reply, pool, watchdog.for_job(index))
+
+            while queue.waiting or live or partners:
+                for index, outcome in outcomes():
                     if isinstance(outcome, Episode):
                         live[index] = outcome
-                    elif not queue.retry(index, jobs[index], outcome):
-                        yield index, self._trajectory(jobs[index], None, outcome)
-                if not live:
-                    continue
-                replies.wait(live)
-                for index, reply in replies.get(dict(live)):
-                    outcome = _step(live[index], reply, pool, watchdog.for_job(index))
-                    if isinstance(outcome, Episode):
                         continue
-                    episode = live.pop(index)
-                    trajectory = self._trajectory(jobs[index], episode, outcome)
-                    _put_back(jobs[index], episode.env, outcome, pool, watchdog)
-                    if not queue.retry(index, jobs[index], outcome):
-                        yield index, trajectory
+                    live.pop(index, None)
+                    if isinstance(outcome, EnvCall):
+                        partners.add(index, outcome)
+                    else:
+                        trajectory = self._trajectory(jobs[index], outcome)
+                        if outcome.episode:
+                            _put_back(jobs[index], outcome, outcome.episode.env, pool, watchdog)
+                        if not queue.retry(index, jobs[index], outcome):
+                            yield index, trajectory
 
     def _stream_on_threads(self, queue: _Queue, slots: int, watchdog: Watchdog) -> Iterator[tuple[int, Trajectory]]:
-        """Call envs on threads: an episode is either `live` and awaits a reply, or `moving` on its env's thread."""
-        jobs, episodes = dict[int, Job](), dict[int, Episode]()
-        live, moving = dict[int, Episode](), dict[int, Future[Episode | _Ended]]()
+        """Call envs on threads: an episode is `live` (it awaits a reply), `moving` on its thread, or asks a partner."""
+        jobs, live = dict[int, Job](), dict[int, Episode]()
+        partners = PartnerTurns[Episode | _Ended]()
+        moving = dict[int, Future[_Outcome]]()
         threads = StepThreads(min(self.config.step_threads, slots), watchdog)
-        with closing(threads), closing(replies_of(self.agent)) as replies:
-            while queue.waiting or live or moving:
-                while queue.waiting and len(live) + len(moving) < slots:
+        with closing(threads), closing(partners), closing(replies_of(self.agent)) as replies:
+            while queue.waiting or live or moving or partners:
+                while queue.waiting and len(live) + len(moving) + len(partners) < slots:
                     index, jobs[index] = queue.waiting.popleft()
                     moving[index] = threads.submit(index, partial(self._begin, jobs[index]))
-                may_handle = replies.wait(live, moving.values(), threads.patience)
+                may_handle = replies.wait(live, moving.values(), 0.0 if partners else threads.patience)
                 threads.replace_late()
                 for index in [index for index, future in moving.items() if future.done()] if may_handle else ():
                     outcome = _outcome(moving.pop(index))
                     if isinstance(outcome, Episode):
-                        live[index] = episodes[index] = outcome
-                        continue
-                    episode = episodes.pop(index, None)
-                    trajectory = self._trajectory(jobs[index], None if outcome.is_lost else episode, outcome)
-                    if episode and not outcome.is_lost:
-                        threads.submit(index, partial(_put_back, jobs[index], episode.env, outcome))
-                    threads.release(index)
-                    if not queue.retry(index, jobs[index], outcome):
-                        yield index, trajectory
-                if not (live and may_handle) or (queue.waiting and len(live) + len(moving) < slots):
+                        live[index] = outcome
+                    elif isinstance(outcome, EnvCall):
+                        partners.add(index, outcome)
+                    else:
+                        trajectory = self._trajectory(jobs[index], outcome)
+                        if outcome.episode:
+                            threads.submit(index, partial(_put_back, jobs[index], outcome, outcome.episode.env))
+                        threads.release(index)
+                        if not queue.retry(index, jobs[index], outcome):
+                            yield index, trajectory
+                for index, call, reply in partners.take():
+                    moving[index] = threads.submit(index, partial(_advance, call, reply))
+                if not (live and may_handle) or (queue.waiting and len(live) + len(moving) + len(partners) < slots):
                     continue
                 for index, reply in replies.get(dict(live)):
                     moving[index] = threads.submit(index, partial(_step, live.pop(index), reply))
 
-    def _trajectory(self, job: Job, episode: Episode | None, ended: _Ended) -> Trajectory:
+    def _trajectory(self, job: Job, ended: _Ended) -> Trajectory:
+        episode, error = ended.episode, ended.error
         if episode is None:
-            return failed_trajectory(self.agent, self.config, job, str(ended.error))
-        env, task, error = episode.env, episode.task, ended.error
+            return failed_trajectory(self.agent, self.config, job, str(error))
+        env, task = episode.env, episode.task
         return Trajectory(
             id=_id(job, task.id),
             provenance=_provenance(
@@ -123,28 +149,27 @@ class EpisodeLoop:
             rules=episode.rules, steps=tuple(episode.steps), final_observation=episode.observation,
             reward=sum(step.reward for step in episode.steps), success=bool(env.succeeded) and error is None,
             stop_reason=ended.stop_reason, optimal_steps=task.optimal_steps, error=error,
+            partner=None if error else read_partner(env),
         )  # fmt: skip
 
     # ---- the start of an episode, maybe on its env's thread ----------------------------------------------------------
 
-    def _begin(self, job: Job, pool: EnvPool, watchdog: Watchdog) -> Episode | _Ended:
+    def _begin(self, job: Job, pool: EnvPool, watchdog: Watchdog) -> _Outcome:
         """Get an env and put it at the episode's start."""
         env = None
         try:
             with watchdog:
                 env = pool.take(job.env)
-            with pool.at_work(env), watchdog:
-                return self._restore(job, job.start, env) if job.start else self._reset(job, env)
-        except Exception as error:  # an env may raise anything: an infrastructure failure, never reward 0
-            if isinstance(error, AgentGymError) and not isinstance(error, InfrastructureError):
-                raise
-            if env is not None:
-                pool.drop(env)
-            return _failed(error)
+        except Exception as error:
+            return _not_begun(error, env, pool)
+        return _advance(EnvCall(env, self._beginning(job, env)), None, pool, watchdog)
 
-    def _reset(self, job: Job, env: TextEnv) -> Episode:
+    def _beginning(self, job: Job, env: TextEnv) -> Asking[Episode | _Ended]:
+        return self._restore(job, job.start, env) if job.start else (yield from self._reset(job, env))
+
+    def _reset(self, job: Job, env: TextEnv) -> Asking[Episode]:
         task = read_task(env.task(job.task, job.split))
-        start = _start(env, _env_seed(self.config, task.id), task.id)
+        start = yield from _start(env, _env_seed(self.config, task.id), task.id)
         rules, observation = read_start(start, self.config.prompt, env)
         rules = with_note(job.note, with_template(self.config.prompt_template, rules))
         seed = seed_of(self.config.seed, task.id, job.attempt)
@@ -160,42 +185,58 @@ class EpisodeLoop:
         return Episode(env, task, seed, start.rules, start.observation, steps, files_digest=read_digest(env))
 
 
-def _start(env: TextEnv, seed: int, task: str) -> tuple[str, dict[str, Any]]:
+def _start(env: TextEnv, seed: int, task: str) -> Asking[tuple[str, dict[str, Any]]]:
     """Reset an env; an error of this package that its own source raises is no error of the user's."""
     try:
-        return env.reset(seed=seed, options={"task": task})
+        start: tuple[str, dict[str, Any]] = yield from reset_call(env, seed, {"task": task})
+        return start
     except AgentGymError as error:
         if isinstance(error, InfrastructureError) or not env_line(error):
             raise
         raise InfrastructureError(describe_failure(error)) from error
 
 
-def _failed(error: Exception) -> _Ended:
-    """Return the end of an episode whose env failed."""
+def _not_begun(error: Exception, env: TextEnv | None, pool: EnvPool) -> _Ended:
+    """Return the end of an episode whose env failed before its start; raise an error of the user's again."""
+    if isinstance(error, AgentGymError) and not isinstance(error, InfrastructureError):
+        raise error
+    if env is not None:
+        pool.drop(env)
     return _Ended(error=describe_failure(error), may_retry=True)
 
 
-def _step(episode: Episode, reply: Reply, pool: EnvPool, watchdog: Watchdog) -> Episode | _Ended:
-    """Give a reply to the env; return the episode, or how it ended."""
+def _step(episode: Episode, reply: Reply, pool: EnvPool, watchdog: Watchdog) -> _Outcome:
+    """Give a reply to the env."""
     if isinstance(reply, InfrastructureError):
-        return _Ended(error=repr(reply), may_retry=True)
+        return _Ended(error=repr(reply), may_retry=True, episode=episode)
     if reply is None or reply.error is not None:  # no retry, because the agent has asked again itself
-        return _Ended(error=reply.error if reply else None)
-    try:
-        with pool.at_work(episode.env), watchdog:
-            turn = read_turn(episode.env.step(reply.text))
-            flag(episode.env.succeeded, "success")
-            reading = read_reply(episode.env.last_reply or episode.env.read(reply.text))  # an env may override `step`
-    except Exception as error:  # as above
-        return _failed(error)
+        return _Ended(error=reply.error if reply else None, episode=episode)
+    return _advance(EnvCall(episode.env, _stepping(episode, reply), episode), None, pool, watchdog)
+
+
+def _stepping(episode: Episode, reply: AgentReply) -> Asking[Episode | _Ended]:
+    turn = read_turn((yield from step_call(episode.env, reply.text)))
+    flag(episode.env.succeeded, "success")
+    reading = read_reply(episode.env.last_reply or episode.env.read(reply.text))  # an env may override `step`
     step = Step(episode.observation, reply.text, *reading, turn.reward, turn.valid, turn.parts, reply.tokens,
                 usage=reply.usage, summary=reply.summary, costs=turn.costs)  # fmt: skip
     episode.steps.append(step)
     episode.observation = turn.observation
-    return _Ended(turn.stop_reason) if turn.stop_reason else episode
+    return _Ended(turn.stop_reason, episode=episode) if turn.stop_reason else episode
 
 
-def _put_back(job: Job, env: TextEnv, ended: _Ended, pool: EnvPool, watchdog: Watchdog) -> None:
+def _advance(call: EnvCall[Episode | _Ended], reply: Reply, pool: EnvPool, watchdog: Watchdog) -> _Outcome:
+    """Continue a call into an env, at its beginning or with a partner's reply."""
+    try:
+        with pool.at_work(call.env), watchdog:
+            return call.advance(reply)
+    except Exception as error:  # an env may raise anything: an infrastructure failure, never reward 0
+        if call.episode is not None:
+            return _Ended(error=describe_failure(error), may_retry=True, episode=call.episode)
+        return _not_begun(error, call.env, pool)
+
+
+def _put_back(job: Job, ended: _Ended, env: TextEnv, pool: EnvPool, watchdog: Watchdog) -> None:
     """Return an env to the pool, or close it after an error."""
     if ended.error is None:
         pool.give(job.env, env)
@@ -203,12 +244,12 @@ def _put_back(job: Job, env: TextEnv, ended: _Ended, pool: EnvPool, watchdog: Wa
         pool.drop(env)
 
 
-def _outcome(future: Future[Episode | _Ended]) -> Episode | _Ended:
-    """Return what a thread made of an episode; its env is lost when the call was late and has not returned."""
+def _outcome(future: Future[_Outcome]) -> _Outcome:
+    """Return what a thread made of an episode; its env is lost if the call was late and has not returned."""
     try:
         return future.result()
     except InfrastructureError as error:
-        return _Ended(error=repr(error), may_retry=True, is_lost=True)
+        return _Ended(error=repr(error), may_retry=True)
 
 
 class _Queue:

@@ -21,7 +21,7 @@ class ExpertPlan(NamedTuple):
 
 def play_expert(env: TextEnv, trajectory: Trajectory, fair: bool) -> ExpertPlan:
     """Let an expert play the episode's task from its start."""
-    observation = reset_to_start(env, trajectory)
+    observation, _ = env.reset(seed=trajectory.provenance.env_seed, options={"task": trajectory.task_id})
     reward, tools, calls = 0.0, list[str](), list[tuple[str, str]]()
     while not env.stop_reason and (action := next_action(env, fair)) is not None:
         tools.append(tool_name(env.parse(action).action))
@@ -29,12 +29,6 @@ def play_expert(env: TextEnv, trajectory: Trajectory, fair: bool) -> ExpertPlan:
         observation, gained, *_ = env.step(action)
         reward += gained
     return ExpertPlan(reward, tuple(tools), len(calls) - len(set(calls)))
-
-
-def reset_to_start(env: TextEnv, trajectory: Trajectory) -> str:
-    """Reset an env to the start of an episode; return the first observation."""
-    observation, _ = env.reset(seed=trajectory.provenance.env_seed, options={"task": trajectory.task_id})
-    return observation
 
 
 def next_action(env: TextEnv, fair: bool) -> str | None:

@@ -71,7 +71,7 @@ def replay(trajectory: Trajectory, env: TextEnv | None = None) -> ReplayResult:
     if trajectory.stop_reason is StopReason.ERROR:
         return _result(trajectory, 0, skipped=f"ended by an infrastructure failure: {trajectory.error}")
     try:
-        observation, _ = env.reset(seed=trajectory.provenance.env_seed, options={"task": trajectory.task_id})
+        observation = trajectory.restart(env)
     except (AgentGymError, gymnasium.error.Error) as error:  # Gymnasium's: a seed below 0
         return _result(trajectory, 0, Difference(0, "task", trajectory.task_id, str(error)))
     except (Exception, SystemExit) as error:  # an env may raise anything
@@ -91,7 +91,7 @@ def replay_all(trajectories: Iterable[Trajectory]) -> Iterator[ReplayResult]:
     with closing(EnvPool()) as pool:
         for trajectory in trajectories:
             try:
-                spec = trajectory.env_spec()
+                spec = trajectory.replay_spec()
                 env = pool.take(spec)
             except (AgentGymError, OSError) as error:
                 yield _result(trajectory, 0, skipped=_why_skipped(trajectory, error))

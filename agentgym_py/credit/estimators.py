@@ -209,8 +209,8 @@ class Progress:
         replies = tuple(step.reply for step in episode.steps[:steps])
         key = (*episode.provenance.task_key, episode.provenance.env_seed, replies)
         if key not in self._values:
-            with self._envs.lent(episode.env_spec()) as env:
-                env.reset(seed=episode.provenance.env_seed, options={"task": episode.task_id})
+            with self._envs.lent(episode.replay_spec()) as env:
+                episode.restart(env)
                 for reply in replies:
                     env.step(reply)
                 self._values[key] = exact_value(env, self.discount)

@@ -172,7 +172,7 @@ def _exact_values(
     episode: Trajectory, states: Sequence[StateSnapshot], enumeration: Enumeration, envs: EnvPool
 ) -> list[float]:
     values = list[float]()
-    with envs.lent(episode.env_spec()) as env:
+    with envs.lent(episode.replay_spec()) as env:
         for state in states:
             env.restore(state.snapshot)
             values.append(enumeration.value(env))

@@ -5,13 +5,14 @@ from agentgym_py.env.base import TextEnv, require_split, unknown_task_error
 from agentgym_py.env.generated import GeneratedEnv
 from agentgym_py.env.spec import EnvSpec
 from agentgym_py.env.tools import function_tool, text_parameter
-from agentgym_py.env.types import SPLITS, Outcome, Prompt, StopReason, Task
+from agentgym_py.env.types import SPLITS, Outcome, PartnerRecord, Prompt, StopReason, Task
 
 __all__ = [
     "SPLITS",
     "EnvSpec",
     "GeneratedEnv",
     "Outcome",
+    "PartnerRecord",
     "Prompt",
     "Reply",
     "StopReason",

@@ -19,7 +19,7 @@ from agentgym_py.checks import is_path, parameters_of, require_arguments
 from agentgym_py.env.actions import Reply, parse_reply
 from agentgym_py.env.snapshots import SNAPSHOT_FORMAT, read_snapshot, require_end, write_snapshot
 from agentgym_py.env.spaces import UnicodeText
-from agentgym_py.env.types import MAX_TEXT, SPLITS, Outcome, Prompt, StopReason, Task
+from agentgym_py.env.types import MAX_TEXT, SPLITS, Outcome, PartnerRecord, Prompt, StopReason, Task
 from agentgym_py.errors import (
     ActionError,
     ConfigError,
@@ -75,6 +75,9 @@ class TextEnv(gymnasium.Env[str, str]):
     number of at least 0 for each; they affect neither reward nor success."""
     stops_at_end: bool = True
     """False only for a world that reproduces an original whose episodes continue after the end."""
+    has_model_partner: bool = False
+    """Whether a model in the world plays other roles."""
+    _reset_options: ClassVar[tuple[str, ...]] = ("task", "split")
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         """Refuse a class that lacks a method, and an unknown argument, in a message of one line.
@@ -204,6 +207,11 @@ class TextEnv(gymnasium.Env[str, str]):
         """
         return None
 
+    @property
+    def partner_record(self) -> PartnerRecord | None:
+        """The episode's moves if `has_model_partner`, so that a replay needs no such model."""
+        return None
+
     def tools(self) -> list[dict[str, Any]] | None:
         """Return JSON schemas (OpenAI function tools) of the actions; None if the world has no tools."""
         return None
@@ -249,6 +257,10 @@ class TextEnv(gymnasium.Env[str, str]):
             UnknownNameError: an option, split or task that does not exist, or a task of another split.
             ConfigError: a seed that is not an integer >= 0, or options that are not a mapping.
         """
+        return self._end_reset(self.begin(self._begin_reset(seed, options)))
+
+    def _begin_reset(self, seed: int | None, options: Mapping[str, Any] | None) -> Task:
+        """Choose the task of a new episode; the first half of `reset`, up to `begin`."""
         if seed is not None:
             seed = require_seed(seed)
         if options is not None and not isinstance(options, Mapping):
@@ -258,8 +270,10 @@ class TextEnv(gymnasium.Env[str, str]):
         self._reseed(seed)
         options = options or {}
         for key in options:
-            if key not in ("task", "split"):
-                raise UnknownNameError(f"No reset option {key!r}." + did_you_mean(key, ["task", "split"], "There are"))
+            if key not in self._reset_options:
+                raise UnknownNameError(
+                    f"No reset option {key!r}." + did_you_mean(key, self._reset_options, "There are")
+                )
         split = require_split(options["split"]) if "split" in options else None
         name = options.get("task")
         task = self.sample_task(split or self.split) if name is None else self.task(name, split)
@@ -270,11 +284,15 @@ class TextEnv(gymnasium.Env[str, str]):
         self.current_task = task
         self.steps, self.stop_reason, self.succeeded = 0, None, False
         self.last_reply = self._parsed = None
-        self._last = self.begin(task)
+        return task
+
+    def _end_reset(self, observation: str) -> tuple[str, dict[str, Any]]:
+        """Return what `reset` returns."""
+        self._last, task = observation, self._require_reset()
         info = {"success": False, "task_id": task.id, "valid_action": True, **self.extra_info()}
         if self.costs:
             info["costs"] = dict.fromkeys(self.costs, 0.0)
-        return self._last, info
+        return observation, info
 
     @cached_property
     def _np_random(self) -> np.random.Generator | None:  # type: ignore[override]  # Gymnasium's is a variable
@@ -298,18 +316,26 @@ class TextEnv(gymnasium.Env[str, str]):
         Raises:
             ActionError: `action` is not a string.
         """
-        task = self._require_reset()
+        reply = self._begin_step(action)
+        return self._end_step(reply if isinstance(reply, Outcome) else self.act(reply))
+
+    def _begin_step(self, action: str) -> Reply | Outcome:
+        """Parse a reply; return the outcome if there is nothing to do, after the end or for an unreadable reply."""
+        self._require_reset()
         if not isinstance(action, str):
             raise ActionError(f"action must be a string, the agent's whole reply; got {action!r:.60}")
         if self.stop_reason and self.stops_at_end:
-            terminated = self.stop_reason is _TERMINATED
-            outcome = Outcome("The episode has ended.", terminated=terminated, valid=False)
             self.last_reply = None
-        else:
-            parsed, self._parsed = self._parsed, None
-            reply = parsed[1] if parsed and parsed[0] == action else self.read(action)
-            self.last_reply = reply
-            outcome = self.invalid(reply.error) if reply.error else self.act(reply)
+            terminated = self.stop_reason is _TERMINATED
+            return Outcome("The episode has ended.", terminated=terminated, success=self.succeeded, valid=False)
+        parsed, self._parsed = self._parsed, None
+        reply = self.last_reply = parsed[1] if parsed and parsed[0] == action else self.read(action)
+        return self.invalid(reply.error) if reply.error else reply
+
+    def _end_step(self, outcome: Outcome) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        """Return what `step` returns."""
+        task = self._require_reset()
+        if self.last_reply is not None:  # the episode had not ended
             self.steps += 1
             self.succeeded = outcome.success
         cut = self.steps >= self.max_steps or self.stop_reason is _TRUNCATED

@@ -56,6 +56,16 @@ class Task:
     """Steps of a shortest solution, if known."""
 
 
+@dataclass(frozen=True, slots=True)
+class PartnerRecord:
+    """What was done in an episode whose other roles a frozen model played."""
+
+    digest: str
+    """SHA-256 of the model's weights."""
+    moves: tuple[str | None, ...]
+    """All moves in order, the agent's own ones in their normal form; None for a role that gave up."""
+
+
 @dataclass(slots=True)  # not frozen, because every step makes one and frozen costs twice as much
 class Outcome:
     """The result of one action; `TextEnv.step` turns it into Gymnasium's 5-tuple."""

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from agentgym_py.collection.env_pool import EnvPool
-from agentgym_py.collection.expert_plans import ExpertPlan, next_action, play_expert, reset_to_start, tool_name
+from agentgym_py.collection.expert_plans import ExpertPlan, next_action, play_expert, tool_name
 from agentgym_py.env import TextEnv
 from agentgym_py.errors import AgentGymError
 from agentgym_py.evaluation.stats import Estimate, bootstrap_mean, success_rate
@@ -62,7 +62,7 @@ def compare_with_experts(trajectories: Iterable[Trajectory]) -> ExpertsCompariso
             if not trajectory.is_evidence:
                 continue
             task = trajectory.provenance.task_key
-            spec = trajectory.env_spec()
+            spec = trajectory.replay_spec()
             env = pool.take(spec)
             try:
                 if task not in plans:
@@ -107,7 +107,7 @@ def _tool_metrics(trajectory: Trajectory, fair: ExpertPlan) -> Iterator[tuple[st
 
 def _timing(env: TextEnv, trajectory: Trajectory) -> Iterator[tuple[str, float]]:
     """Yield for each step whether it calls a tool, or answers, as the fair expert would in its state."""
-    reset_to_start(env, trajectory)
+    trajectory.restart(env)
     for step in trajectory.steps:
         expert_action = next_action(env, fair=True)
         if expert_action is None:

@@ -21,7 +21,7 @@ from statistics import median
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from agentgym_py.collection.env_pool import EnvPool
-from agentgym_py.collection.expert_plans import reset_to_start, tool_name
+from agentgym_py.collection.expert_plans import tool_name
 from agentgym_py.collection.watchdog import Watchdog
 from agentgym_py.env import StopReason, TextEnv
 from agentgym_py.errors import ConfigError, SnapshotError
@@ -195,7 +195,7 @@ def first_faults(
     failures = _failures(trajectories)
 
     def locate(trajectory: Trajectory, pool: EnvPool) -> Fault | str:
-        with pool.lent(trajectory.env_spec()) as env, Watchdog():  # it ends copies of this process that a world makes
+        with pool.lent(trajectory.replay_spec()) as env, Watchdog():  # it ends copies of this process by a world
             return fault_or_reason(trajectory, env, by, min_regret)
 
     return _profile(f"the {by} expert", failures, *try_each(failures, locate))
@@ -213,7 +213,7 @@ def find_first_fault(trajectory: Trajectory, by: Expert = "exact", min_regret: i
     """Return the first fault of one episode, a success or a failure; None without one, or if it does not replay."""
 
     def locate(trajectory: Trajectory, pool: EnvPool) -> Fault | str:
-        with pool.lent(trajectory.env_spec()) as env, Watchdog():
+        with pool.lent(trajectory.replay_spec()) as env, Watchdog():
             return fault_or_reason(trajectory, env, by, min_regret)
 
     (found,), _ = try_each([trajectory], locate)
@@ -229,7 +229,7 @@ def fault_or_reason(trajectory: Trajectory, env: TextEnv, by: Expert, min_regret
         SnapshotError: the environment behaves differently on replay.
         ExpertError: its expert failed.
     """
-    observation = reset_to_start(env, trajectory)
+    observation = trajectory.restart(env)
     plan, is_new = play_plan(env, fair=by == "fair"), True
     wasted: int | None = None
     if not plan.success:

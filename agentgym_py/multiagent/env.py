@@ -5,15 +5,15 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
-from agentgym_py.agents.base import Episode
+from agentgym_py.agents.base import Agent, Episode
 from agentgym_py.agents.expert import ExpertAgent
-from agentgym_py.env import GeneratedEnv, Outcome, Reply, Task
+from agentgym_py.env import GeneratedEnv, Outcome, PartnerRecord, Reply, Task
 from agentgym_py.env.base import require_choice
-from agentgym_py.errors import SnapshotError
-from agentgym_py.multiagent.game import Game, Match, action_parts, action_text
-from agentgym_py.multiagent.partners import Partner, load_partner, partner_agent
+from agentgym_py.errors import ConfigError, SnapshotError
+from agentgym_py.multiagent.game import Asking, Game, Match, action_parts, action_text, ask
+from agentgym_py.multiagent.partners import Partner, PartnerKind, load_partner, partner_agent
 from agentgym_py.rng import seed_of
 
 P = TypeVar("P")
@@ -37,8 +37,9 @@ class MultiAgentEnv(GeneratedEnv[P]):
         difficulty: One of the keys of `limits`.
         role: The role that the agent plays; by default the first of `roles`.
         partner: Agent of the other roles: `fair` (an expert that knows only what its role has seen), `expert` (one
-            that knows everything) or `random`.
+            that knows everything), `random`, or `recorded`, with which replays repeat a checkpoint's moves.
         partner_model: Folder of a checkpoint that plays them instead, frozen and greedy; it reads their `brief` rules.
+            A collection samples the moves of many episodes together.
         max_steps: Limit on the role's own moves.
         split: Where tasks come from if `reset` names no split.
         render_mode: `ansi` or None.
@@ -50,6 +51,7 @@ class MultiAgentEnv(GeneratedEnv[P]):
     """The text that opens an episode, by role and length."""
     role_baselines: ClassVar[Mapping[str, Mapping[str, float]]] = {}
     """`random_baseline` by role and difficulty, if it is above 5 %."""
+    _reset_options: ClassVar[tuple[str, ...]] = ("task", "split", "partner")
     partner_moves: ClassVar[int] = 20
     """Moves in a row after which a partner that does not come to an end has given up."""
 
@@ -58,7 +60,7 @@ class MultiAgentEnv(GeneratedEnv[P]):
         *,
         difficulty: str = "medium",
         role: str | None = None,
-        partner: Literal["fair", "expert", "random"] = "fair",
+        partner: PartnerKind = "fair",
         partner_model: str | Path | None = None,
         max_steps: int | None = None,
         split: str = "train",
@@ -71,7 +73,11 @@ class MultiAgentEnv(GeneratedEnv[P]):
             self._kwargs.pop("role", None)  # the default, also if it is named
         self.rules = self.role_rules[self.role]  # type: ignore[misc]  # each role has its own
         self.random_baseline = self.role_baselines.get(self.role, {}).get(difficulty, self.random_baseline)
+        self.has_model_partner = bool(partner_model)
         self._partner: Partner = load_partner(Path(partner_model)) if partner_model else partner_agent(partner)
+        self._is_replay, self._record = not partner_model and partner == "recorded", tuple[str | None, ...]()
+        if self.has_model_partner or self._is_replay:
+            self._kwargs.pop("partner", None)  # the state names the checkpoint
         self._over = self._in_seat = False
         """Whether a partner plays this role, which is asked for one move at a time."""
 
@@ -85,17 +91,40 @@ class MultiAgentEnv(GeneratedEnv[P]):
 
     def begin(self, task: Task) -> str:
         """Play up to the role's first turn; return what it has been told."""
-        self._match, self._over = self._new_match(task), False
-        self._match.play_partners(self._partner.agent, self.partner_moves)
-        return self._match.game.read(self.role)
+        return ask(self._beginning(task), self.partner)
 
     def act(self, reply: Reply) -> Outcome:
         """Do the role's move, and those of the others up to its next turn."""
+        return ask(self._acting(reply), self.partner)
+
+    @property
+    def partner(self) -> Agent:
+        """The agent of the other roles."""
+        return self._partner.agent
+
+    def resetting(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> Asking[tuple[str, dict[str, Any]]]:
+        """Do what `reset` does, but leave the partner's replies to the caller, who asks `partner` for many worlds."""
+        task = self._begin_reset(seed, options)
+        return self._end_reset((yield from self._beginning(task)))
+
+    def stepping(self, action: str) -> Asking[tuple[str, float, bool, bool, dict[str, Any]]]:
+        """Do what `step` does, but leave the partner's replies to the caller."""
+        reply = self._begin_step(action)
+        return self._end_step(reply if isinstance(reply, Outcome) else (yield from self._acting(reply)))
+
+    def _beginning(self, task: Task) -> Asking[str]:
+        self._match, self._over = self._new_match(task), False
+        yield from self._match.play_partners(self.partner_moves, self._record)
+        return self._match.game.read(self.role)
+
+    def _acting(self, reply: Reply) -> Asking[Outcome]:
         match, game = self._match, self._match.game
         if not game.ended:
             if refusal := match.play(action_text(*action_parts(reply))):
                 return self.invalid(refusal)
-            match.play_partners(self._partner.agent, self.partner_moves)
+            yield from match.play_partners(self.partner_moves, self._record)
         self._over = game.ended
         observation, reward = game.read(self.role), game.payment(self.role)
         return Outcome(observation or "The game is over.", reward, terminated=game.ended, success=game.success)
@@ -115,6 +144,26 @@ class MultiAgentEnv(GeneratedEnv[P]):
         self._require_reset()
         return self._match.game
 
+    # ---- replays ----------------------------------------------------------------------------------------------------
+
+    @property
+    def partner_record(self) -> PartnerRecord | None:
+        """The episode's moves, if a checkpoint plays the other roles."""
+        if not (self.has_model_partner or self._is_replay):
+            return None
+        return PartnerRecord(self._partner.identity, tuple(self._match.moves))
+
+    def _begin_reset(self, seed: int | None, options: Mapping[str, Any] | None) -> Task:
+        """Choose the task; the option `partner` is the `PartnerRecord` of an episode that is replayed."""
+        task = super()._begin_reset(seed, options)
+        record = (options or {}).get("partner")
+        if record is not None and not isinstance(record, PartnerRecord):
+            raise ConfigError(f"the reset option 'partner' must be a PartnerRecord, not {record!r:.60}")
+        if record and self._is_replay:
+            self._partner = self._partner._replace(identity=record.digest)
+        self._record = record.moves if record and record.digest == self._partner.identity else ()
+        return task
+
     # ---- forks ------------------------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
@@ -124,11 +173,12 @@ class MultiAgentEnv(GeneratedEnv[P]):
 
     def load_state(self, task: Task, state: dict[str, Any]) -> None:
         """Play the moves again; the partner is not asked."""
-        moves, done = state["moves"], state["done"]
-        if state["partner"] != self._partner.identity:
+        moves, done, partner = state["moves"], state["done"], state["partner"]
+        if type(partner) is not str:
+            raise ValueError("partner must be a text")
+        if partner != self._partner.identity and not self._is_replay:
             raise SnapshotError(
-                f"The snapshot does not fit: its partner is {state['partner']!r:.80}, here it is "
-                f"{self._partner.identity!r:.80}"
+                f"The snapshot does not fit: its partner is {partner!r:.80}, here it is {self._partner.identity!r:.80}"
             )
         if type(moves) is not list or not all(text is None or type(text) is str for text in moves):
             raise ValueError("moves must be a list of texts")
@@ -138,7 +188,7 @@ class MultiAgentEnv(GeneratedEnv[P]):
         fits = (done or not match.is_begun) if game.ended else (not done and game.turn == self.role)
         if type(done) is not bool or not fits:
             raise ValueError(f"done={done!r} does not fit the moves")
-        self._match, self._over = match, done
+        self._match, self._over, self._partner = match, done, self._partner._replace(identity=partner)
 
     def is_terminal(self, state: Mapping[str, Any]) -> bool:
         """Return whether the game is over for the role."""
@@ -194,7 +244,7 @@ class MultiAgentEnv(GeneratedEnv[P]):
         while not match.game.ended and len(plan) < _LONGEST_PLAN:
             plan.append(match.game.expert_move(self.role))
             match.play(plan[-1])
-            match.play_partners(partner, self.partner_moves)
+            ask(match.play_partners(self.partner_moves), partner)
         return plan
 
     def fair_expert(self) -> str | None:

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Mapping
-from threading import Lock
-from typing import TYPE_CHECKING
+from collections.abc import Generator, Mapping, Sequence
+from typing import TypeAlias, TypeVar
 
+from agentgym_py.agents.base import Agent, AgentReply, Episode
 from agentgym_py.env.actions import Reply, parse_reply
 from agentgym_py.errors import InfrastructureError
 from agentgym_py.trajectory import Step
 
-if TYPE_CHECKING:
-    from agentgym_py.agents import Agent, Episode
+T = TypeVar("T")
+Asking: TypeAlias = Generator[Episode, AgentReply | None, T]
+"""A call into a world: it yields a partner's view of the episode when the partner has the turn, and is sent its reply.
+
+None as reply means that the partner gives up. The generator's value is what the call returns.
+"""
 
 MAX_ACTION = 400
 """Most characters of an action with its argument, such as a message."""
 GAVE_UP = "The other side has given up."
-_ASKING = Lock()
-"""An engine has no room for two threads; worlds may run in several."""
 
 
 class Game(ABC):
@@ -153,18 +155,33 @@ class Match:
             game.tell(role, refusal)
         return refusal
 
-    def play_partners(self, agent: Agent, most: int) -> None:
-        """Let the agent move until the role without a seat has the turn, or the game ends.
+    def play_partners(self, most: int, record: Sequence[str | None] = ()) -> Asking[None]:
+        """Ask for the partners' moves until the role without a seat has the turn, or the game ends.
 
-        After `most` moves in a row it counts as having given up.
+        After `most` moves in a row a partner counts as having given up. As long as the moves are those of `record`, the
+        partners' next moves come from there, and nobody is asked.
         """
         for number in range(most + 1):
             seat = self.seats.get(self.game.turn)
             if self.game.ended or seat is None:
                 return
+            played = len(self.moves)
+            if played < len(record) and list(record[:played]) == self.moves:
+                self.play(record[played])
+                continue
             seat.observation, seat.ids = self.game.unread(self.game.turn), []  # a restored seat has no token ids
-            with _ASKING:
-                reply = agent.act([seat])[0] if number < most else None
+            reply = (yield seat) if number < most else None
             if reply is not None and reply.error is not None:
-                raise InfrastructureError(f"the partner {agent.name} failed: {reply.error}")
+                raise InfrastructureError(f"the partner failed: {reply.error}")
             self.play(None if reply is None else reply.text)
+
+
+def ask(call: Asking[T], agent: Agent) -> T:
+    """Let an agent reply whenever a partner has the turn; return what the call returns."""
+    try:
+        seat = next(call)
+        while True:
+            seat = call.send(agent.act([seat])[0])
+    except StopIteration as stop:
+        value: T = stop.value
+        return value

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
+from threading import Lock
 from typing import Literal, NamedTuple
 
-from agentgym_py.agents.base import Agent
+from agentgym_py.agents.base import Agent, AgentReply, Episode, ReplyStream
 from agentgym_py.agents.expert import ExpertAgent
+from agentgym_py.agents.model import ModelAgent
 from agentgym_py.agents.random import RandomAgent
 from agentgym_py.errors import ConfigError
 
+PartnerKind = Literal["fair", "expert", "random", "recorded"]
 _LOADED = 4
 """Checkpoints that a process keeps."""
+_MAX_NEW_TOKENS = 96
+"""Longest reply of a checkpoint, in tokens: that of the worlds' own defaults."""
 
 
 class Partner(NamedTuple):
@@ -23,8 +29,29 @@ class Partner(NamedTuple):
     """Its kind, or the digest of its weights."""
 
 
-def partner_agent(kind: Literal["fair", "expert", "random"]) -> Partner:
-    """Return a partner by its kind."""
+class FrozenModel(ModelAgent):
+    """A model that plays in many worlds, also on several threads: it samples for one caller at a time."""
+
+    _sampling = Lock()  # one for all models: collections on two threads would only take turns on the cores
+
+    def act(self, episodes: Sequence[Episode]) -> list[AgentReply | None]:
+        """Sample a reply for each episode."""
+        with self._sampling:
+            return super().act(episodes)
+
+    def reply_stream(self) -> ReplyStream | None:
+        """Stream replies; see `ModelAgent`."""
+        stream = super().reply_stream()
+
+        def next_replies(live: Mapping[int, Episode]) -> Sequence[tuple[int, AgentReply | None]]:
+            with self._sampling:
+                return stream(live) if stream else []
+
+        return next_replies if stream else None
+
+
+def partner_agent(kind: PartnerKind) -> Partner:
+    """Return a partner by its kind; after its record, or without one, a `recorded` one is the exact expert."""
     return Partner(RandomAgent() if kind == "random" else ExpertAgent(fair=kind == "fair", thoughts=False), kind)
 
 
@@ -44,10 +71,9 @@ def load_partner(folder: Path) -> Partner:
 def _load(folder: Path, changed: int) -> Partner:
     """Load a folder; `changed` makes the cache forget a folder that was written again."""
     del changed
-    from agentgym_py.agents.model import ModelAgent
     from agentgym_py.engine import HFEngine, SamplingParams
     from agentgym_py.policy import Policy
 
     policy = Policy.load(folder)
-    agent = ModelAgent(policy, HFEngine(policy), SamplingParams(temperature=0.0, max_new_tokens=64))
+    agent = FrozenModel(policy, HFEngine(policy), SamplingParams(temperature=0.0, max_new_tokens=_MAX_NEW_TOKENS))
     return Partner(agent, agent.policy_digest)

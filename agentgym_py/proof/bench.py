@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -130,7 +131,8 @@ class Bench:
             makes 10 epochs. By default 640, or 160 for a trainer that makes passes over data (`batch_size`).
 
     Raises:
-        ConfigError: it makes something else than a policy, or cannot be made; or there are too few seeds or episodes.
+        ConfigError: it makes something else than a policy, trains adapters, or cannot be made; or there are too few
+            seeds or episodes.
     """
 
     def __init__(self, trainer: Any, *, seed: int = 0, seeds: int = 5, episodes: int | None = None) -> None:
@@ -144,6 +146,8 @@ class Bench:
                 f"{self.name} makes a {self.info.output}, and only trainers of a policy can be proven: its loss is "
                 "not in the table's gradient"
             )
+        if getattr(self.trainer, "lora_rank", 0):
+            raise ConfigError("lora_rank must be 0: a proof reads the gradient of a table, which has no adapters")
         self.seed, self.seeds = require_seed(seed), seeds
         passes = not self.on_policy or self.has("batch_size")  # over data, whose episodes are trained on many times
         self.episodes = episodes or (5 if passes else 20) * EPISODES
@@ -185,9 +189,19 @@ class Bench:
         """Whether the trainer has a setting."""
         return name in {entry.name for entry in fields(self.trainer)}
 
+    @cached_property
+    def arguments(self) -> set[str]:
+        """Names of the library's settings that the trainer takes as `args`, but for those that it has itself."""
+        module, _, name = (self.info.arguments or "").partition(":")
+        if not module:
+            return set()
+        return {entry.name for entry in fields(getattr(import_module(module), name)) if not self.has(entry.name)}
+
     def with_settings(self, wanted: Mapping[str, Any]) -> Any:
-        """Return the trainer with these settings, where it has them and the user has set no other value."""
+        """Return the trainer with these settings, where it or its library has them, and the user has set no other."""
         kept = dict[str, Any]()
+        if more := {name: wanted[name] for name in wanted if name in self.arguments}:
+            kept["args"] = {**more, **self.trainer.args}
         for entry in fields(self.trainer):
             if entry.name in wanted and getattr(self.trainer, entry.name) == entry.default:
                 value = wanted[entry.name]

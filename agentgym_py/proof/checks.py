@@ -14,7 +14,7 @@ from statistics import fmean
 from typing import Literal
 
 from agentgym_py.proof.alterations import global_seeds, outcome, shifted, stretched, truncated
-from agentgym_py.proof.bench import Bench
+from agentgym_py.proof.bench import PLAIN, Bench
 from agentgym_py.proof.measures import (
     TOLERANCE,
     centred,
@@ -245,15 +245,20 @@ def ratio(bench: Bench) -> Finding:
 
 def batching(bench: Bench) -> Finding:
     """The size of a forward pass does not change a step."""
-    if not bench.has("microbatch_tokens"):
-        return skipped("it has no setting microbatch_tokens")
-    whole, parts = bench.read().first, bench.read(microbatch_tokens=40).first
-    if whole is None or parts is None:
+    parts: Mapping[str, int]
+    if bench.has("microbatch_tokens"):
+        how, parts = "microbatches of 40 tokens", {"microbatch_tokens": 40}
+    elif bench.has("batch_size") and bench.has("gradient_accumulation"):
+        how, parts = "accumulated batches of 1", {"batch_size": 1, "gradient_accumulation": PLAIN["batch_size"]}
+    else:
+        return skipped("it has no setting microbatch_tokens, or batch_size and gradient_accumulation")
+    whole, several = bench.read().first, bench.read(**parts).first
+    if whole is None or several is None:
         return failed("there was no gradient")
-    distance = difference(whole, parts, normalize=False)
+    distance = difference(whole, several, normalize=False)
     if distance > TOLERANCE:
-        return failed(f"microbatch_tokens 40 changes the gradient by {distance:.0%}", distance=distance)
-    return passed("microbatches of 40 tokens give the same step", distance=distance)
+        return failed(f"{how} change the gradient by {distance:.0%}", distance=distance)
+    return passed(f"{how} give the same step", distance=distance)
 
 
 # ---- whole trainings -------------------------------------------------------------------------------------------------

@@ -121,7 +121,7 @@ def prove(
         on_result: Called after each check.
 
     Raises:
-        ConfigError: it makes something else than a policy.
+        ConfigError: it makes something else than a policy, or trains adapters.
         UnknownNameError: no such trainer or check.
     """
     for name in checks:

@@ -24,6 +24,7 @@ from agentgym_py.engine.sampling import SamplingParams, seeds_for
 from agentgym_py.errors import ConfigError
 from agentgym_py.policy import Policy
 from agentgym_py.policy.tiny import ASSISTANT, CHAT_TEMPLATE, END, PAD, SPECIAL_TOKENS
+from agentgym_py.policy.tokens import IGNORED
 from agentgym_py.proof.world import ACTIONS, FILLERS, WORDS
 
 _UNKNOWN = "<unk>"
@@ -212,13 +213,18 @@ class TableModel(PreTrainedModel, GenerationMixin):  # type: ignore[misc]  # tra
 
     def forward(
         self, input_ids: Tensor, attention_mask: Tensor | None = None, position_ids: Tensor | None = None,
-        labels: Tensor | None = None, **more: Any,
+        labels: Tensor | None = None, num_items_in_batch: Tensor | int | None = None, **more: Any,
     ) -> CausalLMOutputWithPast:  # fmt: skip
-        """Return the logits, (B, S, V), and with `labels` the mean cross-entropy of the next tokens."""
+        """Return the logits, (B, S, V), and with `labels` the mean cross-entropy of the next tokens.
+
+        As in models of transformers, the mean is over `num_items_in_batch` tokens if a trainer gives their number.
+        """
         hidden = self.model(input_ids=input_ids, attention_mask=attention_mask, position_ids=position_ids)
         logits, loss = self.lm_head(hidden.last_hidden_state), None
         if labels is not None:
-            loss = nn.functional.cross_entropy(logits[:, :-1].flatten(0, 1), labels[:, 1:].flatten())
+            predicted, targets = logits[:, :-1].flatten(0, 1), labels[:, 1:].flatten()
+            number = (targets != IGNORED).sum() if num_items_in_batch is None else num_items_in_batch
+            loss = nn.functional.cross_entropy(predicted, targets, ignore_index=IGNORED, reduction="sum") / number
         return CausalLMOutputWithPast(loss=loss, logits=logits)
 
 

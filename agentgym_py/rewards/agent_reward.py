@@ -82,7 +82,7 @@ class AgentReward:
     def _plan(self, trajectory: Trajectory) -> ExpertPlan:
         start = (*trajectory.provenance.task_key, trajectory.provenance.env_seed)
         if start not in self._plans:
-            with closing(trajectory.env_spec().make()) as env:
+            with closing(trajectory.replay_spec().make()) as env:
                 self._plans[start] = play_expert(env, trajectory, fair=True)
         return self._plans[start]
 

@@ -29,7 +29,7 @@ def labels_or_reason(
     """Label every state of an episode, in an env from `pool`; why there are no labels if that fails."""
 
     def labels() -> list[Label | None]:
-        with pool.lent(spec or trajectory.env_spec()) as env:
+        with pool.lent(spec or trajectory.replay_spec()) as env:
             return label_episode(trajectory, env, expert, costs)
 
     if not trajectory.is_evidence:
@@ -47,7 +47,7 @@ def label_episode(trajectory: Trajectory, env: TextEnv, expert: ExpertAgent, cos
     Raises:
         SnapshotError: the env behaves differently on replay.
     """
-    observation, _ = env.reset(seed=trajectory.provenance.env_seed, options={"task": trajectory.task_id})
+    observation = trajectory.restart(env)
     labels, left = list[Label | None](), cost_to_go(env) if costs else None
     for number, step in enumerate(trajectory.steps, 1):
         if observation != step.observation:

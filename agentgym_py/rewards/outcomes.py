@@ -43,7 +43,7 @@ def efficiency(trajectory: Trajectory) -> float:
         return 0.0
     optimal = trajectory.optimal_steps
     if optimal is None:
-        with closing(trajectory.env_spec().make()) as env:
+        with closing(trajectory.replay_spec().make()) as env:
             optimal = len(play_expert(env, trajectory, fair=False).tools)
     return min(1.0, optimal / max(len(trajectory.steps), 1))
 

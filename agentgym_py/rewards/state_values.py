@@ -155,12 +155,12 @@ def _replayed(trajectory: Trajectory, pool: EnvPool) -> Iterator[tuple[TextEnv, 
         SnapshotError: the environment behaves differently on replay.
     """
     states = snapshots_at(trajectory, range(len(trajectory.steps)), pool)
-    with pool.lent(trajectory.env_spec()) as env:
+    with pool.lent(trajectory.replay_spec()) as env:
         if states:
             env.restore(states[-1].snapshot)
             observation = env.step(trajectory.steps[-1].reply)[0]
         else:
-            observation = env.reset(seed=trajectory.provenance.env_seed, options={"task": trajectory.task_id})[0]
+            observation = trajectory.restart(env)
         if observation != trajectory.final_observation:
             raise SnapshotError(f"{trajectory.id}: its last observation differs on replay")
         yield env, states

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, cast
 
 import gymnasium
 
-from agentgym_py.env import Outcome, Reply, StopReason, Task, TextEnv
+from agentgym_py.env import Outcome, PartnerRecord, Reply, StopReason, Task, TextEnv
 from agentgym_py.env.spaces import UnicodeText
 from agentgym_py.errors import ActionError, ConfigError, EndpointError, InfrastructureError, UnknownNameError
 from agentgym_py.files import parse_json
@@ -168,7 +168,8 @@ class RemoteEnv(TextEnv):
         self._limit, self._longest = card["max_steps"], card["request_bytes"]
         super().__init__(max_steps=self._limit, split=card["split"], render_mode=render_mode)
         class_attributes = ("name", "version", "rules", "random_baseline", "stops_at_end")
-        vars(self).update({name: card[name] for name in class_attributes} | {"costs": card.get("costs", {})})
+        later = {"costs": card.get("costs", {}), "has_model_partner": card.get("has_model_partner", False)}
+        vars(self).update({name: card[name] for name in class_attributes} | later)
         self.action_space = UnicodeText((self._longest - _REQUEST_OVERHEAD) // _BYTES_PER_CHARACTER)
 
     # ---- the session ------------------------------------------------------------------------------------------------
@@ -227,8 +228,10 @@ class RemoteEnv(TextEnv):
     # ---- what changes the episode -----------------------------------------------------------------------------------
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
-        """See `TextEnv.reset`; opens a new session if the old one is lost."""
+        """See `TextEnv.reset`; opens a new session if the old one is lost. The server's own partners play."""
         gymnasium.Env.reset(self, seed=seed)
+        if isinstance(options, Mapping):
+            options = {key: value for key, value in options.items() if key != "partner"}
         answer = self._change_or_reopen("reset", seed=seed, options=options)
         self._set_state(answer)
         return self._last, answer["info"]
@@ -281,6 +284,14 @@ class RemoteEnv(TextEnv):
     def state(self) -> dict[str, Any]:
         """Return the world's part of a snapshot."""
         return cast("dict[str, Any]", json.loads(self.snapshot())["state"])
+
+    @property
+    def partner_record(self) -> PartnerRecord | None:
+        """See `TextEnv.partner_record`."""
+        if not self.has_model_partner:
+            return None
+        state = self.state()
+        return PartnerRecord(state["partner"], tuple(state["moves"]))
 
     def task(self, name: str | int, split: str | None = None) -> Task:
         """See `TextEnv.task`."""

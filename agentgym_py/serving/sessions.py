@@ -400,7 +400,7 @@ def _describe(key: str, session: Session, limits: Limits) -> bytes:
     about = {
         "session": key, "env": env_id(session.spec.name), "name": env.name, "version": env.version,
         "rules": dict(env.rules), "random_baseline": env.random_baseline, "stops_at_end": env.stops_at_end,
-        "max_steps": env.max_steps, "costs": dict(env.costs),
+        "max_steps": env.max_steps, "costs": dict(env.costs), "has_model_partner": env.has_model_partner,
         "split": env.split, "request_bytes": limits.request_bytes, "changes": session.changes,
     }  # fmt: skip
     return encode(about | episode_state(env))

@@ -11,7 +11,16 @@ from dataclasses import dataclass, fields
 from typing import Any, Self
 
 from agentgym_py.agents.chat import ACT, call_text, offered_tools
-from agentgym_py.collection.env_turn import EnvTurn, flag, read_digest, read_reply, read_start, read_task, read_turn
+from agentgym_py.collection.env_turn import (
+    EnvTurn,
+    flag,
+    read_digest,
+    read_partner,
+    read_reply,
+    read_start,
+    read_task,
+    read_turn,
+)
 from agentgym_py.env import EnvSpec, Prompt, StopReason, TextEnv, require_split
 from agentgym_py.env.base import require_prompt
 from agentgym_py.env.tracebacks import contained
@@ -168,6 +177,7 @@ class ToolEpisode:
             rules=self.rules, steps=tuple(self.steps), final_observation=self.observation,
             reward=sum(step.reward for step in self.steps), success=error is None and bool(self.env.succeeded),
             stop_reason=self.stop_reason or StopReason.GAVE_UP, optimal_steps=task.optimal_steps, error=error,
+            partner=None if error else read_partner(self.env),
         )  # fmt: skip
 
     def close(self) -> None:

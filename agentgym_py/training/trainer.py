@@ -42,6 +42,8 @@ class TrainerInfo:
     """Whether a killed training resumes from its last saved state; otherwise it starts again."""
     library: str | None = None
     """Library whose training loop runs, such as `trl`; None for this project's. It logs by its own names."""
+    arguments: str | None = None
+    """Dataclass of the library as `module:Class`, such as `trl:DPOConfig`, whose fields the setting `args` takes."""
     several_sequences: bool = True
     """Whether it trains episodes of several token sequences, which outgrew the context (`--context`)."""
     compares_attempts: bool = False

@@ -111,12 +111,15 @@ class TrlFit(TrainerCallback):  # type: ignore[misc]  # untyped here
         model = self.model
         states, hooks = (random.getstate(), np.random.get_state()), input_hooks(model)  # noqa: NPY002  # trl seeds them
         configs = [(config, config.pad_token_id) for config in _configs(model)]
+        dropouts = [(module, module.p) for module in model.modules() if isinstance(module, torch.nn.Dropout)]
 
         def restore() -> None:
             random.setstate(states[0])
             np.random.set_state(states[1])  # noqa: NPY002
             for config, pad in configs:
                 config.pad_token_id = pad
+            for module, p in dropouts:  # trl sets it to 0 for good
+                module.p = p
             stop_recomputing(model, hooks)
 
         self._scope.enter_context(torch.random.fork_rng([model.device] if model.device.type == "cuda" else []))

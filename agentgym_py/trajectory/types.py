@@ -9,7 +9,7 @@ from typing import Any
 
 from agentgym_py import trust
 from agentgym_py.checks import is_path, parameters_of
-from agentgym_py.env import EnvSpec, StopReason
+from agentgym_py.env import EnvSpec, PartnerRecord, StopReason, TextEnv
 from agentgym_py.env.registration import stored_env_class
 from agentgym_py.errors import ConfigError
 from agentgym_py.files import canonical_json
@@ -160,6 +160,8 @@ class Trajectory:
     optimal_steps: int | None = None
     error: str | None = None
     """What failed; a trajectory with an error always has the stop reason `ERROR`."""
+    partner: PartnerRecord | None = field(default=None, metadata=OMIT_DEFAULT)
+    """The moves of an episode whose other roles a frozen model played, from which it is replayed without the model."""
 
     def __post_init__(self) -> None:
         if self.error is not None:
@@ -224,7 +226,32 @@ class Trajectory:
                 or Python source, or a path that the user has not named. A file must not choose what is run or read.
             UnknownNameError: there is no such environment.
         """
-        spec = EnvSpec(self.provenance.env_id, self.provenance.env_kwargs)
+        return self._stored_spec(self.provenance.env_kwargs)
+
+    def replay_spec(self) -> EnvSpec:
+        """Return the spec of an environment that can replay this episode; call `restart` on it.
+
+        It is `env_spec`, but without a frozen model in the other roles, if its moves are recorded. An environment that
+        leaves the recorded moves has the exact expert in these roles.
+
+        Raises:
+            ConfigError, UnknownNameError: as `env_spec`.
+        """
+        kwargs = self.provenance.env_kwargs
+        if self.partner is not None:
+            others = {name: value for name, value in kwargs.items() if name != "partner_model"}
+            kwargs = others | {"partner": "recorded"}
+        return self._stored_spec(kwargs)
+
+    def restart(self, env: TextEnv) -> str:
+        """Put an environment of one of these specs at the start of this episode; return the first observation."""
+        options: dict[str, Any] = {"task": self.task_id}
+        if self.partner is not None:
+            options["partner"] = self.partner
+        return env.reset(seed=self.provenance.env_seed, options=options)[0]
+
+    def _stored_spec(self, kwargs: Mapping[str, Any]) -> EnvSpec:
+        spec = EnvSpec(self.provenance.env_id, kwargs)
         try:
             world: Any = stored_env_class(spec.name)
             parameters = parameters_of(world)

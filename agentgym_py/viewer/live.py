@@ -38,7 +38,7 @@ def plans(trajectory: Trajectory) -> list[list[str]]:
     pool = EnvPool()
     try:
         states = snapshots_at(trajectory, range(len(trajectory.steps)), pool)
-        env = pool.take(trajectory.env_spec())
+        env = pool.take(trajectory.replay_spec())
         state_plans = []
         for state in states:
             env.restore(state.snapshot)

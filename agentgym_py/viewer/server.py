@@ -254,7 +254,7 @@ class Viewer:
     def _require_world(self, trajectory: Trajectory) -> None:
         """Raise UnknownNameError, with the command that names the world's source, if the world is not known."""
         try:
-            trajectory.env_spec()
+            trajectory.replay_spec()
         except UnknownNameError as error:
             if not self._world_advice:
                 raise

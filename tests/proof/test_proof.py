@@ -26,7 +26,7 @@ from agentgym_py.proof.bench import EPISODES, Bench
 from agentgym_py.proof.measures import share_of_distance, upper_bound
 from agentgym_py.proof.page import write_proof
 from agentgym_py.proof.proof import run_check, summarize
-from agentgym_py.proof.table import SCALE, VOCABULARY, TableEngine, table_policy
+from agentgym_py.proof.table import ACTION_IDS, END_ID, SCALE, VOCABULARY, TableEngine, table_policy
 from agentgym_py.proof.watch import Update, Visit, by_turn, read_update
 from agentgym_py.proof.world import ACTIONS, BEST_RETURN, proof_spec
 from agentgym_py.report.svg import has_matplotlib
@@ -183,10 +183,21 @@ def test_the_patches_of_all_bugs_fit() -> None:
 def test_each_check_fails_on_a_bug_and_passes_without(check: str) -> None:
     """The first bug of the zoo that is made for it, and the trainer that the bug was planted in."""
     zoo = benchmark()
-    each = next(each for each in zoo.BUGS if each.check == check)
-    with zoo.planted(each, 2000 + list(CHECKS).index(check)) as trainer:
-        broken = run_check(Bench(trainer), check)
-    clean = run_check(Bench(registry.load("agentgym.trainers", each.trainer)), check)
+    require_found(zoo, next(each for each in zoo.BUGS if each.check == check), 2000 + list(CHECKS).index(check))
+
+
+@pytest.mark.parametrize("each", [each for each in benchmark().BUGS if each.trainer.startswith("trl_")], ids=str)
+def test_bugs_in_trainers_of_trl_are_found(each: Any) -> None:
+    """Their loop is trl's, their settings are in part arguments of trl's configuration."""
+    pytest.importorskip("trl")
+    require_found(benchmark(), each, 3000 + benchmark().BUGS.index(each))
+
+
+def require_found(zoo: Any, each: Any, number: int) -> None:
+    """Assert that a bug's own check fails with it, and passes without."""
+    with zoo.planted(each, number) as trainer:
+        broken = run_check(Bench(trainer), each.check)
+    clean = run_check(Bench(registry.load("agentgym.trainers", each.trainer)), each.check)
     assert (broken.status, clean.status) == ("failed", "passed"), (broken.line, clean.line)
     assert "raised" not in broken.text
 
@@ -194,6 +205,8 @@ def test_each_check_fails_on_a_bug_and_passes_without(check: str) -> None:
 @pytest.mark.parametrize("name", benchmark().TRAINERS)
 def test_shipped_trainers_pass_what_one_run_shows(name: str) -> None:
     """No false alarm; at least the mask is asked of every trainer."""
+    if name.startswith("trl_"):
+        pytest.importorskip("trl")
     bench = Bench(registry.load("agentgym.trainers", name), seed=3)
     results = [run_check(bench, check) for check in ("mask", "temperature", "tokens", "sign", "ratio")]
     assert results[0].status == "passed" and not [r.line for r in results if r.status == "failed"]
@@ -292,10 +305,32 @@ def test_a_source_and_settings_of_ones_own_are_proven(tmp_path: Path) -> None:
     assert (kept.kl_coef, kept.max_grad_norm) == (0.5, 0.0)
 
 
+def test_arguments_of_a_library_are_made_plain_too() -> None:
+    """A norm is not clipped by trl's default; an argument of the user's is kept."""
+    pytest.importorskip("trl")
+    trainer = registry.load("agentgym.trainers", "trl_dpo")
+    kept = Bench(trainer(args={"weight_decay": 0.5})).with_settings({"max_grad_norm": 0.0, "weight_decay": 0.0})
+    assert kept.args == {"max_grad_norm": 0.0, "weight_decay": 0.5}
+    kept = Bench(trainer()).with_settings({"learning_rate": 0.5, "microbatch_tokens": 40})
+    assert (kept.learning_rate, kept.args) == (0.5, {}), "a setting of its own is no argument"
+
+
+@pytest.mark.parametrize("number", [None, 7])
+def test_a_table_has_the_loss_of_models_of_transformers(policy: Any, number: int | None) -> None:
+    """A mean over the labels that count, or a sum divided by the number that a trainer gives."""
+    ids = torch.tensor([[*policy.chat.opening("task 1"), ACTION_IDS[0], END_ID]])
+    labels = torch.where(torch.arange(ids.shape[1]) < ids.shape[1] - 2, -100, ids)
+    out = policy.model(input_ids=ids, labels=labels, num_items_in_batch=number)
+    logps = out.logits[0, -3:-1].log_softmax(-1).gather(-1, ids[0, -2:, None])
+    assert float(out.loss) == pytest.approx(-float(logps.sum()) / (number or 2), rel=1e-5)
+
+
 def test_what_cannot_be_proven_is_refused() -> None:
-    """A reward model, an unknown check, too few seeds."""
+    """A reward model, adapters, an unknown check, too few seeds."""
     with pytest.raises(ConfigError, match="makes a reward_model"):
         prove("reward_model")
+    with pytest.raises(ConfigError, match="lora_rank must be 0"):
+        prove(registry.load("agentgym.trainers", "grpo")(lora_rank=4))
     with pytest.raises(UnknownNameError, match="Did you mean 'mask'"):
         prove("grpo", ["masc"])
     with pytest.raises(ConfigError, match="seeds must be at least 2"):

@@ -148,6 +148,7 @@ def test_arguments_that_trl_does_not_take_are_refused(
         ({"minibatch_size": 24}, "minibatch_size must divide the 64 episodes"),
         ({"args": {"beta": 0.1}}, "args.beta needs lora_rank"),
         ({"args": {"use_vllm": True}}, "choose engine=server"),
+        ({"lora_rank": 2, "lora_dropout": 0.1}, "lora_dropout must be 0"),
     ],
 )
 def test_grpo_refuses_what_it_cannot_do(settings: dict[str, Any], message: str) -> None:
@@ -198,6 +199,29 @@ def test_weights_of_few_bits_are_trained_by_adapters_only(
     with pytest.raises(ConfigError, match="set lora_rank above 0"):
         TrlSFT(epochs=1).train(policy, episodes, seed=0, output_dir=tmp_path)
     assert TrlSFT(epochs=1, lora_rank=2).train(policy, episodes, seed=0, output_dir=tmp_path).loss
+
+
+def test_dropout_is_off_while_trl_trains_and_back_afterwards(
+    episodes: list[Trajectory], toy_envs: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """GRPO's and DPO's log-probabilities are those of the sampler; a later training still has dropout."""
+    import trl
+
+    policy, seen = toy_envs.word_policy(), set[float]()
+    policy.model.model.drop = torch.nn.Dropout(0.3)
+    for kind in (trl.GRPOTrainer, trl.DPOTrainer):
+        compute = kind.compute_loss
+
+        def noted(self: Any, *args: Any, compute: Any = compute, **more: Any) -> Any:
+            seen.add(policy.model.model.drop.p)
+            return compute(self, *args, **more)
+
+        monkeypatch.setattr(kind, "compute_loss", noted)
+    rollouts = toy_envs.rollouts(policy, toy_envs.CHAIN, 8, tokens=2)
+    trainer = TrlGRPO(tasks_per_iteration=2, group_size=4, minibatch_size=4)
+    trainer.improve(policy, rollouts, seed=0, output_dir=tmp_path)
+    TrlDPO(epochs=1, match="all").train(policy, episodes, seed=0, output_dir=tmp_path)
+    assert seen == {0} and policy.model.model.drop.p == 0.3
 
 
 def test_grpo_trains_with_the_reference_of_its_adapters(toy_envs: Any, tmp_path: Path) -> None:

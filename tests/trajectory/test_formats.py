@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentgym_py.env import StopReason
+from agentgym_py.env import PartnerRecord, StopReason
 from agentgym_py.errors import DataError
 from agentgym_py.trajectory import Provenance, Step, Tokens, Trajectory
 from agentgym_py.trajectory.formats import openai, parquet, trl
@@ -194,7 +194,7 @@ def rich(number: int) -> Trajectory:
                         {"temperature": 0.7}, "brief", "0.1.0", 2**63 + 1, "{rules}",
                         note="Again.", files_digest="4f")  # fmt: skip
     made = Trajectory(f"t{number}", origin, "test", "buy", "hard", "Buy.", "rules", (step, step), "end", 0.5, True,
-                      StopReason.ERROR, 4, "timeout")  # fmt: skip
+                      StopReason.ERROR, 4, "timeout", PartnerRecord("9c", ("say[red]", None)))  # fmt: skip
     for part in (made, origin, step, record):
         at_default = [each.name for each in fields(part) if getattr(part, each.name) in (each.default, None, {})]
         assert not at_default, at_default

@@ -37,6 +37,7 @@ class TrlDPO(PairData, TrlOfflineSettings):
     info: ClassVar = TrainerInfo(
         resumes=False,
         library="trl",
+        arguments="trl:DPOConfig",
         several_sequences=False,
         compares_attempts=True,
         warm_start="filtered_bc",

@@ -6,7 +6,8 @@
 A group is several episodes of one task. An episode is one row, with a loss at the agent's tokens as they were sampled.
 The rollouts play them by their own engine (`--engine server` for vLLM or SGLang), so that trl generates nothing and its
 `use_vllm` is refused. An episode with an infrastructure error is left out of its group; one of several token sequences
-has no loss. trl runs the loop: linear schedule, AdamW with beta2 0.999, if `args` says nothing else.
+has no loss. trl runs the loop: linear schedule, AdamW with beta2 0.999, if `args` says nothing else. Dropout is off, as
+it is in the engine that samples: trl's default would make r random.
 """
 
 from __future__ import annotations
@@ -35,7 +36,12 @@ class TrlGRPO(TrlSettings, PlanChecks):
     """Settings of trl's GRPOTrainer."""
 
     info: ClassVar = TrainerInfo(
-        resumes=False, library="trl", several_sequences=False, compares_attempts=True, warm_start="filtered_bc"
+        resumes=False,
+        library="trl",
+        arguments="trl:GRPOConfig",
+        several_sequences=False,
+        compares_attempts=True,
+        warm_start="filtered_bc",
     )
 
     rates: ClassVar = Rates(3e-4, 1e-6)
@@ -54,6 +60,8 @@ class TrlGRPO(TrlSettings, PlanChecks):
     def __post_init__(self) -> None:
         TrlSettings.__post_init__(self)
         require_at_least(self, {"tasks_per_iteration": 1, "group_size": 2, "minibatch_size": 1, "epochs": 1})
+        if self.lora_dropout:
+            raise ConfigError("lora_dropout must be 0: ratios to the sampling policy would change at random")
         if self.episodes % self.minibatch_size:
             raise ConfigError(f"minibatch_size must divide the {self.episodes} episodes of an iteration")
         if self.args.get("beta") and not self.lora_rank:
@@ -91,7 +99,7 @@ class TrlGRPO(TrlSettings, PlanChecks):
         args = trl_config(
             GRPOConfig, self, policy, seed, temperature=rollouts.temperature, num_train_epochs=1, top_p=1.0, top_k=0,
             per_device_train_batch_size=self.minibatch_size, num_generations=self.group_size, shuffle_dataset=False,
-            generation_batch_size=self.episodes, num_iterations=self.epochs,
+            generation_batch_size=self.episodes, num_iterations=self.epochs, disable_dropout=True,
         )  # fmt: skip
         jobs = rollouts.jobs(rollouts.budget // self.episodes * self.tasks_per_iteration, self.group_size)
 

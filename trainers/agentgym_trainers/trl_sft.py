@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 class TrlSFT(TrlOfflineSettings, ReturnThreshold):
     """Settings of trl's SFTTrainer."""
 
-    info: ClassVar = TrainerInfo(resumes=False, library="trl", feedback=("corrections",))
+    info: ClassVar = TrainerInfo(resumes=False, library="trl", arguments="trl:SFTConfig", feedback=("corrections",))
 
     def __post_init__(self) -> None:
         TrlOfflineSettings.__post_init__(self)

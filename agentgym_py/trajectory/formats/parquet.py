@@ -241,6 +241,7 @@ def _schema() -> pyarrow.Schema:
     origin |= {"package_version": text, "env_version": integer, "seed": pa.uint64(), "env_seed": pa.uint64()}
     columns = dict.fromkeys(("id", "split", "kind", "difficulty", "instruction", "rules", "final_observation"), text)
     columns |= {"success": flag, "stop_reason": text, "reward": real, "optimal_steps": integer, "error": text}
+    columns |= {"partner": pa.struct({"digest": text, "moves": pa.list_(text)})}
     columns |= {"provenance": pa.struct(origin), "steps": pa.list_(pa.struct(step))}
     return pa.schema(columns)
 
