@@ -32,6 +32,12 @@ QUICK = ("tasks", "card", "actions", "random_baseline", "leaks", "globals")
 """Checks that are quick with as many episodes as `agentgym check` plays by default, which is more."""
 
 
+@pytest.fixture(autouse=True)
+def short_measurement(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The check of speed, which cannot fail by its figures, measures for a moment."""
+    monkeypatch.setattr("agentgym_py.testing.resources._SPEED_SECONDS", 0.01)
+
+
 @pytest.mark.parametrize("numbers", NUMBERS)
 @pytest.mark.parametrize("env_id", ENVS)
 @pytest.mark.parametrize("check", [check for check in CHECKS if check not in QUICK])
