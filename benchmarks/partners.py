@@ -3,9 +3,9 @@
 The fair expert plays one role and a frozen model the other, so that the time is the partner's. In `one by one` each
 world asks its partner itself, as a world does outside a collection. In `together` the collection samples the moves of
 all live episodes in one batch. Both take turns, so that the machine's load is the same for both; the episodes must be
-the same. A model that has not learnt the game writes long replies and makes up to 20 moves a turn.
+the same. A model that has not learnt the game writes long replies, and gives up after `--moves` of them in a row.
 
-    python benchmarks/partners.py --env errand --role client --partner tiny-worlds --tasks 64 --repeats 3
+    python benchmarks/partners.py --env errand --role client --partner tiny-worlds --moves 2 --tasks 32
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import io
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest.mock import patch
@@ -24,6 +24,7 @@ import torch
 
 from agentgym_py.cli import main as agentgym
 from agentgym_py.env import EnvSpec, TextEnv
+from agentgym_py.multiagent import MultiAgentEnv
 from agentgym_py.policy import Policy
 from agentgym_py.trajectory import store
 
@@ -52,7 +53,7 @@ def collect(words: Sequence[str], out: Path, together: bool) -> Run:
     out.unlink(missing_ok=True)
     begin, cpu = time.perf_counter(), time.process_time()
     make = _make if together else make_without_batches
-    with patch.object(EnvSpec, "make", make), redirect_stdout(io.StringIO()):
+    with patch.object(EnvSpec, "make", make), redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
         if agentgym(["collect", *words, "--out", str(out)]):
             raise SystemExit("agentgym collect failed")
     seconds, cpu = time.perf_counter() - begin, time.process_time() - cpu
@@ -61,6 +62,7 @@ def collect(words: Sequence[str], out: Path, together: bool) -> Run:
 
 def rows(args: Any, folder: Path) -> Iterator[str]:
     """Yield a line for each collection, and the ratio of the rates."""
+    MultiAgentEnv.partner_moves = args.moves
     Policy.load(args.partner).save(folder / "partner")
     words = [
         "--env", args.env, "--roles", args.role, "--agent", "expert", "--expert", "fair",
@@ -91,9 +93,10 @@ def main() -> None:
     parser.add_argument("--env", default="errand")
     parser.add_argument("--role", default="client")
     parser.add_argument("--partner", default="tiny-worlds", help="a model by name or folder")
-    parser.add_argument("--tasks", type=int, default=64)
+    parser.add_argument("--moves", type=int, default=2, help="most moves of the partner in a row")
+    parser.add_argument("--tasks", type=int, default=32)
     parser.add_argument("--slots", type=int, default=64)
-    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--repeats", type=int, default=1)
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         for row in rows(args, Path(folder)):

@@ -131,6 +131,7 @@ def block(name: str, before: str, lines: Sequence[Line]) -> str:
 
 
 @cache
+@cache
 def trainer_tables(comparison: str) -> list[str]:
     """Return the tables of a comparison of trainers."""
     printed = io.StringIO()

@@ -25,19 +25,32 @@ UNUSUAL = [
     if difficulty not in ("easy", "medium", "hard")
 ]
 """Difficulties that change more than sizes, such as the one of tools that must be searched."""
-NUMBERS = [
-    pytest.param({"episodes": 10, "memory_episodes": 200}, id="few"),
-    pytest.param({"episodes": 25, "memory_episodes": 400}, id="many", marks=pytest.mark.slow),
-]
+FEW, MANY = ({"episodes": 10, "memory_episodes": 200}, {"episodes": 25, "memory_episodes": 400})
+NUMBERS = [pytest.param(FEW, id="few"), pytest.param(MANY, id="many", marks=pytest.mark.slow)]
 """Episodes of each check, and of the check of memory."""
+QUICK = ("tasks", "card", "actions", "random_baseline", "leaks", "globals")
+"""Checks that are quick with as many episodes as `agentgym check` plays by default, which is more."""
+
+
+@pytest.fixture(autouse=True)
+def short_measurement(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The check of speed, which cannot fail by its figures, measures for a moment."""
+    monkeypatch.setattr("agentgym_py.testing.resources._SPEED_SECONDS", 0.01)
 
 
 @pytest.mark.parametrize("numbers", NUMBERS)
 @pytest.mark.parametrize("env_id", ENVS)
-@pytest.mark.parametrize("check", CHECKS)
+@pytest.mark.parametrize("check", [check for check in CHECKS if check not in QUICK])
 def test_it_keeps_the_contract(env_id: str, check: str, numbers: dict[str, Any]) -> None:
     """The conformance kit finds nothing; `benchmarks/conformance.py` asks for more episodes."""
     check_world(env_id, check, **numbers)
+
+
+@pytest.mark.parametrize("env_id", ENVS)
+@pytest.mark.parametrize("check", QUICK)
+def test_it_keeps_the_contract_at_the_defaults(env_id: str, check: str) -> None:
+    """As `agentgym check NAME` has them."""
+    check_world(env_id, check)
 
 
 @pytest.mark.parametrize("numbers", NUMBERS)

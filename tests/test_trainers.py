@@ -21,12 +21,20 @@ from agentgym_py.env import EnvSpec
 from agentgym_py.errors import ConfigError, NothingToTrainOnError
 from agentgym_py.training import Trainer
 from agentgym_py.training.trainer import info_of
+from agentgym_py.trajectory import Trajectory
 
 TRAINERS = [
     name
     for name in registry.names("agentgym.trainers")
     if not hasattr(registry.load("agentgym.trainers", name), "improve")
 ]
+
+
+@pytest.fixture(scope="module")
+def played() -> list[Trajectory]:
+    """Good and bad episodes of each task, short ones; only read them."""
+    jobs = jobs_for([EnvSpec("wordle", {"max_steps": 4})], "train", range(4))
+    return Collector(ExpertAgent()).collect_batch(jobs) + Collector(RandomAgent()).collect_batch(jobs)
 
 
 @pytest.fixture(params=TRAINERS)
@@ -47,14 +55,12 @@ def files(folder: Path) -> dict[str, bytes]:
 
 
 def test_it_changes_the_policy_reproducibly_and_says_what_it_did(
-    trainer: Any, tiny_policy: Any, tmp_path: Path, fresh: Any
+    trainer: Any, tiny_policy: Any, played: list[Trajectory], tmp_path: Path, fresh: Any
 ) -> None:
     """The same seed gives the same, changed weights; steps are told; counts add up; no empty folder stays.
 
     A trainer that makes something else leaves the weights, and writes the same files.
     """
-    jobs = jobs_for([EnvSpec("shop", {"max_steps": 6})], "train", range(4))  # good and bad ones of each task
-    played = Collector(ExpertAgent()).collect_batch(jobs) + Collector(RandomAgent()).collect_batch(jobs)
     digests, written, told = [], [], list[tuple[int, int]]()
     for number in range(2):
         policy = fresh(tiny_policy)
@@ -90,15 +96,15 @@ class Cut(KeyboardInterrupt):
     ],
     indirect=["trainer"],
 )
-def test_it_resumes_to_the_same_end(trainer: Any, tiny_policy: Any, tmp_path: Path, fresh: Any, lora_rank: int) -> None:
+def test_it_resumes_to_the_same_end(
+    trainer: Any, tiny_policy: Any, played: list[Trajectory], tmp_path: Path, fresh: Any, lora_rank: int
+) -> None:
     """Cut off in its first pass over the data and in its second, its end is bit-identical to one that was not.
 
     A trainer that keeps no states starts again, and ends the same; one that declares so is not tried.
     """
     if not info_of(trainer).resumes:
         pytest.skip("it declares that it starts again")
-    jobs = jobs_for([EnvSpec("shop", {"max_steps": 6})], "train", range(4))
-    played = Collector(ExpertAgent()).collect_batch(jobs) + Collector(RandomAgent()).collect_batch(jobs)
     wanted = {"epochs": 4, "batch_size": 2, "checkpoint_minutes": 0.0, "lora_rank": lora_rank}
     has = {each.name for each in fields(trainer)}
     trainer = replace(trainer, **{name: value for name, value in wanted.items() if name in has})
@@ -125,7 +131,7 @@ def test_it_resumes_to_the_same_end(trainer: Any, tiny_policy: Any, tmp_path: Pa
 
 
 def test_it_measures_its_loss_on_held_out_data_or_refuses_to(
-    trainer: Any, tiny_policy: Any, tmp_path: Path, fresh: Any
+    trainer: Any, tiny_policy: Any, played: list[Trajectory], tmp_path: Path, fresh: Any
 ) -> None:
     """Each member of an ensemble, too; a trainer without such a loss says so when its settings are made."""
     wanted = {"val_size": 0.3, "early_stopping_patience": 1, "epochs": 2, "batch_size": 2, "members": 2}
@@ -137,11 +143,9 @@ def test_it_measures_its_loss_on_held_out_data_or_refuses_to(
     except ConfigError as error:
         assert "val_size must be 0" in str(error)
         return
-    jobs = jobs_for([EnvSpec("shop", {"max_steps": 6})], "train", range(4))
-    episodes = Collector(ExpertAgent()).collect_batch(jobs) + Collector(RandomAgent()).collect_batch(jobs)
     whole = replace(trainer, val_size=0.0, early_stopping_patience=0)
     report, other = (
-        which.train(fresh(tiny_policy), episodes, seed=3, output_dir=tmp_path / str(number))
+        which.train(fresh(tiny_policy), played, seed=3, output_dir=tmp_path / str(number))
         for number, which in enumerate((trainer, whole))
     )
     assert math.isfinite(report.metrics["eval_loss"]) and "eval_loss" not in other.metrics
@@ -161,13 +165,13 @@ def test_microbatches_decide_memory_and_not_the_result(
     if "microbatch_tokens" not in {each.name for each in fields(trainer)}:
         pytest.skip("a stranger's, which has no such setting")
     groups = toy_envs.rollouts(toy_envs.word_policy(), toy_envs.CHAIN, 16, tasks=4).groups(4, 4)
-    played = [each for group in groups for each in group]
-    played += Collector(ExpertAgent()).collect_batch(jobs_for([toy_envs.CHAIN], "train", range(4)))
+    chains = [each for group in groups for each in group]
+    chains += Collector(ExpertAgent()).collect_batch(jobs_for([toy_envs.CHAIN], "train", range(4)))
     found = []
     for tokens in (1, 60, 100_000):
         policy = loss_checks.doubled(toy_envs.word_policy(layers=2, spread=0.2))
         how = replace(trainer, epochs=4, batch_size=3, gradient_accumulation=2, microbatch_tokens=tokens)
-        report = how.train(policy, played, seed=3, output_dir=tmp_path / str(tokens))
+        report = how.train(policy, chains, seed=3, output_dir=tmp_path / str(tokens))
         report.history[0].pop("rewards/accuracies", None)  # margins are 0 before the first step, but for rounding
         found.append((report.history, [p.detach() for p in policy.model.parameters()]))
     (history, weights), *others = found
@@ -193,8 +197,8 @@ def test_it_takes_less_memory_where_that_is_wanted(
         pytest.skip("a stranger's, which has no such setting")
     small = {"epochs": 1, "batch_size": 2, "learning_rate": 1e-3}
     groups = toy_envs.rollouts(toy_envs.word_policy(), toy_envs.CHAIN, 16, tasks=4).groups(4, 4)
-    played = [each for group in groups for each in group]
-    played += Collector(ExpertAgent()).collect_batch(jobs_for([toy_envs.CHAIN], "train", range(4)))
+    chains = [each for group in groups for each in group]
+    chains += Collector(ExpertAgent()).collect_batch(jobs_for([toy_envs.CHAIN], "train", range(4)))
     found, seen, began, forward = list[Any](), list[Any](), list[bool](), LlamaMLP.forward
 
     def watched(self: Any, x: Any) -> Any:
@@ -211,7 +215,7 @@ def test_it_takes_less_memory_where_that_is_wanted(
         for again in ("", "again"):  # a second training of the same policy is no other one
             seen.clear()
             began.clear()
-            report = how.train(policy, played, seed=3, output_dir=tmp_path / f"{wanted}{again}")
+            report = how.train(policy, chains, seed=3, output_dir=tmp_path / f"{wanted}{again}")
         found.append((report.loss, [p.detach().clone() for p in policy.model.parameters()], sum(began)))
         assert policy.model.get_input_embeddings()._forward_hooks == hooks
         computed = {dtype for dtype, grad in seen if grad}

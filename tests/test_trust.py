@@ -224,13 +224,14 @@ def test_no_file_chooses_the_folder_of_a_servers_weights() -> None:
         ServerEngine(policy, "http://127.0.0.1:9", weights="/elsewhere/model")
 
 
-def test_a_trajectory_names_no_path(run: Run) -> None:
+def test_a_trajectory_names_no_path(run: Run, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Unless the command line names it, too."""
-    store.write("a.jsonl", [replace(episode("household", games="/"), id="b")])
+    place = str(tmp_path_factory.mktemp("elsewhere"))
+    store.write("a.jsonl", [replace(episode("household", games=place), id="b")])
     status, said = run("replay", "a.jsonl")
     assert status == 1 and "b, argument games: a path that comes from a file" in said, said
-    assert "a path that comes" not in run("replay", "a.jsonl", "--trust", "/")[1]
-    assert episode("household", games="/").env_spec().kwargs == {"games": "/"}
+    assert "a path that comes" not in run("replay", "a.jsonl", "--trust", place)[1]
+    assert episode("household", games=place).env_spec().kwargs == {"games": place}
 
 
 @pytest.mark.parametrize("place", ["../made", "/made-by-a-file", "inside/link/made"])

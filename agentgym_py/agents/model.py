@@ -154,8 +154,9 @@ class ModelAgent:
 
     def _summary_prompt(self, episode: Episode) -> _Prompt | None:
         """Return the prompt of a summary, if one is due."""
-        full = len(episode.ids) + len(self._context(episode)) > self._limit
-        if self._policy.context != "summarise" or not full or not episode.steps:
+        if self._policy.context != "summarise" or not episode.steps:
+            return None
+        if len(episode.ids) + len(self._context(episode)) <= self._limit:
             return None
         context = forced_end(episode.ids, self._policy.chat) + self._policy.chat.turn(SUMMARY_REQUEST)
         if len(ids := episode.ids + context) <= self._limit:

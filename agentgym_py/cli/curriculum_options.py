@@ -32,7 +32,7 @@ CURRICULUM = PluginOption(
 
 
 def curriculum_lines(config: EvolveConfig, envs: Sequence[EnvSpec], name: str | None) -> list[str]:
-    """Say which levels and steps a run explores, and on which it is evaluated."""
+    """Say which levels, steps and partners a run explores with, and on which levels it is evaluated."""
     lines = list[str]()
     for spec in envs if config.curriculum and config.rounds else ():
         with closing(spec.make()) as env:
@@ -43,4 +43,6 @@ def curriculum_lines(config: EvolveConfig, envs: Sequence[EnvSpec], name: str | 
     if config.horizon and config.rounds:
         steps = " steps, then ".join(map(str, config.horizon))
         lines.append(f"Episodes of exploration end after {steps} steps; evaluations have the world's limit.")
+    if config.self_play and config.rounds:
+        lines.append("Self-play: the last round's agent plays the other roles in exploration, but not in evaluations.")
     return lines

@@ -68,6 +68,7 @@ from agentgym_py.evolution.config import (
     require_costs,
     require_levels,
     require_reachable,
+    require_roles,
     require_sequence,
 )
 from agentgym_py.evolution.fork import Fork, fork_lines, origin_of
@@ -325,6 +326,7 @@ def read_plan(settings: Values, args: Values) -> RunPlan:
         require_compatible(config, trainer, len(envs))
         require_reachable(config, trainer, envs)
         require_levels(config, envs)
+        require_roles(config, envs)
         require_costs(trainer, envs)
         require_sequence(config, trainer, envs)
         require_cloner(config, trainer, cloner)

@@ -39,9 +39,12 @@ Values = dict[str, Any]
 SYNONYMS = {
     "lr": "learning_rate", "world": "env", "checkpoint": "model", "policy": "model", "output": "out",
     "output_dir": "out", "bs": "batch_size", "num_epochs": "epochs", "num_train_epochs": "epochs",
-    "lora_r": "lora_rank", "max_tokens": "max_new_tokens", "gpu": "device", "data_path": "data", **RENAMED,
+    "lora_r": "lora_rank", "max_tokens": "max_new_tokens", "gpu": "device", "data_path": "data",
+    "replay": "replay_ratio", "ewc": "ewc_lambda", "reflect": "reflection", **RENAMED,
 }  # fmt: skip
 """Other names of an option, used in other packages or earlier versions, for suggestions."""
+PART_SYNONYMS = {"judge": "reward_kwargs"}
+"""Other names of a group of settings, for suggestions."""
 HELP_ALL = "--help-all"
 JSON_HELP = "Print JSON, for a program."
 _OUTPUTS = {"out", "report", "resume"}
@@ -447,6 +450,8 @@ def suggestion(name: str, choices: Iterable[str], renamed: Mapping[str, str] | N
     for exact in (f"{prefix}{dot}{synonym}", f"{prefix}{dot}{last_part}"):
         if exact in by_name:
             return f"; did you mean {by_name[exact]}?"
+    if (part := PART_SYNONYMS.get(prefix, "")) in by_name:
+        return f"; did you mean {by_name[part]}.{last_part}?"
     candidates = by_last_part | by_name
     near = next((part for part in (last_part, synonym) if part in by_last_part), None) or nearest(bare, candidates)
     return f"; did you mean {candidates[near]}?" if near else ""

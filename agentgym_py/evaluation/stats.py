@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from statistics import NormalDist
 from typing import Any
 
@@ -257,6 +258,7 @@ def pass_all(k: int, successes: int, n: int) -> float:
     return math.nan if n < k else math.comb(successes, k) / math.comb(n, k)
 
 
+@lru_cache(maxsize=256)
 def t_quantile(p: float, freedom: int) -> float:
     """Return the quantile of Student's t at `p` from 0.5 to 1, for an integer number of degrees of freedom.
 

@@ -21,6 +21,7 @@ from agentgym_py.evolution.reflection import Reflection
 from agentgym_py.evolution.sequence import Schedule
 from agentgym_py.feedback import FeedbackSource
 from agentgym_py.feedback.types import ComparesAttempts, FileSource, ReadsTokens
+from agentgym_py.multiagent import MultiAgentEnv
 from agentgym_py.rewards.functions import build_reward, is_relative
 from agentgym_py.rewards.reward_model import require_reward_model
 from agentgym_py.training import OnPolicyTrainer, Trainer
@@ -83,6 +84,9 @@ class EvolveConfig:
     horizon: list[int] = field(default_factory=list)
     """Steps after which an episode of exploration is truncated, if that is before the world's own limit: one number, or
     one for each round, such as 10,20,50 (arXiv:2509.08755). Demonstrations and evaluations keep the world's limit."""
+    self_play: bool = False
+    """Whether the agent of the last round, frozen, plays the other roles in exploration, in worlds of several roles.
+    Demonstrations and evaluations keep the partner that --env_kwargs names, so that rounds can be compared."""
     attempts: Basic[int] = 1
     """Episodes per task in exploration."""
     forks: int = 0
@@ -187,6 +191,9 @@ class EvolveConfig:
             raise ConfigError(
                 f"horizon needs one number, or one for each round: it has {len(self.horizon)} for {self.rounds} rounds"
             )
+
+        if self.self_play and self.explore_order == "hard":
+            raise ConfigError("explore_order must not be hard with self_play, because each round has another partner")
 
     def _require_sequence(self) -> None:
         """Raise ConfigError for settings that do not fit a sequence, or need one."""
@@ -306,6 +313,14 @@ def require_levels(config: EvolveConfig, envs: Sequence[EnvSpec]) -> None:
     """Raise ConfigError if an env lacks a level of the curriculum."""
     for spec in envs if config.curriculum and config.rounds else ():
         find_levels(spec, config.levels)
+
+
+def require_roles(config: EvolveConfig, envs: Sequence[EnvSpec]) -> None:
+    """Raise ConfigError if an env of a run with self-play has no other roles."""
+    for spec in envs if config.self_play and config.rounds else ():
+        with closing(spec.make()) as env:
+            if not isinstance(env, MultiAgentEnv):
+                raise ConfigError(f"{setting('self_play')} needs worlds of several roles, and {spec.name} has one")
 
 
 def require_costs(trainer: Trainer | OnPolicyTrainer, envs: Sequence[EnvSpec]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -116,11 +116,15 @@ class RoundEpisodes:
     # ---- how they are played ----------------------------------------------------------------------------------------
 
     def jobs(self, number: int, attempts: int = 1) -> list[Job]:
-        """Return the jobs of a round's training tasks."""
+        """Return the jobs of a round's training tasks; in self-play the agent of the round before is the partner."""
         first = self.schedule.first(self.schedule.stage(number))
-        return round_jobs(
+        jobs = round_jobs(
             self.config, self.worlds(number), number - first, lambda r: self.load_round(first + r), attempts
         )
+        if not (self.config.self_play and self.schedule.within(number)):
+            return jobs
+        partner = str((self.folder.round(number - 1) / "checkpoint").absolute())
+        return [replace(job, env=EnvSpec(job.env.name, {**job.env.kwargs, "partner_model": partner})) for job in jobs]
 
     def play_config(self, phase: str, number: int) -> PlayConfig:
         """Return the settings of playing a round's phase, which has its own seed."""

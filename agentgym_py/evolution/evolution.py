@@ -42,6 +42,7 @@ from agentgym_py.evolution.config import (
     require_costs,
     require_levels,
     require_reachable,
+    require_roles,
     require_sequence,
 )
 from agentgym_py.evolution.critic import critic_metrics
@@ -128,6 +129,7 @@ class Evolution:
         require_sequence(self.config, self.trainer, self.envs)
         require_reachable(self.config, self.trainer, self.envs)
         require_levels(self.config, self.envs)
+        require_roles(self.config, self.envs)
         require_costs(self.trainer, self.envs)
         require_reward_model(self.config.reward_model)
         if self.config.sequence or not distributed.on_rank_zero(self.folder.done, 0):

@@ -27,9 +27,9 @@ FORK = "fork"
 """Key of a fork's origin in its provenance."""
 _ALWAYS = frozenset((
     "trainer", "select", "coreset", "reward", "reward_kwargs", "reward_model", "temperature", "explore_temperatures",
-    "horizon", "merge", "restart", "rounds", "patience", "allow_empty", "slots", "save_episodes", "step_timeout",
-    "step_threads", "track", "engine", "base_url", "server_kind", "sync_weights", "engine_kwargs", "kv_cache_gib",
-    "device", "exact", "attn_implementation",
+    "horizon", "self_play", "merge", "restart", "rounds", "patience", "allow_empty", "slots", "save_episodes",
+    "step_timeout", "step_threads", "track", "engine", "base_url", "server_kind", "sync_weights", "engine_kwargs",
+    "kv_cache_gib", "device", "exact", "attn_implementation",
 ))  # fmt: skip
 """Settings, or groups of them, that shape only the rounds that are played and trained with them."""
 _BEFORE_EXPLORATION = frozenset((

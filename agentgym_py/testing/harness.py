@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from types import FrameType
 from typing import Any, NamedTuple, NoReturn, get_args
 
 import numpy as np
@@ -24,6 +25,10 @@ from agentgym_py.env.base import require_seed
 from agentgym_py.env.tracebacks import env_frames, error_text
 from agentgym_py.rng import Rng
 from agentgym_py.testing.random_actions import NONSENSE, any_action
+
+_INFO = frozenset({"success", "task_id", "valid_action"})
+"""What `info` always has."""
+_JSON = json.JSONEncoder(allow_nan=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +240,8 @@ class Episode:
         self._seed, self._options, self._actions = seed, options, []
         with time_limit(self.subject.settings.longest_step, "reset"):
             start = self.env.reset(seed=seed, options=options)
-        self.require(isinstance(start, tuple) and len(start) == 2, f"reset returns no pair: {start!r:.200}")
+        if not (isinstance(start, tuple) and len(start) == 2):
+            self.fail(f"reset returns no pair: {start!r:.200}")
         self.observation, self.info = start
         self.subject.counts["episodes"] += 1
         self.require(isinstance(self.observation, str), f"reset observes {type(self.observation).__name__}, not text")
@@ -251,8 +257,8 @@ class Episode:
         self._actions.append(action)
         with time_limit(self.subject.settings.longest_step, "step"):
             values = self.env.step(action)
-        is_turn = isinstance(values, tuple) and len(values) == 5
-        self.require(is_turn, f"step returns no tuple of five values: {values!r:.200}")
+        if not (isinstance(values, tuple) and len(values) == 5):  # no `require`, whose message takes as long as a step
+            self.fail(f"step returns no tuple of five values: {values!r:.200}")
         turn = Turn(*values)
         self.subject.counts["steps"] += 1
         self.observation, self.info = turn.observation, turn.info
@@ -348,14 +354,15 @@ class Episode:
         self._check_info(turn.info)
 
     def _check_info(self, info: Mapping[str, Any]) -> None:
-        self.require(isinstance(info, Mapping), f"info is no mapping: {info!r:.200}")
-        missing = {"success", "task_id", "valid_action"} - set(info)
+        if not isinstance(info, Mapping):
+            self.fail(f"info is no mapping: {info!r:.200}")
+        missing = _INFO - info.keys()
         self.require(not missing, f"info lacks {', '.join(sorted(missing))}")
         flags = info["success"], info["valid_action"]
         bools = all(type(flag) is bool for flag in flags)
         self.require(bools, f"success and valid_action are not bools: {flags[0]!r}, {flags[1]!r}")
         try:
-            json.dumps(info, allow_nan=False)
+            _JSON.encode(info)
         except (TypeError, ValueError, RecursionError) as error:
             self.fail(f"info is not of JSON values: {error}: {info!r:.200}")
         task = self.env.current_task
@@ -439,6 +446,35 @@ TIMERS = (
 )
 
 
+_limited: list[tuple[str, float]] = []
+"""The call that has a time limit now, and its seconds; empty between calls."""
+_earlier: dict[int, Any] = {}
+"""The handlers that `handled_alarms` has replaced, by signal; empty outside."""
+
+
+def _ring(number: int, frame: FrameType | None) -> None:
+    """Fail the call that has a time limit; between two such calls the alarm is the earlier handler's."""
+    if _limited:
+        raise BrokenContractError("{} takes longer than {:g} seconds".format(*_limited[-1]))
+    if callable(handler := _earlier.get(number)):
+        handler(number, frame)
+
+
+@contextmanager
+def handled_alarms() -> Iterator[None]:
+    """Handle alarms of `time_limit` inside the block; installing handlers for each call takes longer than a step."""
+    if _earlier or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    _earlier.update({number: signal.signal(number, _ring) for _, number, _ in TIMERS})
+    try:
+        yield
+    finally:
+        for number, handler in _earlier.items():
+            signal.signal(number, handler)
+        _earlier.clear()
+
+
 @contextmanager
 def time_limit(seconds: float, call: str) -> Iterator[None]:
     """Fail after `seconds` of CPU time, or after `_WAIT_FACTOR` times as many of wall time.
@@ -448,19 +484,18 @@ def time_limit(seconds: float, call: str) -> Iterator[None]:
     """
     if threading.current_thread() is not threading.main_thread() or not TIMERS:
         yield
-        return
-
-    def ring(*_: object) -> None:
-        raise BrokenContractError(f"{call} takes longer than {seconds:g} seconds")
-
-    before = [(signal.signal(sig, ring), signal.setitimer(timer, seconds * factor)) for timer, sig, factor in TIMERS]
-    try:
-        yield
-    finally:
-        for (timer, sig, _), (handler, remaining) in zip(TIMERS, before, strict=True):
-            signal.setitimer(timer, 0)
-            signal.signal(sig, handler)
-            signal.setitimer(timer, *remaining)
+    elif not _earlier:
+        with handled_alarms(), time_limit(seconds, call):
+            yield
+    else:
+        before = [signal.setitimer(timer, seconds * factor) for timer, _, factor in TIMERS]
+        _limited.append((call, seconds))
+        try:
+            yield
+        finally:
+            for (timer, _, _), remaining in zip(TIMERS, before, strict=True):
+                signal.setitimer(timer, *remaining)
+            _limited.pop()
 
 
 _SEED_OFFSET = 771_000

@@ -226,13 +226,15 @@ class _Memory(NamedTuple):
 
 @contextmanager
 def _frozen_heap() -> Iterator[None]:
-    """Keep existing objects, possibly millions, out of garbage collections."""
+    """Keep existing objects, possibly millions, out of garbage collections; they stay so if others already were."""
+    already = gc.get_freeze_count() > 0
     gc.collect()
     gc.freeze()
     try:
         yield
     finally:
-        gc.unfreeze()
+        if not already:
+            gc.unfreeze()
 
 
 def _trim_heap() -> None:

@@ -22,6 +22,7 @@ from agentgym_py.testing.harness import (
     Subject,
     describe_error,
     error_trace,
+    handled_alarms,
     moves_to_error,
 )
 from agentgym_py.testing.report import Failure, Report, Result, Status
@@ -67,7 +68,8 @@ def run_check(name: str, spec: EnvSpec, settings: Settings, known: Mapping[str, 
     subject.make()
     subject.close()
     began = time.perf_counter()
-    status, reason, failure = _status(check, subject)
+    with handled_alarms():
+        status, reason, failure = _status(check, subject)
     seconds = time.perf_counter() - began
     notes = (reason,) if reason else tuple(subject.notes)
     result = Result(name, about, status, seconds, dict(subject.counts), notes, dict(subject.measured), failure)

@@ -80,13 +80,20 @@ def _to_plain(value: Any, where: str) -> Any:
         return (
             list(value) if _are_plain_numbers(value) else [_to_plain(v, f"{where}[{i}]") for i, v in enumerate(value)]
         )
+    if is_dataclass(value) and not isinstance(value, type):
+        return {
+            f.name: _to_plain(item, _join(where, f.name))
+            for f, item in ((f, getattr(value, f.name)) for f in _stored_fields(type(value)))
+            if not (f.metadata.get("omit_default") and _is_default(f, item))
+        }
     if isinstance(value, Mapping):
         return {_require_string(name, where): _to_plain(v, f"{where}.{name}") for name, v in value.items()}
-    if is_dataclass(value):
-        items = [(f, getattr(value, f.name)) for f in fields(value) if not f.metadata.get("not_stored")]
-        stored = [(f.name, item) for f, item in items if not (f.metadata.get("omit_default") and _is_default(f, item))]
-        return {name: _to_plain(item, _join(where, name)) for name, item in stored}
     raise DataError(f"{where}: JSON cannot hold a {type(value).__name__}: {value!r}")
+
+
+@cache
+def _stored_fields(kind: type) -> list[Field[Any]]:
+    return [f for f in fields(kind) if not f.metadata.get("not_stored")]
 
 
 def _is_default(entry: Field[Any], value: Any) -> bool:

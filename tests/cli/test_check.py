@@ -101,13 +101,20 @@ def test_a_negative_seed_is_one_line(agentgym: Run, command: str) -> None:
     assert "--seed must be an integer of at least 0, not -1" in err
 
 
-@pytest.mark.parametrize("source", ["FILE", "FILE:GuessEnv", "my_world:GuessEnv"])
-def test_a_world_is_checked_from_its_source(agentgym: Run, source: str) -> None:
+@pytest.mark.parametrize(
+    ("source", "checks"),
+    [
+        ("my_world.py", "card,vectors,reproducible"),
+        ("my_world.py:GuessEnv", "card"),  # found by the same import as without the class
+        ("my_world:GuessEnv", "card,vectors,reproducible"),
+    ],
+)
+def test_a_world_is_checked_from_its_source(agentgym: Run, source: str, checks: str) -> None:
     """Also in processes of their own, and under the id that its card says; nothing need be installed."""
     Path("my_world.py").write_bytes(EXAMPLE.read_bytes())
-    status, out, err = agentgym("check", source.replace("FILE", "my_world.py"), "--only", "card,vectors,reproducible",
-                                "--episodes", "5")  # fmt: skip
-    assert (status, err) == (0, "") and out.count("passed") == 3 and "AgentGuess-v0: no failure" in out
+    status, out, err = agentgym("check", source, "--only", checks, "--episodes", "5")
+    passed = checks.count(",") + 1
+    assert (status, err) == (0, "") and out.count("passed") == passed and "AgentGuess-v0: no failure" in out
     assert agentgym("envs", "show", "my_world.py")[0] == 0
 
 

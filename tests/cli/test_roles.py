@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +12,7 @@ import pytest
 import yaml
 
 from agentgym_py.collection.replay import replay
+from agentgym_py.multiagent import MultiAgentEnv
 from agentgym_py.trajectory import Trajectory, store
 
 Run = Callable[..., tuple[int, str, str]]
@@ -56,6 +59,26 @@ def test_an_evaluation_has_a_line_for_each_role(agentgym: Run) -> None:
     assert all(f'"role": "{role}"' in out + err for role in ("client", "shopper"))
 
 
+def test_in_self_play_the_last_agent_is_the_partner(
+    agentgym: Run, small_model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In exploration alone, and in every round the newest one; the run says so and resumes with it."""
+    monkeypatch.setattr(MultiAgentEnv, "partner_moves", 1)  # the small model never comes to an end
+    words = ("--env", "errand", "--roles", "client,shopper", "--self_play", "true", "--allow_empty", "true")
+    status, out, err = agentgym("evolve", *words, *SMALL, "--rounds", "1", "--model", small_model, "--out", "run")
+    assert status == 0 and "Self-play: the last round's agent plays the other roles" in out, err
+    assert agentgym("evolve", "--resume", "run", "--rounds", "2")[0] == 0
+    digests = [json.loads(Path(f"run/rounds/0{n}/metrics.json").read_text())["policy_digest"] for n in range(3)]
+    for number in range(3):
+        folder = Path(f"run/rounds/0{number}")
+        explored, valid = (list(store.read(folder / f"{name}.jsonl")) for name in ("trajectories", "valid"))
+        partners = {t.partner.digest if t.partner else None for t in explored}
+        assert partners == ({digests[number - 1]} if number else {None})
+        assert {t.partner for t in valid} == {None}
+    shutil.rmtree("run/rounds/01/checkpoint")
+    assert all(replay(t).holds for t in store.read("run/rounds/02/trajectories.jsonl"))
+
+
 @pytest.mark.parametrize(
     ("words", "why"),
     [(("--env", "shop", "--roles", "asker"), "--roles needs worlds of several roles; shop has one"),
@@ -66,6 +89,20 @@ def test_an_evaluation_has_a_line_for_each_role(agentgym: Run) -> None:
 def test_wrong_roles_end_in_one_line(agentgym: Run, words: tuple[str, ...], why: str) -> None:
     """Which says what to do."""
     status, _, err = agentgym("eval", *words, "--agent", "expert", "--tasks", "1", "--out", "e")
+    assert status == 2 and why in err and len(err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [(("--env", "shop", "--self_play", "true"), "--self_play needs worlds of several roles, and shop has one"),
+     (("--env", "errand", "--self_play", "true", "--explore_order", "hard"), "--explore_order must not be hard with"),
+     (("--env", "errand", "--judge.model", "m"), "did you mean --reward_kwargs.model?"),
+     (("--env", "errand", "--trainer.replay", "0.3"), "did you mean --replay_ratio?"),
+     (("--env", "errand", "--trainer.ewc", "1"), "did you mean --trainer.ewc_lambda?")],
+)  # fmt: skip
+def test_wrong_settings_of_a_run_end_in_one_line(agentgym: Run, words: tuple[str, ...], why: str) -> None:
+    """With the setting to use."""
+    status, _, err = agentgym("evolve", *words, "--out", "e")
     assert status == 2 and why in err and len(err.splitlines()) == 1
 
 

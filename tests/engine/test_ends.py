@@ -22,6 +22,7 @@ from agentgym_py.testing.model_server import ModelServer, serving
 from agentgym_py.trajectory import Tokens
 
 PARAMS = SamplingParams(max_new_tokens=20)
+GREEDY = SamplingParams(temperature=0, max_new_tokens=12)
 
 
 @pytest.fixture(scope="module")
@@ -36,14 +37,20 @@ def policy(zoo: Any) -> Policy:
     return made
 
 
-def play(policy: Policy, engine: Any, params: SamplingParams = PARAMS) -> list[Tokens]:
+@pytest.fixture(scope="module")
+def greedy_turns(policy: Policy) -> list[Tokens]:
+    """The greedy turns of a few episodes, as this process plays them."""
+    return play(policy, HFEngine(policy), GREEDY, 4)
+
+
+def play(policy: Policy, engine: Any, params: SamplingParams = PARAMS, episodes: int = 16) -> list[Tokens]:
     """The turns of a few episodes in a maze."""
-    jobs = jobs_for(EnvSpec("maze", {"difficulty": "easy", "max_steps": 4}), "train", range(16))
-    episodes = Collector(ModelAgent(policy, engine, params), PlayConfig(seed=3)).collect_batch(jobs)
+    jobs = jobs_for(EnvSpec("maze", {"difficulty": "easy", "max_steps": 4}), "train", range(episodes))
+    played = Collector(ModelAgent(policy, engine, params), PlayConfig(seed=3)).collect_batch(jobs)
     assert all(
-        encode(t, policy.chat).mask.count(1) == sum(len(s.tokens.ids) for s in t.steps if s.tokens) for t in episodes
+        encode(t, policy.chat).mask.count(1) == sum(len(s.tokens.ids) for s in t.steps if s.tokens) for t in played
     )
-    return [step.tokens for t in episodes for step in t.steps if step.tokens]
+    return [step.tokens for t in played for step in t.steps if step.tokens]
 
 
 def test_every_end_ends_a_reply(policy: Policy) -> None:
@@ -65,16 +72,12 @@ def test_another_end_is_a_stop_and_a_cut_reply_is_not(policy: Policy) -> None:
 
 
 @pytest.mark.parametrize("kind", ["vllm", "sglang", "llamacpp"])
-def test_servers_end_replies_alike(policy: Policy, kind: Any) -> None:
+def test_servers_end_replies_alike(policy: Policy, greedy_turns: list[Tokens], kind: Any) -> None:
     """Greedy turns are equal; the request names every end."""
     with serving(ModelServer(policy)) as server:
-        greedy = SamplingParams(temperature=0, max_new_tokens=12)
-        there, here = (
-            play(policy, ServerEngine(policy, server.url, kind), greedy),
-            play(policy, HFEngine(policy), greedy),
-        )
+        there = play(policy, ServerEngine(policy, server.url, kind), GREEDY, 4)
         _, body = server.bodies[-1]
-    assert [(turn.context, turn.ids) for turn in there] == [(turn.context, turn.ids) for turn in here]
+    assert [(turn.context, turn.ids) for turn in there] == [(turn.context, turn.ids) for turn in greedy_turns]
     if kind != "llamacpp":  # its model file names them
         assert body.get("sampling_params", body)["stop_token_ids"] == sorted(policy.ends)
 

@@ -83,13 +83,20 @@ def logprobs(played: list[Trajectory]) -> list[float]:
     return [each for t in played for step in t.steps if step.tokens for each in step.tokens.logprobs]
 
 
+@pytest.fixture(scope="module")
+def here(policy: Policy) -> list[Trajectory]:
+    """Greedy episodes of the engine in this process; only read them."""
+    return play(HFEngine(policy), policy)
+
+
 # ---- token for token ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_greedy_episodes_are_those_of_the_engine_here(server: ModelServer, policy: Policy, kind: Any) -> None:
+def test_greedy_episodes_are_those_of_the_engine_here(
+    server: ModelServer, policy: Policy, here: list[Trajectory], kind: Any
+) -> None:
     """Token for token over four turns, some of them cut; log-probabilities to 1e-4."""
-    here = play(HFEngine(policy), policy)
     there = play(ServerEngine(policy, server.url, kind), policy)
     assert tokens(there) == tokens(here) and len(tokens(there)) == 24
     assert logprobs(there) == pytest.approx(logprobs(here), abs=1e-4)
@@ -102,12 +109,12 @@ def test_greedy_episodes_are_those_of_the_engine_here(server: ModelServer, polic
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_sampled_replies_come_again_with_their_log_probabilities(
-    server: ModelServer, policy: Policy, kind: Any
+    server: ModelServer, policy: Policy, here: list[Trajectory], kind: Any
 ) -> None:
     """The seeds are the episodes' own; what is stored is what a forward over the whole history says."""
     engine, params = ServerEngine(policy, server.url, kind), SamplingParams(temperature=0.7, max_new_tokens=8)
     played = play(engine, policy, params)
-    assert tokens(play(engine, policy, params)) == tokens(played) != tokens(play(engine, policy))
+    assert tokens(play(engine, policy, params)) == tokens(played) != tokens(here)
     for trajectory in played:
         history: list[int] = []
         for step in trajectory.steps:
@@ -178,12 +185,14 @@ def test_so_many_requests_at_once_and_no_more(server: ModelServer, policy: Polic
 
 
 @pytest.mark.parametrize("kind", ["vllm", "sglang"])
-def test_the_server_plays_the_new_weights_after_a_sync(server: ModelServer, policy: Policy, kind: Any) -> None:
+def test_the_server_plays_the_new_weights_after_a_sync(
+    server: ModelServer, policy: Policy, here: list[Trajectory], kind: Any
+) -> None:
     """And is given those of the policy at the start, whatever it held."""
     server.set_policy(random_policy(1))
     engine = ServerEngine(policy, server.url, kind)
     before = play(engine, policy)
-    assert tokens(before) == tokens(play(HFEngine(policy), policy)) and not engine.load_obstacle
+    assert tokens(before) == tokens(here) and not engine.load_obstacle
     other = random_policy(2)
     engine.sync(other, 1)
     after = play(engine, other)
@@ -202,14 +211,16 @@ def test_weights_go_through_a_folder_that_may_be_named(server: ModelServer, poli
 
 
 @pytest.mark.parametrize("why", ["no endpoint", "no means", "push"])
-def test_a_server_that_loads_nothing_plays_what_it_holds(server: ModelServer, policy: Policy, why: str) -> None:
+def test_a_server_that_loads_nothing_plays_what_it_holds(
+    server: ModelServer, policy: Policy, here: list[Trajectory], why: str
+) -> None:
     """It is never asked to play other weights, and says why."""
     server.loads = why != "no endpoint"
     engine = ServerEngine(policy, server.url, "llamacpp" if why == "no means" else "vllm", push=why != "push")
     said = {
         "no endpoint": "VLLM_SERVER_DEV_MODE=1", "no means": "cannot load other weights", "push": "push is false",
     }[why]  # fmt: skip
-    assert said in engine.load_obstacle and tokens(play(engine, policy)) == tokens(play(HFEngine(policy), policy))
+    assert said in engine.load_obstacle and tokens(play(engine, policy)) == tokens(here)
     engine.sync(copy.deepcopy(policy), 1)
     with pytest.raises(PolicyError, match=f"still has old weights: .*{said}"):
         engine.sync(random_policy(1), 2)

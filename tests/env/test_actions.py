@@ -25,7 +25,7 @@ json_values = st.recursive(
 
 
 @given(anything | pieces)
-@settings(max_examples=400)
+@settings(max_examples=150)
 def test_the_parser_is_total(text: str) -> None:
     """Any string gives a reply of stripped strings, and JSON arguments stay JSON."""
     reply = parse_reply(text)
@@ -40,7 +40,7 @@ def test_the_parser_is_total(text: str) -> None:
     anything | pieces,
     st.sampled_from([("<think>", "</think>"), ("[THINK]", "[/THINK]"), ("", "</think>")]),
 )
-@settings(max_examples=300)
+@settings(max_examples=150)
 @example("I could look around.", "\n\ngo south", ("<think>", "</think>"))
 @example("Action: go north\nObservation: a wall", "Action: go south", ("", "</think>"))
 @example('<tool_call>{"name": "a"}</tool_call>', '<tool_call>{"name": "b"}</tool_call>', ("[THINK]", "[/THINK]"))

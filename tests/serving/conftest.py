@@ -154,3 +154,4 @@ def server() -> Iterator[Server]:
     names = [*registry.names("agentgym.envs"), "OddForTests-v0"]
     with _serving([EnvSpec(name) for name in names], experts=True, longest=30.0) as made:
         yield made
+        made.running.force_exit = True  # no client is left, so sessions need not be closed

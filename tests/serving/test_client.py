@@ -17,7 +17,8 @@ from gymnasium.utils.env_checker import check_env
 from agentgym_py import registry
 from agentgym_py.agents import ExpertAgent, RandomAgent
 from agentgym_py.collection import Collector, PlayConfig, jobs_for
-from agentgym_py.env import EnvSpec
+from agentgym_py.collection.replay import replay
+from agentgym_py.env import EnvSpec, PartnerRecord
 from agentgym_py.errors import (
     ActionError,
     ConfigError,
@@ -29,6 +30,7 @@ from agentgym_py.errors import (
 )
 from agentgym_py.evaluation import evaluate
 from agentgym_py.evaluation.folder import make_manifest
+from agentgym_py.multiagent.partners import Partner
 from agentgym_py.rng import Rng
 from agentgym_py.serving import client
 from agentgym_py.serving.client import RemoteEnv
@@ -68,6 +70,21 @@ def test_an_episode_is_the_same_through_the_server(server: Any, world: str) -> N
     there.restore(back.snapshot())
     assert (there.snapshot(), there.state()) == (snapshot, json.loads(json.dumps(here.state())))
     there.close()
+
+
+def test_the_moves_of_a_served_model_are_recorded(serve: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its episodes replay without server and model; a client cannot choose the model's moves."""
+    model = Partner(ExpertAgent(fair=True, thoughts=False), "4f")
+    monkeypatch.setattr("agentgym_py.multiagent.env.load_partner", lambda folder: model)
+    target = serve(EnvSpec("errand", {"partner_model": "folder"}), experts=True, allow=["role"])
+    arguments = {"role": "shopper", "difficulty": "easy"}
+    spec = EnvSpec("remote", {"url": target.url, "env": "errand", "token": TOKEN, **arguments})
+    (trajectory,) = Collector(ExpertAgent(fair=True)).collect_batch(jobs_for(spec, "test", [0]))
+    assert trajectory.success and trajectory.partner and trajectory.partner.digest == "4f"
+    assert "partner_model" not in trajectory.provenance.env_kwargs and replay(trajectory).holds
+    with closing(target.env("errand", **arguments)) as there:
+        options = {"task": 0, "split": "test", "partner": PartnerRecord("4f", ("say[nonsense]",))}
+        assert there.reset(options=options)[0] == trajectory.steps[0].observation
 
 
 def _asked(env: Any) -> Any:

@@ -93,7 +93,8 @@ NO_EPISODE = {"gymnasium", "card", "isolation"}
 
 @pytest.fixture(autouse=True)
 def worlds(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The worlds of `conformance_worlds`, by name; fresh processes find them too."""
+    """The worlds of `conformance_worlds`, by name; fresh processes find them too. Speeds are measured for a moment."""
+    monkeypatch.setattr("agentgym_py.testing.resources._SPEED_SECONDS", 0.01)
     monkeypatch.syspath_prepend(FOLDER)
     module = import_module("conformance_worlds")
     before = set(gymnasium.registry)

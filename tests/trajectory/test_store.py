@@ -227,7 +227,7 @@ def test_a_broken_line_in_the_middle_is_an_error(tmp_path: Path, episode: Make, 
 
 
 @given(st.data())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_a_flipped_byte_is_found(data: st.DataObject) -> None:
     """Whatever byte of a line changes, the line is refused, or says the very same."""
     one = Step("page é", "Action: a", "", "a", None, 0.5, True, {"price": 1.0}, Tokens((1,), (2,), (-0.5,), (1,)))

@@ -18,7 +18,7 @@ MOVES = st.lists(
 
 
 @given(MOVES)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_slots_are_copied_all_at_once(moves: list[tuple[int, int, int]]) -> None:
     """Chains, rings, one slot to several: each target begins with what its source held before; the rest stays."""
     cache = SlotCache(SLOTS)

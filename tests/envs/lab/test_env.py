@@ -315,7 +315,7 @@ def test_a_tool_call_is_the_same_command() -> None:
     assert names == {verb.replace(" ", "_") for verb in VERBS}
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(verb=st.sampled_from(sorted(VERBS)), seed=st.integers(0, 300), number=st.integers(0, 40))
 def test_any_command_with_real_names_is_answered(verb: str, seed: int, number: int) -> None:
     """Sensible or not; what cannot be done changes nothing but the step count."""

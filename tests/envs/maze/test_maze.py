@@ -217,7 +217,7 @@ def test_a_snapshot_that_cannot_be_is_refused(env: MazeEnv, change: dict[str, ob
     assert env.snapshot() == before
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.text(max_size=30))
 def test_any_text_is_a_step(text: str) -> None:
     """After every verb."""

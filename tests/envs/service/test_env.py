@@ -363,7 +363,7 @@ def test_splits_share_no_wording_and_no_name() -> None:
 # ---- robustness -----------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75, deadline=None)
 @given(name=st.sampled_from(sorted(tools_of("phone"))), arguments=st.dictionaries(
     st.sampled_from(["line", "plan", "gb", "text", "rule", "step", "about", "change", "details", "customer", "x"]),
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=8)

@@ -211,7 +211,7 @@ def slow_total(name: str, values: list[Value]) -> Value:
 contents = st.one_of(st.none(), st.integers(-5, 9), st.sampled_from(["x", "Y"]), trees(), trees())
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.lists(contents, min_size=ROWS * COLUMNS, max_size=ROWS * COLUMNS))
 def test_a_sheet_shows_what_the_slow_evaluator_computes(cells: list[Any]) -> None:
     """Numbers, texts, TRUE and FALSE, every error, and circles."""
@@ -236,7 +236,7 @@ def test_a_formula_is_written_as_it_is_read(tree: Tree) -> None:
     assert write(parse(once)) == once == canonical(once)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.text(alphabet='=ABz129$!:()+-*/<>,."# SUMIFVLOKP\n', max_size=60))
 def test_any_text_is_a_formula_or_refused(words: str) -> None:
     """And a formula has a value in an empty workbook."""

@@ -213,7 +213,7 @@ def test_every_admissible_action_is_valid() -> None:
                 assert env.step(action)[4]["valid_action"], action
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75, deadline=None)
 @given(
     text=st.text() | st.text("searchclik[]< >:\n{}\"'").map(lambda inner: f"click[{inner}]"), seed=st.integers(0, 20)
 )

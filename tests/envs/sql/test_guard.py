@@ -224,7 +224,7 @@ def test_many_rows_are_cut(database: GuardedDatabase) -> None:
 WORDS = ("select", "from", "book", "(", ")", "with", "a", "as", ",", "*", "union", "'x", '"', "[", "--", "/*", "t.")
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75, deadline=None)
 @given(st.text(max_size=60) | st.lists(st.sampled_from(WORDS), max_size=40).map(" ".join))
 def test_any_text_is_answered(text: str) -> None:
     """With a result or with an error that says something."""
@@ -259,7 +259,7 @@ _STATEMENTS = st.tuples(_SELECTS, _SELECTS, _SELECTS, st.sampled_from([" UNION "
 )
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(_SELECTS | _STATEMENTS)
 def test_any_statement_ends(statement: str) -> None:
     """Selects of selects, joins, recursive parts, windows: a result or an error, soon, and all rows are still there."""

@@ -167,7 +167,7 @@ def test_a_command_may_be_written_freely(env: TextCraftEnv) -> None:
     assert env.step(f"craft {recipe.count} {recipe.item} using {needs}")[0] == f"Crafted {recipe.count} {recipe.item}."
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.text(max_size=50))
 def test_any_text_after_a_verb_is_a_step(text: str) -> None:
     """It is refused or done."""
@@ -410,7 +410,7 @@ def _texts(value: Any) -> list[str]:
     return [text for each in inner for text in _texts(each) if text.strip("XY ")]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.text(max_size=6),

@@ -87,7 +87,7 @@ ODD = ["Action: x", "Action Input:", "<tool_call>{", "[[[{{{" * 20, '"', "\\", "
 texts = st.lists(st.sampled_from(ODD) | st.text(max_size=8), max_size=5).map(" ".join)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(text=texts, label=texts)
 def test_a_written_call_reads_the_same(text: str, label: str) -> None:
     """Bare or in a frame, whatever labels, brackets and quotes stand in its texts."""
@@ -104,7 +104,7 @@ json_values = st.recursive(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(key=st.sampled_from(["projects", "sections", "labels", "tasks", "over", "read"]), value=json_values)
 def test_any_state_is_taken_up_whole_or_refused(key: str, value: Any) -> None:
     """Whatever JSON stands in a part of it; what is taken up gives the same snapshot again and can be played."""

@@ -106,7 +106,7 @@ def test_what_cannot_be_done_is_refused_with_a_reason(name: str, arguments: dict
     assert one == app()
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(calls=st.lists(st.tuples(st.sampled_from(sorted(TOOLS)), st.data()), max_size=6))
 def test_no_arguments_break_a_tool(calls: list[tuple[str, st.DataObject]]) -> None:
     """Whatever is called, it is done or refused, and the board stays one that a snapshot can hold."""

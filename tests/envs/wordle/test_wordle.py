@@ -167,7 +167,7 @@ def test_the_word_is_a_secret_until_the_end() -> None:
     assert len(hidden_words) > 600
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.sampled_from(words()), st.sampled_from(words()))
 def test_marks_count_each_letter(guess: str, hidden: str) -> None:
     """Right where the letters are equal; of each letter as many are marked as both words have."""
@@ -239,7 +239,7 @@ def test_a_snapshot_of_guesses_that_cannot_be_is_refused() -> None:
     env.restore(json.dumps(whole | good).encode())
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.text(max_size=12))
 def test_any_text_is_a_guess_or_refused(text: str) -> None:
     """Nothing raises."""
