@@ -188,8 +188,8 @@ class Policy:
         return frozenset({self.chat.end_of_turn, self.tokenizer.eos_token_id, *named} - {None})
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Text of a reply, without special tokens."""
-        return str(self.tokenizer.decode(list(ids), skip_special_tokens=True))
+        """Text of a reply, without special tokens other than those around a thought."""
+        return self.chat.decode(ids)
 
     def digest(self) -> str:
         """Return the SHA-256 over names, types, shapes and bytes of all parameters, adapters included.
