@@ -104,7 +104,7 @@ def parse_reply(text: str) -> Reply:
     beyond a float, no nesting deeper than 100. If an input should be a JSON object and is not, `Reply.error` says why;
     `TextEnv.step` treats it as a bad action.
     """
-    thought, text = _split_thought(text)
+    thought, text = split_thought(text)
     return _with_thought(_parse(text), thought)
 
 
@@ -115,7 +115,7 @@ def parse_tool_call(text: str) -> Reply:
     may be bold, a name and an input in backticks, and `Action Input:` may be missing before a line that begins with
     `{`. Without labels a call may be a JSON list of one, or follow other words.
     """
-    thought, text = _split_thought(text)
+    thought, text = split_thought(text)
     return _with_thought(_parse_tool_call(text), thought)
 
 
@@ -129,7 +129,7 @@ def thought_ends(text: str) -> list[int]:
     return [match.end() for match in _THINK_CLOSE.finditer(text)]
 
 
-def _split_thought(text: str) -> tuple[str, str]:
+def split_thought(text: str) -> tuple[str, str]:
     """Split a reply of a thinking model into its thought and the rest."""
     if ">" not in text and "THINK]" not in text:
         return "", text

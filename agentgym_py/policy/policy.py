@@ -10,6 +10,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from agentgym_py.env.actions import split_thought
 from agentgym_py.errors import ConfigError, PolicyError
 from agentgym_py.files import require_ordinary
 from agentgym_py.policy.adapters import (
@@ -191,6 +192,10 @@ class Policy:
     def decode(self, ids: Sequence[int]) -> str:
         """Text of a reply, without special tokens other than those around a thought."""
         return self.chat.decode(ids)
+
+    def answer(self, ids: Sequence[int]) -> str:
+        """Text of a reply without its thought, of a reply that is no action."""
+        return split_thought(self.chat.opened + self.decode(ids))[1].strip()
 
     def digest(self) -> str:
         """Return the SHA-256 over names, types, shapes and bytes of all parameters, adapters included.

@@ -101,6 +101,14 @@ def test_special_tokens_around_a_thought_are_part_of_the_reply(zoo: Any, marks: 
     assert not {begin, end} & set(chat.turn(reply))
 
 
+def test_an_answer_has_no_thought(zoo: Any) -> None:
+    """A summary or reflection is what follows the thought; one that was cut within its thought is empty."""
+    policy = zoo.miniature("r1-distill")
+    ids = policy.chat.reply("<think>\nA wall is north.\n</think>\n\nI saw a wall.")
+    assert policy.answer(ids) == "I saw a wall." and policy.answer(ids[:5]) == ""
+    assert zoo.miniature("qwen2.5").answer(zoo.miniature("qwen2.5").chat.reply(" I saw a wall.\n")) == "I saw a wall."
+
+
 def test_settings_that_do_not_fit_are_refused(zoo: Any) -> None:
     """In one line, with what would do."""
     with pytest.raises(TemplateError, match="thinking on or off keeps earlier thoughts"):
