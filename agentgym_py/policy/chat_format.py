@@ -50,6 +50,7 @@ _OWN_THOUGHT = re.compile(r"\A\s*(?:<think>\n?)?(?P<begun>.*</think>\s*)", re.DO
 _EMPTY_THOUGHT = re.compile(r"\A\s*<think>\s*</think>\s*")
 _CLOSED = "\n</think>\n\n"
 """What ends an opened thought, if the template does not say it."""
+_SPACE = " \n"
 _Piece = int | str
 """A token id, a text of the template, or the place of a content (a text that looks like `_MARK`)."""
 
@@ -154,6 +155,7 @@ class ChatFormat:
 
     def opening(self, user_text: str, *, system: str | None = None) -> list[int]:
         """Encode the first user turn, up to where the reply begins."""
+        user_text = self._strip(user_text, "user")
         if system is None:
             return self._encode(self._opening, user_text)
         if self._opening_after_system is None:
@@ -163,13 +165,14 @@ class ChatFormat:
 
     def turn(self, observation: str) -> list[int]:
         """Encode what follows a reply that ended with `end_of_turn`, up to where the next reply begins."""
-        return self._encode(self._turn, observation)
+        return self._encode(self._turn, self._strip(observation, "user"))
 
     def reply(self, text: str) -> list[int]:
         """Encode a reply that the model did not write (an expert's), including its end of turn.
 
         A thought of its own stands in place of the empty one that a template writes, or that the prompt has opened.
         """
+        text = self._strip(text, "assistant")
         own = _OWN_THOUGHT.match(text)
         if not own or not self._writes_thought:
             return self._encode(self._reply, text, in_reply=True)
@@ -231,6 +234,7 @@ class ChatFormat:
         rest = after_prompt[after_prompt.rindex(end_text) + len(end_text) :]
         turns = self._require_equal_turns(renders, end_text, rest)
         self._turn = self._pieces(turns)
+        self._strips = self._read_strips()
         self._check_ids()
 
     def _after_prompt(self, renders: _Renders) -> str:
@@ -277,6 +281,27 @@ class ChatFormat:
                 if without.rstrip().endswith(tuple(self._special_ids)) and longer.startswith(without):
                     texts[i] = without
         return texts
+
+    def _read_strips(self) -> dict[str, tuple[str, str]]:
+        """Return the white space that the template strips from the left and the right of a content, by role."""
+        marks = [_MARK.format(i) for i in range(2)]
+        plain = self._render(marks)
+
+        def strips(place: int, content: str) -> bool:
+            return self._render([content if i == place else mark for i, mark in enumerate(marks)]) == plain
+
+        return {
+            role: (
+                "".join(c for c in _SPACE if strips(i, c + marks[i])),
+                "".join(c for c in _SPACE if strips(i, marks[i] + c)),
+            )
+            for i, role in enumerate(("user", "assistant"))
+        }
+
+    def _strip(self, text: str, role: str) -> str:
+        """Strip a content as the template does."""
+        left, right = (None if chars == _SPACE else chars for chars in self._strips[role])  # None: any white space
+        return text.lstrip(left).rstrip(right)
 
     def _reply_pieces(self, after_prompt: str) -> tuple[int, list[_Piece]]:
         """Return the end-of-turn id and the pieces of a reply, from what a render has after the generation prompt."""

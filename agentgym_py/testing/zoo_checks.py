@@ -26,7 +26,10 @@ if TYPE_CHECKING:
     from agentgym_py.training import TrainReport
 
 Weights = Mapping[str, Any]
-CONTENTS = ["Where is it?\n\nLook  there.", "Thought: so\n\nAction: go", "Not\n\n\nhere.", "Action: look", "Done."]
+CONTENTS = [
+    "Where is it?\n\nLook  there.\n", "\nThought: so\n\nAction: go", " Not\n\n\nhere.\t\n", "Action: look \n",
+    "\nDone.\n",
+]  # fmt: skip
 """A conversation with the line breaks and spaces that a template may change."""
 _SETTINGS: Mapping[str, Any] = {
     "epochs": 1, "learning_rate": 1e-3, "tasks_per_iteration": 2, "group_size": 2, "minibatch_size": 4,
