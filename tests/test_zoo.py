@@ -26,7 +26,7 @@ def family(request: pytest.FixtureRequest, zoo: Any) -> Any:
 
 def test_the_families_are_all_here(zoo: Any) -> None:
     """One family is refused: its template ends the last reply with another token than earlier ones."""
-    assert {"gpt-oss"} == REFUSED and len(SUPPORTED) == len(FAMILIES) - 1 == 12
+    assert {"gpt-oss"} == REFUSED and len(SUPPORTED) == len(FAMILIES) - 1 == 13
     with pytest.raises(TemplateError, match=r"rewrites earlier turns: a shorter conversation has 'return"):
         zoo.miniature("gpt-oss")
 

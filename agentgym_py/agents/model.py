@@ -130,7 +130,7 @@ class ModelAgent:
             if out.error is not None:
                 return AgentReply("", error=out.error)
             summary = request.record(out)
-        if (prompt := self._prompt(episode, self._policy.decode(summary.ids).strip() if summary else "")) is None:
+        if (prompt := self._prompt(episode, self._policy.answer(summary.ids) if summary else "")) is None:
             return None
         out = yield _Request(prompt.ids, reply_seed(episode))
         if out.error is not None:

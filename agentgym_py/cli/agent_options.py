@@ -54,7 +54,7 @@ class ModelOptions:
     """Largest number of tokens of an episode; by default the model's context. The memory of playing and training grows
     with it."""
     thinking: Literal["auto", "on", "off"] = "auto"
-    """Whether a model with `enable_thinking` in its chat template thinks before it acts; checkpoints keep it."""
+    """Whether a model whose chat template can think does so before it acts; checkpoints keep it."""
     chat_template_kwargs: dict[str, Any] = field(default_factory=dict)
     """Variables of the model's chat template, as --chat_template_kwargs.NAME VALUE; checkpoints keep them."""
     system_prompt: str | None = None

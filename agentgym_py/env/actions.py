@@ -18,8 +18,10 @@ _INPUT = re.compile(r"^[ \t]*action[ \t]+input[ \t]*:", re.IGNORECASE | re.MULTI
 _INPUT_INLINE = re.compile(r"(?<![\w\[(\"'])A(?:ction[ \t]+Input|CTION[ \t]+INPUT)[ \t]*:")
 _THOUGHT = re.compile(r"\A\s*thought[ \t]*:", re.IGNORECASE)
 _OBSERVATION = re.compile(r"^[ \t]*observation[ \t]*:", re.IGNORECASE | re.MULTILINE)
-_THINK_OPEN = re.compile(r"(?:\A\s*|(?<=\n)[ \t]*)(?:<think>|\[THINK\])")
-_THINK_CLOSE = re.compile(r"</think>|\[/THINK\]")
+# The marks around a thought: of Qwen, DeepSeek and others, of Magistral, and of Gemma 4.
+_THINK_WORD = r"(?:seed:)?(?:think(?:ing)?|thought|reasoning)"
+_THINK_OPEN = re.compile(rf"(?:\A\s*|(?<=\n)[ \t]*)(?:<{_THINK_WORD}>|\[THINK\]|<\|channel>(?:thought)?)")
+_THINK_CLOSE = re.compile(rf"</{_THINK_WORD}>|\[/THINK\]|<channel\|>")
 _TAG = re.compile(r"<tool_call>\s*(?=\{)")
 _FENCED = re.compile(r"\A```(?:json)?\s*(\{.*\})\s*```\Z", re.DOTALL)
 _ONE_LINE = re.compile(r"\s*(\w+)\s*(?:\(\s*(?:(\{.*\})\s*)?\)|(\{.*\}))\s*", re.DOTALL)
@@ -94,15 +96,15 @@ class Reply:
 def parse_reply(text: str) -> Reply:
     """Parse a reply; never raises.
 
-    What stands before the last `</think>` (or `[/THINK]`) is thought, with or without an opening tag, and so is what
-    follows a tag that is opened and not closed. In the rest a tool call wins over ReAct text, and ReAct text over the
-    bare action. Of several actions the last one before an invented `Observation:` counts. An action is one line; an
-    `Action Input:` may be several. Labels at the start of a line win over those within one. A bare action may have its
-    `Action Input:` on the next line (a two-line tool call). JSON is strict: no NaN, no number beyond a float, no
-    nesting deeper than 100. If an input should be a JSON object and is not, `Reply.error` says why; `TextEnv.step`
-    treats it as a bad action.
+    What stands before the last `</think>` (or another mark that ends a thought) is thought, with or without an opening
+    mark, and so is what follows a mark that is opened and not closed. In the rest a tool call wins over ReAct text, and
+    ReAct text over the bare action. Of several actions the last one before an invented `Observation:` counts. An action
+    is one line; an `Action Input:` may be several. Labels at the start of a line win over those within one. A bare
+    action may have its `Action Input:` on the next line (a two-line tool call). JSON is strict: no NaN, no number
+    beyond a float, no nesting deeper than 100. If an input should be a JSON object and is not, `Reply.error` says why;
+    `TextEnv.step` treats it as a bad action.
     """
-    thought, text = _split_thought(text)
+    thought, text = split_thought(text)
     return _with_thought(_parse(text), thought)
 
 
@@ -113,13 +115,23 @@ def parse_tool_call(text: str) -> Reply:
     may be bold, a name and an input in backticks, and `Action Input:` may be missing before a line that begins with
     `{`. Without labels a call may be a JSON list of one, or follow other words.
     """
-    thought, text = _split_thought(text)
+    thought, text = split_thought(text)
     return _with_thought(_parse_tool_call(text), thought)
 
 
-def _split_thought(text: str) -> tuple[str, str]:
+def is_thought_mark(token: str) -> bool:
+    """Whether a token begins or ends a thought."""
+    return bool(_THINK_OPEN.fullmatch(token) or _THINK_CLOSE.fullmatch(token))
+
+
+def thought_ends(text: str) -> list[int]:
+    """Return the places behind the marks that end a thought."""
+    return [match.end() for match in _THINK_CLOSE.finditer(text)]
+
+
+def split_thought(text: str) -> tuple[str, str]:
     """Split a reply of a thinking model into its thought and the rest."""
-    if "think>" not in text and "THINK]" not in text:
+    if ">" not in text and "THINK]" not in text:
         return "", text
     thoughts = list[str]()
     if closed := deque(_THINK_CLOSE.finditer(text), maxlen=1):

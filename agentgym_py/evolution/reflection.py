@@ -277,7 +277,7 @@ class AgentWriter:
             seeds = [seed_of(self.seed, "reflection", _key(episodes[i])) for i in fitting]
             outs = self.make_engine(self.policy).generate([prompts[i] for i in fitting], params, seeds)
             for i, out in zip(fitting, outs, strict=True):
-                texts[i] = self.policy.decode(out.ids).strip()
+                texts[i] = self.policy.answer(out.ids)
         return texts
 
     def _prompt(self, trajectory: Trajectory, request: str) -> list[int]:

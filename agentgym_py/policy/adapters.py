@@ -7,6 +7,7 @@ short training away. They are merged, in float32, only for a reader that knows n
 from __future__ import annotations
 
 import copy
+import re
 import warnings
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
@@ -20,6 +21,8 @@ from agentgym_py.registry import install_advice
 
 _NAME = "default"
 """PEFT's name for the only adapters of a model; it stands in the name of each of their parameters."""
+_WRAPPED = re.compile(r"\.(base_layer|original_module|token_adapter)(?=\.)")
+"""What PEFT puts into the name of a parameter that it wraps."""
 LEAST_KEPT = 0.5
 """Share of what adapters change that a number format must keep to hold them merged."""
 _INT_DTYPES = {1: "uint8", 2: "int16", 4: "int32", 8: "int64"}
@@ -84,15 +87,32 @@ def merged_copy(model: Any) -> Any:
     """Return an ordinary copy of a model, its adapters merged in float32 and its quantized layers dequantized.
 
     It is in float32, or in the wider format of the model.
+
+    Raises:
+        PolicyError: the adapters change one of two tied weights, and merging them would change both.
     """
     import torch
 
+    _require_mergeable(model)
     copied = dequantized_copy(model) if is_quantized(model) else copy.deepcopy(model)
     if torch.finfo(copied.dtype).bits < 32:
         copied = copied.float()
     if has_adapters(copied):
         copied = copied.merge_and_unload()
     return copied.requires_grad_(True)
+
+
+def _require_mergeable(model: Any) -> None:
+    if not has_adapters(model) or not model.config.get_text_config().tie_word_embeddings:
+        return
+    from peft.tuners.tuners_utils import BaseTunerLayer
+
+    ends = model.get_input_embeddings(), model.get_output_embeddings()
+    if any(isinstance(module, BaseTunerLayer) for module in ends):
+        raise PolicyError(
+            "adapters on the embeddings or the head do not merge, because the model ties the two: train adapters on "
+            "other layers"
+        )
 
 
 def dequantized_copy(model: Any) -> Any:
@@ -195,7 +215,9 @@ def _merged_base(model: Any, rank: int) -> Any:
     """
     import torch
 
-    own = f"its adapters have rank {model.peft_config[_NAME].r} or other layers, and lora_rank is {rank}"
+    settings = model.peft_config[_NAME]
+    kind = settings.peft_type.value + (f" of rank {settings.r}" if hasattr(settings, "r") else "")
+    own = f"its adapters are {kind} or on other layers, and lora_rank is {rank}"
     if is_quantized(model):
         raise ConfigError(f"adapters are not merged into quantized weights, and {own}: train them further")
     merged = merged_copy(model)
@@ -213,8 +235,10 @@ def _merged_base(model: Any, rank: int) -> Any:
 def kept_share(adapted: Any, merged: Any, dtype: Any) -> float:
     """Return how much of what a model's adapters change is left when the merged weights are rounded to a format."""
     base, kept, changed = dict(base_parameters(adapted)), 0.0, 0.0
+    head = adapted.get_output_embeddings().weight  # merging adapters on tied embeddings may untie them
     for name, parameter in merged.named_parameters():
-        whole, before = parameter.detach(), base[name].detach().to(parameter.dtype)
+        before = base.get(name, head).detach().to(parameter.dtype)
+        whole = parameter.detach()
         kept += float(((whole - before) * (whole.to(dtype).to(whole.dtype) - before)).sum())
         changed += float((whole - before).square().sum())
     return kept / changed if changed else 1.0
@@ -251,10 +275,7 @@ def base_parameters(model: Any) -> Iterator[tuple[str, Any]]:
         return
     for name, parameter in model.named_parameters():
         if not _is_adapter(name):
-            plain = (
-                name.removeprefix("base_model.model.").replace(".base_layer.", ".").replace(".original_module.", ".")
-            )
-            yield plain, parameter
+            yield _WRAPPED.sub("", name.removeprefix("base_model.model.")), parameter
 
 
 def weight_sums(parameters: Any) -> list[int]:

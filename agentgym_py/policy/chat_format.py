@@ -3,7 +3,8 @@
 A conversation grows by appending ids: `opening`, a reply as it was sampled, `turn`, a reply, `turn`, … This needs a
 template that renders a longer conversation as a continuation of the shorter one; `ChatFormat` checks that once.
 Contents are encoded as plain text: a special token that a content spells stays text. An added token that is not special
-(Qwen's `<think>`, `<tool_call>`) is one id in a reply, as the model writes it, and text in an observation.
+(Qwen's `<think>`, `<tool_call>`), or that marks a thought, is one id in a reply, as the model writes it, and text in an
+observation.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from itertools import pairwise
 from threading import Thread
 from typing import Any, Literal
 
+from agentgym_py.env.actions import is_thought_mark
 from agentgym_py.errors import TemplateError
 from agentgym_py.policy.chat_template import Thinking, prompting_of, thinking_of, with_settings
 from agentgym_py.policy.vocabulary import count_ids
@@ -43,7 +45,12 @@ _RENDER_SECONDS = 20.0
 _MARK = "ContentZq{}Zq"
 _THOUGHT = "<think>\nWell.\n</think>\n\n"
 _OPENED = re.compile(r"<think>\s*\Z")
-_OWN_THOUGHT = re.compile(r"\A\s*<think>.*</think>\s*", re.DOTALL)
+_OWN_THOUGHT = re.compile(r"\A\s*(?:<think>\n?)?(?P<begun>.*</think>\s*)", re.DOTALL)
+"""A thought at the beginning of a reply; its opening mark may have stood in the prompt."""
+_EMPTY_THOUGHT = re.compile(r"\A\s*<think>\s*</think>\s*")
+_CLOSED = "\n</think>\n\n"
+"""What ends an opened thought, if the template does not say it."""
+_SPACE = " \n"
 _Piece = int | str
 """A token id, a text of the template, or the place of a content (a text that looks like `_MARK`)."""
 
@@ -87,8 +94,9 @@ class ChatFormat:
     Args:
         tokenizer: Its template gets the settings below, so that a saved checkpoint keeps them.
         fallback: The format to use if its own template is missing or unfit.
-        thinking: The template's `enable_thinking`. With `on` or `off` a template may strip earlier thoughts when it
-            renders a whole conversation; here they stay, as they were sampled.
+        thinking: The template's `enable_thinking`; `on` is also for a template that always thinks. With `on` or `off`
+            a template may strip earlier thoughts when it renders a whole conversation; here they stay, as they were
+            sampled.
         template_kwargs: Values of further variables of the template.
         system_prompt: System message of each conversation.
         few_shot: Messages of examples, before the first user turn.
@@ -120,8 +128,11 @@ class ChatFormat:
         added = tokenizer.added_tokens_decoder
         self._special_ids = {token.content: id_ for id_, token in added.items() if token.special}
         self._special = _any_of(self._special_ids)
+        self._marks = _any_of(filter(is_thought_mark, self._special_ids))
+        self._skipped = {id_ for text, id_ in self._special_ids.items() if not is_thought_mark(text)}
         visible = [token.content for token in added.values() if not token.special and token.content.strip(" \t\n\r▁")]
         self._added = _any_of([*self._special_ids, *visible])
+        self._hidden = _any_of(text for text in self._special_ids if not is_thought_mark(text))
         self._tags = [text for text in visible if "think" not in text]
         self._eats_left = {id_ for id_, token in added.items() if token.lstrip}
         self._eats_right = {id_ for id_, token in added.items() if token.rstrip}
@@ -144,6 +155,7 @@ class ChatFormat:
 
     def opening(self, user_text: str, *, system: str | None = None) -> list[int]:
         """Encode the first user turn, up to where the reply begins."""
+        user_text = self._strip(user_text, "user")
         if system is None:
             return self._encode(self._opening, user_text)
         if self._opening_after_system is None:
@@ -153,18 +165,29 @@ class ChatFormat:
 
     def turn(self, observation: str) -> list[int]:
         """Encode what follows a reply that ended with `end_of_turn`, up to where the next reply begins."""
-        return self._encode(self._turn, observation)
+        return self._encode(self._turn, self._strip(observation, "user"))
 
     def reply(self, text: str) -> list[int]:
         """Encode a reply that the model did not write (an expert's), including its end of turn.
 
         A thought of its own stands in place of the empty one that a template writes, or that the prompt has opened.
         """
+        text = self._strip(text, "assistant")
         own = _OWN_THOUGHT.match(text)
         if not own or not self._writes_thought:
             return self._encode(self._reply, text, in_reply=True)
-        rest = text.lstrip().removeprefix(self.opened) if self._writes_thought == "reply" else text[own.end() :]
+        rest = text[own.end() :]
+        if self._writes_thought == "reply":
+            begins = bool(self.opened) and text.lstrip().startswith(self.opened)
+            begun = text.lstrip().removeprefix(self.opened) if begins else own["begun"] + rest
+            rest = begun if self.opened else f"<think>\n{begun}"
         return self._encode(self._reply[self._content :], rest, in_reply=True)
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Return the text of a reply, without special tokens other than those around a thought."""
+        if len(self._skipped) == len(self._special_ids):
+            return str(self.tokenizer.decode(list(ids), skip_special_tokens=True))
+        return str(self.tokenizer.decode([id_ for id_ in ids if id_ not in self._skipped], skip_special_tokens=False))
 
     # ---- reading the template ------------------------------------------------------------------------------------
 
@@ -179,8 +202,9 @@ class ChatFormat:
 
     def _advice(self, thinking: Thinking) -> str:
         template = getattr(self.tokenizer, "chat_template", None) or ""
-        if thinking == "auto" and "enable_thinking" in template:
-            return "thinking on or off keeps earlier thoughts; chat_format chatml or plain replaces the template"
+        if thinking == "auto" and "</think>" in template:
+            which = "on or off" if "enable_thinking" in template else "on"
+            return f"thinking {which} keeps earlier thoughts; chat_format chatml or plain replaces the template"
         return "chat_format chatml or plain replaces the template"
 
     def _read_template(self, thinking: Thinking, template_kwargs: Mapping[str, Any]) -> None:
@@ -198,7 +222,7 @@ class ChatFormat:
         self._opening = self._pieces(renders.first_prompt)
         opened = _OPENED.search(renders.first_prompt)
         self.opened = opened[0] if opened else ""
-        after_prompt = renders.first_reply[len(renders.first_prompt) :]
+        after_prompt = self._after_prompt(renders)
         self.end_of_turn, self._reply = self._reply_pieces(after_prompt)
         self._content = next(i for i, piece in enumerate(self._reply) if _is_mark(piece))
         before = "".join(piece for piece in self._reply[: self._content] if isinstance(piece, str))
@@ -210,7 +234,17 @@ class ChatFormat:
         rest = after_prompt[after_prompt.rindex(end_text) + len(end_text) :]
         turns = self._require_equal_turns(renders, end_text, rest)
         self._turn = self._pieces(turns)
+        self._strips = self._read_strips()
         self._check_ids()
+
+    def _after_prompt(self, renders: _Renders) -> str:
+        """Return what a render has after the generation prompt; a thought that the prompt alone opens is closed."""
+        if renders.first_reply.startswith(renders.first_prompt):
+            return renders.first_reply[len(renders.first_prompt) :]
+        before = renders.first_prompt.removesuffix(self.opened)
+        if not self.opened or not renders.first_reply.startswith(before):
+            raise TemplateError(_difference(renders.first_prompt, renders.first_reply, ""))
+        return _CLOSED + _EMPTY_THOUGHT.sub("", renders.first_reply[len(before) :])
 
     def _render(self, contents: Sequence[str], system: str | None = None) -> str:
         roles = ("user", "assistant")
@@ -248,6 +282,27 @@ class ChatFormat:
                     texts[i] = without
         return texts
 
+    def _read_strips(self) -> dict[str, tuple[str, str]]:
+        """Return the white space that the template strips from the left and the right of a content, by role."""
+        marks = [_MARK.format(i) for i in range(2)]
+        plain = self._render(marks)
+
+        def strips(place: int, content: str) -> bool:
+            return self._render([content if i == place else mark for i, mark in enumerate(marks)]) == plain
+
+        return {
+            role: (
+                "".join(c for c in _SPACE if strips(i, c + marks[i])),
+                "".join(c for c in _SPACE if strips(i, marks[i] + c)),
+            )
+            for i, role in enumerate(("user", "assistant"))
+        }
+
+    def _strip(self, text: str, role: str) -> str:
+        """Strip a content as the template does."""
+        left, right = (None if chars == _SPACE else chars for chars in self._strips[role])  # None: any white space
+        return text.lstrip(left).rstrip(right)
+
     def _reply_pieces(self, after_prompt: str) -> tuple[int, list[_Piece]]:
         """Return the end-of-turn id and the pieces of a reply, from what a render has after the generation prompt."""
         pieces = self._pieces(after_prompt)
@@ -277,7 +332,7 @@ class ChatFormat:
         texts = self._without_last_eos([self._render(contents[: n + 1]) for n in range(3)])
         ids = [self._tokenize(text, special=True) for text in texts]
         if self._keeps_thoughts:
-            ids = ids[:2]
+            ids = ids[: 1 + texts[1].startswith(texts[0])]
         for shorter, longer in pairwise(ids):
             if longer[: len(shorter)] != shorter:
                 raise TemplateError(
@@ -306,7 +361,7 @@ class ChatFormat:
 
     def _encode(self, pieces: Sequence[_Piece], *contents: str, in_reply: bool = False) -> list[int]:
         """Encode the pieces with `contents` at the marks; the texts between two special tokens are encoded as one."""
-        rest, kept = iter(contents), self._special if in_reply else self._added
+        rest, kept = iter(contents), self._hidden if in_reply else self._added
         ids: list[int] = []
         text, spans = "", list[range]()
         for piece in pieces:
@@ -334,9 +389,15 @@ class ChatFormat:
         return ids + self._tokenize(text[start:])
 
     def _tokenize(self, text: str, *, special: bool = False) -> list[int]:
-        if not text:
-            return []
-        return list(self.tokenizer(text, add_special_tokens=False, split_special_tokens=not special)["input_ids"])
+        if special:
+            return list(self.tokenizer(text, add_special_tokens=False)["input_ids"])
+        ids: list[int] = []
+        for part, is_mark in _cut(self._marks, text):
+            if is_mark:
+                ids.append(self._special_ids[part])
+            else:
+                ids += self.tokenizer(part, add_special_tokens=False, split_special_tokens=True)["input_ids"]
+        return ids
 
 
 def _any_of(texts: Iterable[str]) -> re.Pattern[str]:

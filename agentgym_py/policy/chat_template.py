@@ -39,13 +39,13 @@ def with_settings(
     first.
 
     Raises:
-        TemplateError: the template has no `enable_thinking`, or a value is not JSON.
+        TemplateError: the template does not think, or has no `enable_thinking` to turn it off; a value is not JSON.
     """
     before = _SETTINGS.match(template)
     template = template[before.end() :] if before else template
     values = _stored(before) | dict(kwargs)
     if thinking != "auto":
-        if "enable_thinking" not in template:
+        if "enable_thinking" not in template and (thinking == "off" or "</think>" not in template):
             raise TemplateError(f"thinking {thinking} needs a chat template with `enable_thinking`, and it has none")
         values["enable_thinking"] = thinking == "on"
     prompting = dict(values.pop(_MESSAGES, {}))

@@ -243,14 +243,14 @@ def _open(
 ) -> tuple[Any, Any]:
     """Open a model and its tokenizer from a folder or hub id; `random_seed` draws new weights instead."""
     import torch
-    from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
+    from transformers import AutoConfig, AutoModelForCausalLM
 
     if local := Path(source).is_dir():
         require_ordinary(Path(source))
     offline = local or bool(_is_cached(source) and _why_not_on_hub(source))  # a cached model needs no network
     kwargs: dict[str, Any] = {"local_files_only": offline, "trust_remote_code": False}
     try:
-        tokenizer = AutoTokenizer.from_pretrained(source, **kwargs)
+        tokenizer = open_tokenizer(source, **kwargs)
         config = AutoConfig.from_pretrained(source, **kwargs)
         _drop_pad_outside(config)
         if random_seed is None:
@@ -267,6 +267,19 @@ def _open(
         where = "folder" if local else "hub model"
         message = f"the {where} {source!r} does not open as a causal language model: {first_line(error)}"
         raise PolicyError(message) from error
+
+
+def open_tokenizer(source: str, **kwargs: Any) -> Any:
+    """Open a tokenizer as it is stored.
+
+    transformers opens those of some model types, such as qwen2, as the family's own class, which may add a token.
+    """
+    from transformers import AutoTokenizer, PreTrainedTokenizerFast
+    from transformers.models.auto.tokenization_auto import get_tokenizer_config
+
+    stored = get_tokenizer_config(source, **kwargs).get("tokenizer_class")
+    kind = PreTrainedTokenizerFast if stored == PreTrainedTokenizerFast.__name__ else AutoTokenizer
+    return kind.from_pretrained(source, **kwargs)
 
 
 def _drop_pad_outside(config: Any) -> None:

@@ -10,6 +10,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from agentgym_py.env.actions import split_thought
 from agentgym_py.errors import ConfigError, PolicyError
 from agentgym_py.files import require_ordinary
 from agentgym_py.policy.adapters import (
@@ -33,6 +34,7 @@ from agentgym_py.policy.loading import (
     best_device,
     first_line,
     load_model,
+    open_tokenizer,
     require_device,
     require_model,
     set_attention,
@@ -188,8 +190,12 @@ class Policy:
         return frozenset({self.chat.end_of_turn, self.tokenizer.eos_token_id, *named} - {None})
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Text of a reply, without special tokens."""
-        return str(self.tokenizer.decode(list(ids), skip_special_tokens=True))
+        """Text of a reply, without special tokens other than those around a thought."""
+        return self.chat.decode(ids)
+
+    def answer(self, ids: Sequence[int]) -> str:
+        """Text of a reply without its thought, of a reply that is no action."""
+        return split_thought(self.chat.opened + self.decode(ids))[1].strip()
 
     def digest(self) -> str:
         """Return the SHA-256 over names, types, shapes and bytes of all parameters, adapters included.
@@ -319,12 +325,12 @@ def require_reader(folder: Path, policy: Policy, what: str) -> None:
         ConfigError: the model cannot read what the policy writes.
         PolicyError: the folder holds no tokenizer or no configuration.
     """
-    from transformers import AutoConfig, AutoTokenizer
+    from transformers import AutoConfig
 
-    kwargs = {"local_files_only": True, "trust_remote_code": False}
+    kwargs: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
     try:
         require_ordinary(folder)
-        tokenizer = AutoTokenizer.from_pretrained(str(folder), **kwargs)
+        tokenizer = open_tokenizer(str(folder), **kwargs)
         adapted = adapter_base(str(folder))
         config = AutoConfig.from_pretrained(adapted.name if adapted else str(folder), **kwargs)
     except Exception as error:  # as in `_open`
@@ -362,12 +368,10 @@ def _with_adapters(model: Any, tokenizer: Any, base: AdapterBase, folder: str) -
 
 def _own_tokenizer(folder: Path) -> Any:
     """Return the tokenizer in a folder of adapters; None if it is the base model's."""
-    from transformers import AutoTokenizer
-
     if not (folder / "tokenizer_config.json").is_file():
         return None
     try:
-        return AutoTokenizer.from_pretrained(str(folder), local_files_only=True, trust_remote_code=False)
+        return open_tokenizer(str(folder), local_files_only=True, trust_remote_code=False)
     except Exception as error:  # as in `require_reader`
         raise PolicyError(f"the tokenizer in {folder} does not open: {first_line(error)}") from error
 

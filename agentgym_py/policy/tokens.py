@@ -141,14 +141,13 @@ def from_other_tokenizer(trajectory: Trajectory, chat: ChatFormat, rows: int = 0
     A model with more `rows` than tokens may have sampled an id behind the last token. White space is not compared,
     because tokenizers change it between versions.
     """
-    tokenizer = chat.tokenizer
     for step in trajectory.steps:
         ids = (token for record in step.token_records for token in (*record.context, *record.ids))
         if max(ids, default=0) >= max(chat.vocab_size, rows):
             return True
         if step.tokens is None:
             continue
-        text = tokenizer.decode(list(step.tokens.ids), skip_special_tokens=True)
+        text = chat.decode(step.tokens.ids)
         if "".join(text.split()) != "".join(step.reply.removeprefix(chat.opened).split()):
             return True
     return False

@@ -14,7 +14,7 @@ from typing import Any, Generic, Self, TypeVar
 
 from agentgym_py.agents.chat import Completion, completion
 from agentgym_py.checks import require_arguments, require_field_types
-from agentgym_py.env.actions import json_object
+from agentgym_py.env.actions import json_object, thought_ends
 from agentgym_py.errors import ConfigError, DataError, EndpointError
 from agentgym_py.files import append_line, read_text, write_atomic
 from agentgym_py.http_client import (
@@ -36,7 +36,6 @@ T_co = TypeVar("T_co", covariant=True)
 TOO_LONG = "the prompt is longer than the judge's context"
 _KEY = '{"key"'
 """The beginning of each line of a file of answers."""
-_REASONING = re.compile(r"\s*<think>.*?</think>", re.DOTALL)
 _FENCE = re.compile(r"\s*```(?:json)?\n(.*)\n```\s*", re.DOTALL)
 _QUOTED = 100
 """Characters of an answer that a reason quotes."""
@@ -221,17 +220,16 @@ def read_pairs(path: Path, name: str) -> dict[str, Any]:
 
 
 def read_object(text: str) -> dict[str, Any]:
-    """Return the JSON object that an answer is, maybe after `<think>…</think>` and in a fence of Markdown.
+    """Return the JSON object that an answer is, maybe after a thought (`…</think>`) and in a fence of Markdown.
 
     Raises:
         UnreadableError: it is anything else, such as an object within other text.
     """
-    answer = _REASONING.sub("", text, count=1) if _REASONING.match(text) else text
-    fence = _FENCE.fullmatch(answer)
-    value = json_object(fence[1] if fence else answer)
-    if value is None:
-        raise UnreadableError("it is no JSON object")
-    return value
+    for end in (0, *thought_ends(text)):  # the object may quote such an end
+        fence = _FENCE.fullmatch(answer := text[end:])
+        if (value := json_object(fence[1] if fence else answer)) is not None:
+            return value
+    raise UnreadableError("it is no JSON object")
 
 
 def require_keys(value: object, keys: Sequence[str], what: str) -> dict[str, Any]:

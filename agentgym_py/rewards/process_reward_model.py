@@ -82,10 +82,13 @@ def encode_with_positions(trajectory: Trajectory, policy: Policy) -> StepSample:
 
 def end_of_thought(step: Step, reply: Sequence[int], policy: Policy) -> int:
     """Return the position, among a reply's tokens, of its thought's last one; of the reply's if it has no thought."""
-    start = step.reply.find(step.thought) if step.thought else -1
-    if start < 0:
+    text, thought = policy.decode(reply), step.thought
+    if (start := text.find(thought)) < 0:  # it has two parts: a block of a thinking model, and a line `Thought:`
+        thought = thought.rpartition("\n")[2]
+        start = text.rfind(thought)
+    if not thought or start < 0:
         return max(len(reply) - 1, 0)  # an empty reply is scored at the token before it
-    end, low, high = start + len(step.thought), 1, len(reply)
+    end, low, high = start + len(thought), 1, len(reply)
     while low < high:  # the fewest tokens that hold the thought
         middle = (low + high) // 2
         low, high = (low, middle) if len(policy.decode(reply[:middle])) >= end else (middle + 1, high)

@@ -42,6 +42,8 @@ class Family:
     """Further values of its configuration."""
     thinking: Thinking = "auto"
     """The setting under which its template is used; a hybrid needs one."""
+    keeps_thoughts: str = ""
+    """Name of trl's template that differs from its own in keeping earlier thoughts; empty if its own one does."""
 
 
 MISTRAL = (
@@ -112,7 +114,16 @@ FAMILIES = {
             special=("<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|object_ref_start|>", "<|vision_start|>"),
             plain=("<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>", "<think>", "</think>"),
             eos="<|im_end|>", pad="<|endoftext|>", ends=("<|im_end|>", "<|endoftext|>"), padding_rows=64,
-            settings={"tie_word_embeddings": True, "use_sliding_window": False}, thinking="off",
+            settings={"tie_word_embeddings": True, "use_sliding_window": False},
+            thinking="off", keeps_thoughts="qwen3_training",
+        ),
+        Family(
+            "r1-distill", "Llama", "deepseek_r1_distill",
+            special=("<｜begin▁of▁sentence｜>", "<｜end▁of▁sentence｜>", "<|start_header_id|>", "<|eot_id|>"),
+            plain=("<｜User｜>", "<｜Assistant｜>", "<think>", "</think>"), bos="<｜begin▁of▁sentence｜>",
+            eos="<｜end▁of▁sentence｜>", pad="<｜end▁of▁sentence｜>", ends=("<｜end▁of▁sentence｜>",),
+            settings={"rope_parameters": _llama_rope(8.0)}, thinking="on",
+            keeps_thoughts="deepseek_r1_distill_training",
         ),
         Family(
             "llama3.1", "Llama", "llama3_1", special=_LLAMA, bos="<|begin_of_text|>", eos="<|eot_id|>",

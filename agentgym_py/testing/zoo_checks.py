@@ -15,6 +15,7 @@ from agentgym_py import registry
 from agentgym_py.collection import Job, PlayConfig
 from agentgym_py.collection.rollouts import Rollouts
 from agentgym_py.env import EnvSpec
+from agentgym_py.policy.chat_template import with_settings
 from agentgym_py.testing.zoo import FAMILIES, build_tokenizer, miniature, trl_template
 from agentgym_py.training.trainer import info_of
 from agentgym_py.trajectory import Trajectory
@@ -25,7 +26,10 @@ if TYPE_CHECKING:
     from agentgym_py.training import TrainReport
 
 Weights = Mapping[str, Any]
-CONTENTS = ["Where is it?\n\nLook  there.", "Thought: so\n\nAction: go", "Not\n\n\nhere.", "Action: look", "Done."]
+CONTENTS = [
+    "Where is it?\n\nLook  there.\n", "\nThought: so\n\nAction: go", " Not\n\n\nhere.\t\n", "Action: look \n",
+    "\nDone.\n",
+]  # fmt: skip
 """A conversation with the line breaks and spaces that a template may change."""
 _SETTINGS: Mapping[str, Any] = {
     "epochs": 1, "learning_rate": 1e-3, "tasks_per_iteration": 2, "group_size": 2, "minibatch_size": 4,
@@ -64,15 +68,15 @@ def check_template(name: str) -> None:
     tokenizer = build_tokenizer(family)
     contents = [*CONTENTS]
     contents[3] += "".join([t for t in family.plain if "think" not in t and t.strip("\n▁")][:1])
+    if chat.opened:
+        contents[1::2] = [f"{chat.opened}Well.\n</think>\n\n{reply}" for reply in contents[1::2]]
     ids = chat.opening(contents[0])
     for reply, observation in zip(contents[1::2], contents[2::2], strict=True):
         ids += chat.reply(reply) + chat.turn(observation)
     messages = [{"role": ("user", "assistant")[i % 2], "content": content} for i, content in enumerate(contents)]
     template = chat.tokenizer.chat_template
-    if name == "qwen3":  # its own one strips earlier thoughts; trl's keeps them, as the chat format does
-        template = trl_template("qwen3_training").replace(
-            "{%- if tools", "{%- set enable_thinking = false -%}{%- if tools", 1
-        )
+    if family.keeps_thoughts:  # as the chat format does
+        template = with_settings(trl_template(family.keeps_thoughts), family.thinking, {})
     text = tokenizer.apply_chat_template(messages, chat_template=template, tokenize=False, add_generation_prompt=True)
     require(tokenizer.decode(ids) == text, "the turns' text is not the template's")
     require(ids == tokenizer(text, add_special_tokens=False)["input_ids"], "the turns' ids are not the template's")

@@ -38,13 +38,13 @@ def task_ids(env: EnvSpec | str, split: str, tasks: Iterable[int]) -> list[str]:
 
 
 def rollout_func(
-    env: EnvSpec | str, *, max_new_tokens: int = 64, max_context: int | None = None, kv_cache_gib: float | None = None,
-    play: PlayConfig | None = None,
+    env: EnvSpec | str, *, max_new_tokens: int = 64, kv_cache_gib: float | None = None, play: PlayConfig | None = None,
+    **settings: Any,
 ) -> Callable[[Sequence[str], Any], dict[str, list[Any]]]:  # fmt: skip
     """Make the `rollout_func` of a GRPOTrainer: prompts are task ids, one per attempt.
 
-    The trainer's current model samples replies of at most `max_new_tokens` tokens at the trainer's temperature, in
-    episodes of at most `max_context` tokens (None: the model's context). `kv_cache_gib` is that of `HFEngine`.
+    The trainer's current model samples replies of at most `max_new_tokens` tokens at the trainer's temperature.
+    `kv_cache_gib` is that of `HFEngine`; `settings` are those of `Policy`, such as `max_context` and `thinking`.
     Attempts are numbered through the whole training, and seeded by the trainer's `seed`, not that of `play`. An
     episode without a reply to learn is a row without a loss. So is one that ended with an infrastructure error; its
     reward is None, and trl leaves it out of its group's mean.
@@ -67,7 +67,7 @@ def rollout_func(
             attempts[task] += 1
         model = ranks.unwrap_model(trainer.model)
         training = model.training
-        policy = Policy(model.eval(), trainer.processing_class, "policy", max_context=max_context)
+        policy = Policy(model.eval(), trainer.processing_class, "policy", **settings)
         params = SamplingParams(temperature=args.temperature, max_new_tokens=max_new_tokens)
         agent = ModelAgent(policy, HFEngine(policy, config.slots, kv_cache_gib=kv_cache_gib), params)
         try:

@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 from agentgym_py.agents import ModelAgent
 from agentgym_py.agents.context import SUMMARY_REQUEST
 from agentgym_py.collection import Collector, Job, PlayConfig, jobs_for
-from agentgym_py.engine import HFEngine, SamplingParams
+from agentgym_py.engine import Generation, HFEngine, SamplingParams
 from agentgym_py.engine.hf import HFBatch
 from agentgym_py.env import EnvSpec
 from agentgym_py.errors import ConfigError
@@ -210,3 +210,33 @@ def test_the_replies_of_all_sequences_are_the_models(tiny_policy: Any, overflow:
             with torch.no_grad():
                 computed += agent_logprobs(agent_logits(tiny_policy.model, ids, labels)).tolist()
         assert computed == pytest.approx(recorded, abs=1e-5)
+
+
+class Repeating:
+    """An engine that always samples the same reply."""
+
+    digest = "0"
+
+    def __init__(self, ids: Sequence[int]) -> None:
+        self.ids, self.prompts = tuple(ids), list[list[int]]()
+
+    def generate(self, prompts: Sequence[Sequence[int]], params: SamplingParams, seeds: Any = None) -> list[Generation]:
+        """Return the reply to each prompt."""
+        self.prompts += map(list, prompts)
+        return [Generation(self.ids, (0.0,) * len(self.ids), "stop") for _ in prompts]
+
+    def sync(self, policy: Policy, version: int) -> None:
+        """Keep the reply."""
+
+
+def test_a_summary_has_no_thought_of_a_thinking_model(zoo: Any) -> None:
+    """The thought stays in the tokens of the summary, and does not enter the next prompt."""
+    policy = zoo.miniature("r1-distill", context="summarise", max_context=450)
+    engine = Repeating(policy.chat.reply("<think>\nHidden.\n</think>\n\nAction: go north"))
+    agent = ModelAgent(policy, engine, SamplingParams(max_new_tokens=len(engine.ids)))
+    jobs = jobs_for([EnvSpec("maze", {"max_steps": 8})], "train", range(1))
+    [trajectory] = Collector(agent, PlayConfig(prompt="none")).collect_batch(jobs)
+    note = "Summary of the earlier turns:"
+    texts = [text for text in map(policy.tokenizer.decode, engine.prompts) if note in text]
+    assert trajectory.summary_tokens > 0 and texts
+    assert all(text.split(note)[1].split("\n")[0] == " Action: go north" for text in texts)

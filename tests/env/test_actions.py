@@ -16,6 +16,13 @@ LABELS = ["Thought:", "Action:", "action :", "Action Input:", "Observation:", "<
 MARKS = ["\n", " ", "{", "}", "[", "]", ":", ",", "```", "NaN", "1e999", "\ud800"]
 MARKS += ['"name"', '"f"', '"arguments"', '"tool_calls"']
 pieces = st.lists(st.sampled_from(LABELS + MARKS), max_size=20).map("".join)
+THOUGHT_MARKS = [
+    ("<think>", "</think>"),
+    ("[THINK]", "[/THINK]"),
+    ("", "</think>"),
+    ("<|channel>thought\n", "<channel|>"),
+]
+THOUGHT_MARKS += [("<thinking>", "</thinking>"), ("<seed:think>", "</seed:think>"), ("", "[/THINK]")]
 line = st.text(st.characters(exclude_categories=["Cc", "Cs"]), max_size=20).map(str.strip)
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=5),
@@ -38,7 +45,7 @@ def test_the_parser_is_total(text: str) -> None:
 @given(
     anything | pieces,
     anything | pieces,
-    st.sampled_from([("<think>", "</think>"), ("[THINK]", "[/THINK]"), ("", "</think>")]),
+    st.sampled_from(THOUGHT_MARKS),
 )
 @settings(max_examples=150)
 @example("I could look around.", "\n\ngo south", ("<think>", "</think>"))
@@ -53,7 +60,7 @@ def test_what_is_thought_is_no_action(thought: str, rest: str, tags: tuple[str, 
         assert thought.strip() in reply.thought and alone.thought in reply.thought
 
 
-@given(anything | pieces, st.sampled_from(["<think>", "\n [THINK]", "Well.</think>\n<think>"]))
+@given(anything | pieces, st.sampled_from(["<think>", "\n [THINK]", "Well.</think>\n<think>", "<|channel>thought\n"]))
 def test_a_thought_without_an_end_holds_no_action(thought: str, tag: str) -> None:
     """The reply was cut within its thought: there is no action, and it is not guessed."""
     for parse in (parse_reply, parse_tool_call):

@@ -144,6 +144,8 @@ def test_what_people_said_in_the_viewer(episode: Make, tmp_path: Path) -> None:
     [
         (json.dumps(GOOD), None),
         (f"<think>hm {{}}</think>\n```json\n{json.dumps(GOOD)}\n```\n", None),
+        (f"hm {{}}\n</think>\n\n{json.dumps(GOOD)}", None),
+        (f"[THINK]<think>hm</think>[/THINK]{json.dumps(GOOD)}", None),
         (f"Here it is: {json.dumps(GOOD)}", "no JSON object"),
         ("", "no JSON object"),
         ("[1]", "no JSON object"),
@@ -172,6 +174,12 @@ def test_any_text_is_an_object_or_unreadable(text: str) -> None:
     """The parser is total."""
     with suppress(UnreadableError):
         assert isinstance(read_object(text), dict)
+
+
+def test_an_object_may_quote_the_end_of_a_thought() -> None:
+    """Only what stands outside the object is a thought."""
+    answer = {"reason": "it says </think> {}"}
+    assert read_object(json.dumps(answer)) == read_object("hm</think>" + json.dumps(answer)) == answer
 
 
 def test_an_episode_cannot_pose_as_a_part_of_the_question(episode: Make) -> None:

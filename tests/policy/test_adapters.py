@@ -22,6 +22,7 @@ from agentgym_py.errors import ConfigError, PolicyError
 from agentgym_py.policy import Policy
 from agentgym_py.policy.adapters import add_adapters, base_parameters, has_adapters
 from agentgym_py.policy.tokens import Sample
+from agentgym_py.report.export import export, find_source
 from agentgym_py.training.fit import Fit
 from agentgym_py.training.optimization import Optimization
 from agentgym_py.training.settings import OfflineSettings, OnPolicySettings, OptimizerSettings
@@ -163,6 +164,54 @@ def test_adapters_of_other_programs_play_save_and_train(
     assert report.loss[-1] < report.loss[0] and has_adapters(policy.model) == (rank > 0)
     policy.save(tmp_path / "trained")
     assert torch.equal(logits_of(Policy.load(tmp_path / "trained", device="cpu")), logits_of(policy))
+
+
+def store_adapters(zoo: Any, settings: Any, folder: Path) -> Path:
+    """Store adapters on a model whose embeddings are tied, and the model beside them; returns the folder."""
+    policy = zoo.miniature("qwen2.5")
+    policy.save(folder / "base")
+    tuned = peft.get_peft_model(policy.model, settings)
+    with torch.no_grad():
+        for weight in tuned.parameters():
+            if weight.requires_grad:
+                weight += 0.1 * torch.randn(weight.shape, generator=torch.Generator().manual_seed(0))
+    tuned.save_pretrained(folder / "adapters")
+    about = json.loads((folder / "adapters" / "adapter_config.json").read_text())
+    about["base_model_name_or_path"] = str(folder / "base")
+    (folder / "adapters" / "adapter_config.json").write_text(json.dumps(about))
+    return folder / "adapters"
+
+
+@pytest.mark.filterwarnings("ignore:.*tie:UserWarning")
+@pytest.mark.parametrize("kind", ["rows", "embeddings", "ia3"])
+def test_adapters_on_a_model_with_tied_embeddings(kind: str, zoo: Any, tmp_path: Path) -> None:
+    """New rows of the embeddings, whole embeddings, or scales: saved, merged, exported, and replaced by LoRA."""
+    layers = ["q_proj", "v_proj"]
+    folder = store_adapters(zoo, {
+        "rows": peft.LoraConfig(r=2, trainable_token_indices=[3, 4], target_modules=layers),
+        "embeddings": peft.LoraConfig(r=2, modules_to_save=["embed_tokens"], target_modules=layers),
+        "ia3": peft.IA3Config(target_modules=[*layers, "down_proj"], feedforward_modules=["down_proj"]),
+    }[kind], tmp_path)  # fmt: skip
+    policy = Policy.load(folder, device="cpu")
+    policy.save(tmp_path / "saved")
+    assert Policy.load(tmp_path / "saved", device="cpu").digest() == policy.digest()
+    export(find_source(str(folder)), tmp_path / "exported")
+    for other in (Policy.load(tmp_path / "exported", device="cpu"), policy.merged()):
+        torch.testing.assert_close(logits_of(other), logits_of(policy), rtol=0, atol=1e-4)
+    before = logits_of(policy)
+    policy.model = add_adapters(policy.model, 4, 0)
+    torch.testing.assert_close(logits_of(policy), before, rtol=0, atol=1e-4)
+
+
+@pytest.mark.filterwarnings("ignore:.*(tie|embedding):UserWarning")
+def test_adapters_on_one_of_two_tied_weights_are_never_merged(zoo: Any, tmp_path: Path) -> None:
+    """Merging would change both weights: the policy plays, and a training or export that merges is refused."""
+    folder = store_adapters(zoo, peft.LoraConfig(r=2, target_modules=["embed_tokens", "q_proj"]), tmp_path)
+    policy = Policy.load(folder, device="cpu")
+    HFEngine(policy).generate([policy.chat.opening("a")], SamplingParams(max_new_tokens=2), [0])
+    for merge in (policy.merged, lambda: add_adapters(policy.model, 4, 0), policy.merge_adapters):
+        with pytest.raises(PolicyError, match="adapters on the embeddings or the head do not merge"):
+            merge()
 
 
 def test_the_next_training_continues_equal_adapters_and_merges_others(base: Path) -> None:

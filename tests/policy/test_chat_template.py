@@ -7,6 +7,7 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("trl")
 
+from agentgym_py.env.actions import parse_reply
 from agentgym_py.errors import ConfigError, TemplateError
 from agentgym_py.policy import Policy
 from agentgym_py.policy.chat_format import ChatFormat
@@ -14,6 +15,8 @@ from agentgym_py.policy.chat_template import prompting_of, thinking_of, with_set
 from agentgym_py.policy.tokens import from_other_tokenizer
 
 THOUGHT = "<think>\nA wall is north.\n</think>\n\nAction: go south"
+BEGUN = THOUGHT.removeprefix("<think>\n")
+"""As other programs store a reply whose opening mark stood in the prompt."""
 NEVER_STRIPS = ("qwen3_training", "qwen3_6_training", "qwen3_5_think_training", "qwen2_5")
 
 
@@ -59,6 +62,51 @@ def test_a_thought_that_the_prompt_opens_is_part_of_the_reply(zoo: Any, episode:
     assert chat.opened == "<think>\n" and chat.tokenizer.decode(chat.opening("a")).endswith(chat.opened)
     assert chat.opened + chat.tokenizer.decode(chat.reply(THOUGHT)[:-1]) == THOUGHT
     assert not from_other_tokenizer(episode("look"), chat)
+
+
+@pytest.mark.parametrize("template", ["qwen3_training", "qwen3_6_training", "qwen3_5_think_training"])
+def test_a_thought_without_its_opening_mark_is_one_thought(zoo: Any, template: str) -> None:
+    """It is the thought of the reply; without a line break after the mark, too."""
+    chat = ChatFormat(tokenizer_with(zoo, template))
+    assert chat.reply(BEGUN) == chat.reply(THOUGHT)
+    assert chat.tokenizer.decode(chat.reply(THOUGHT.replace("<think>\n", "<think>"))).count("<think>") == (
+        0 if chat.opened else 1
+    )
+
+
+@pytest.mark.parametrize("template", ["deepseek_r1_distill", "nemotron_3_nano", "lfm2_2_5"])
+def test_a_template_that_always_thinks_keeps_its_thoughts(zoo: Any, template: str) -> None:
+    """Its render of earlier turns has no thoughts; with `thinking on` they stay. A reply without one closes it."""
+    tokenizer = tokenizer_with(zoo, template)
+    tokenizer.add_special_tokens({"additional_special_tokens": ["<｜end▁of▁sentence｜>", "<|im_start|>", "<|im_end|>"]})
+    with pytest.raises(TemplateError, match=r"thinking on (or off )?keeps earlier thoughts"):
+        ChatFormat(tokenizer)
+    chat = ChatFormat(tokenizer, thinking="on")
+    text = tokenizer.decode([*chat.opening("a"), *chat.reply(THOUGHT), *chat.turn("b"), *chat.reply("go")])
+    assert text.count(THOUGHT) == 1 and text.count("<think>") == text.count("</think>") == (2 if chat.opened else 1)
+    assert ChatFormat(tokenizer).opening("a") == chat.opening("a")  # it is kept with the template
+
+
+@pytest.mark.parametrize("marks", [("[THINK]", "[/THINK]"), ("<|channel>thought\n", "<channel|>")])
+def test_special_tokens_around_a_thought_are_part_of_the_reply(zoo: Any, marks: tuple[str, str]) -> None:
+    """Without them the thought would be read as the action; in an observation they stay text."""
+    tokens = [mark.removesuffix("thought\n") for mark in marks]
+    tokenizer = zoo.build_tokenizer(zoo.FAMILIES["qwen2.5"])
+    tokenizer.add_special_tokens({"additional_special_tokens": tokens}, replace_extra_special_tokens=False)
+    chat, (begin, end) = ChatFormat(tokenizer), tokenizer.convert_tokens_to_ids(tokens)
+    reply = f"{marks[0]}Action: go north{marks[1]}go south"
+    ids = chat.reply(reply)
+    assert (ids.count(begin), ids.count(end), ids.count(chat.end_of_turn)) == (1, 1, 1)
+    assert chat.decode(ids) == reply and parse_reply(chat.decode(ids)).action == "go south"
+    assert not {begin, end} & set(chat.turn(reply))
+
+
+def test_an_answer_has_no_thought(zoo: Any) -> None:
+    """A summary or reflection is what follows the thought; one that was cut within its thought is empty."""
+    policy = zoo.miniature("r1-distill")
+    ids = policy.chat.reply("<think>\nA wall is north.\n</think>\n\nI saw a wall.")
+    assert policy.answer(ids) == "I saw a wall." and policy.answer(ids[:5]) == ""
+    assert zoo.miniature("qwen2.5").answer(zoo.miniature("qwen2.5").chat.reply(" I saw a wall.\n")) == "I saw a wall."
 
 
 def test_settings_that_do_not_fit_are_refused(zoo: Any) -> None:

@@ -21,6 +21,7 @@ from agentgym_py.errors import PolicyError
 from agentgym_py.policy import Policy, logprobs
 from agentgym_py.policy.adapters import add_adapters, merged_copy
 from agentgym_py.policy.logprobs import agent_logits, agent_logprobs, pad_samples
+from agentgym_py.policy.policy import require_reader
 from agentgym_py.policy.tokens import encode
 from agentgym_py.training.data import prepare
 from agentgym_trainers.filtered_bc import FilteredBC
@@ -143,3 +144,17 @@ def test_padding_and_end_change_nothing(kind: str, zoo: Any, tmp_path: Path) -> 
         policy.save(tmp_path / f"{folder}-trained")
         digests.append(Policy.load(tmp_path / f"{folder}-trained", device="cpu").digest())
     assert replies[0] == replies[1] and digests[0] == digests[1]
+
+
+@pytest.mark.parametrize("lora_rank", [0, 2])
+def test_a_saved_tokenizer_opens_as_it_was(lora_rank: int, zoo: Any, tmp_path: Path) -> None:
+    """Qwen2's own class would add <|endoftext|>, for which the model has no row."""
+    family = replace(zoo.FAMILIES["qwen2.5"], special=("<|im_start|>", "<|im_end|>"), pad=None, ends=(), padding_rows=0)
+    tokenizer = zoo.build_tokenizer(family)
+    policy = Policy(zoo.build_model(family, tokenizer), tokenizer, "qwen2 without <|endoftext|>")
+    if lora_rank:
+        policy.model = add_adapters(policy.model, lora_rank, 0)
+    policy.save(tmp_path / "saved")
+    again = Policy.load(tmp_path / "saved", device="cpu")
+    assert again.tokenizer.get_vocab() == tokenizer.get_vocab() and again.vocab_size == policy.vocab_size
+    require_reader(tmp_path / "saved", policy, "the teacher")

@@ -14,6 +14,7 @@ torch = pytest.importorskip("torch")
 from agentgym_py.agents import ExpertAgent, RandomAgent
 from agentgym_py.collection import Collector, jobs_for
 from agentgym_py.env import EnvSpec
+from agentgym_py.env.actions import parse_reply
 from agentgym_py.errors import ConfigError, PolicyError
 from agentgym_py.policy.tokens import encode
 from agentgym_py.rewards.process_reward_model import (
@@ -75,6 +76,22 @@ def test_any_sampled_thought_has_its_end(tiny_policy: Any, thought: str) -> None
     end = end_of_thought(step, ids, tiny_policy)
     assert tiny_policy.decode(ids[: end + 1]) == f"Thought: {thought}"
     assert end_of_thought(replace(step, thought="never said"), ids, tiny_policy) == len(ids) - 1
+
+
+@pytest.mark.parametrize(
+    ("reply", "thought"),
+    [
+        ("<think>\nA wall.\n</think>\n\nAction: go", "A wall."),
+        ("<think>\nA wall.\n</think>\n\nThought: I go.\nAction: go", "I go."),
+    ],
+)
+def test_the_thought_of_a_thinking_model_has_its_end(reply: str, thought: str, zoo: Any) -> None:
+    """Where the prompt has opened it, and where a `Thought:` follows it."""
+    policy, parsed = zoo.miniature("r1-distill"), parse_reply(reply)
+    assert policy.chat.opened
+    step = Step("", reply, parsed.thought, parsed.action, None, 0.0, True)
+    ids = policy.chat.reply(reply)
+    assert policy.decode(ids[: end_of_thought(step, ids, policy) + 1]).endswith(thought)
 
 
 def _byte(value: int) -> str:

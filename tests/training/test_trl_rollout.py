@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ torch = pytest.importorskip("torch")
 
 from agentgym_py.agents import Episode, ModelAgent
 from agentgym_py.collection import Collector
-from agentgym_py.errors import ConfigError
+from agentgym_py.errors import ConfigError, TemplateError
 from agentgym_py.policy.tokens import encode
 from agentgym_py.training.trl_rollout import episode_return, rollout_func, task_ids, trl_row
 
@@ -113,3 +114,17 @@ def test_the_memory_of_its_episodes_is_bounded(setting: str, value: float, toy_e
     """Episodes are played with the engine's bound and the policy's context that `rollout_func` is given."""
     with pytest.raises(ConfigError, match=setting):
         trainer_of(toy_envs, tmp_path, play={setting: value}).train()
+
+
+def test_the_policy_of_the_episodes_has_settings(zoo: Any, toy_envs: Any) -> None:
+    """Qwen3's template needs one, as with `--thinking`."""
+    trainer = SimpleNamespace(
+        args=SimpleNamespace(top_p=1.0, top_k=0, min_p=None, temperature=1.0, seed=0),
+        accelerator=SimpleNamespace(num_processes=1, process_index=0, unwrap_model=lambda model: model),
+        model=zoo.miniature("qwen3").model, processing_class=zoo.build_tokenizer(zoo.FAMILIES["qwen3"]),
+    )  # fmt: skip
+    tasks = task_ids(toy_envs.CHAIN, "train", [0])
+    with pytest.raises(TemplateError, match="thinking on or off keeps earlier thoughts"):
+        rollout_func(toy_envs.CHAIN)(tasks, trainer)
+    rows = rollout_func(toy_envs.CHAIN, max_new_tokens=2, thinking="off")(tasks, trainer)
+    assert trainer.processing_class.decode(rows["prompt_ids"][0]).endswith("<think>\n\n</think>\n\n")

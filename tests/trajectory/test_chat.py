@@ -132,6 +132,14 @@ def test_every_role_has_its_place() -> None:
     assert (episode.steps[0].action, episode.steps[0].action_input) == ("f", '{"x": 1}')
 
 
+@pytest.mark.parametrize("key", ["reasoning_content", "reasoning", "thinking"])
+def test_reasoning_has_several_names(key: str) -> None:
+    """As different servers and data sets call it; null is none."""
+    reply = {"role": "assistant", "content": "go", "reasoning_content": None, key: "hm"}
+    [episode] = read_row({"messages": [{"role": "user", "content": "a"}, reply]})
+    assert (episode.steps[0].reply, episode.steps[0].action) == ("<think>\nhm\n</think>\n\ngo", "go")
+
+
 def test_sharegpt_calls_functions() -> None:
     """A turn of `function_call` is the JSON of a call, one of `observation` its result."""
     row = {

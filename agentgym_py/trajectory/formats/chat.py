@@ -5,7 +5,8 @@ texts of users and tools are observations, and the assistant's are replies. Null
 
 - A reply in a prompt, or with `weight` 0 or `loss` false, is not trained on. Of a preference the chosen episode has
   success and reward 1.0, the rejected one neither; of a KTO row `label` says so; else `outcome` says it.
-- Reasoning (`reasoning_content`) becomes `<think>`, a tool call `<tool_call>`; of images and audio there is an error.
+- Reasoning (`reasoning_content`, `reasoning` or `thinking`) becomes `<think>`, a tool call `<tool_call>`; of images and
+  audio there is an error.
 - What opens alike is of one task, so that preference pairs can be made of it.
 """
 
@@ -30,6 +31,8 @@ _REPLIES = ("assistant", "gpt", "chatgpt", "bing", "bard", "model", "function_ca
 _OBSERVATIONS = ("user", "human", "tool", "function", "ipython", "observation", "environment")
 _CALL = "function_call"
 """Role of a turn whose text is the JSON of a call, and the old key of one."""
+_REASONING = ("reasoning_content", "reasoning", "thinking")
+"""Keys of a reply's reasoning: of DeepSeek and older vLLM, of newer vLLM and OpenRouter, of gpt-oss and Ollama."""
 Turn = tuple[str, Mapping[str, Any]]
 """A place, for error messages, and a turn."""
 
@@ -244,9 +247,9 @@ def _reply(turn: Mapping[str, Any], role: str) -> str:
     calls = [_call(call, f".tool_calls[{i}]") for i, call in enumerate(_calls(turn))]
     if _has(turn, _CALL):
         calls.append(_call(turn[_CALL], f".{_CALL}"))
-    reasoning = turn.get("reasoning_content")
-    if not isinstance(reasoning, str | None):
-        raise DataError(f".reasoning_content: expected a string, found {quote(reasoning)}")
+    key = next((key for key in _REASONING if turn.get(key) is not None), _REASONING[0])
+    if not isinstance(reasoning := turn.get(key), str | None):
+        raise DataError(f".{key}: expected a string, found {quote(reasoning)}")
     return reply_text(_content(turn, empty=bool(calls)), reasoning or "", calls)
 
 
