@@ -64,11 +64,12 @@ def play_config_of(play: PlayConfig | None) -> PlayConfig:
 
 
 def trajectories_of(source: Iterable[Trajectory] | str | os.PathLike[str]) -> list[Trajectory]:
-    """Return trajectories, or those of a file."""
+    """Return trajectories, or those of a file or of a run's folder."""
     from agentgym_py.cli.runtime import read_trajectories
+    from agentgym_py.trajectory.reading import episode_files
 
     if isinstance(source, str | os.PathLike):
-        return list(read_trajectories(os.fspath(source)))
+        return [trajectory for file in episode_files(os.fspath(source)) for trajectory in read_trajectories(file)]
     trajectories = list(source) if isinstance(source, Iterable) else [source]
     if not isinstance(source, Iterable) or not all(isinstance(item, Trajectory) for item in trajectories):
         raise ConfigError(f"trajectories must be a list of Trajectory or a file, not {source!r:.60}")

@@ -11,7 +11,8 @@ def add_episode_options(parser: Parser, group: str) -> None:
     """Add the options to a group of the help."""
     parser.add(
         "data", default=[], item=str, metavar="FILE", group=group,
-        help="Trajectories (required), in any format of docs/reference/formats.md; repeated, or with commas.",
+        help="Trajectories (required), in any format of docs/reference/formats.md, or the folder of a run for those of "
+        "its rounds; repeated, or with commas.",
     )  # fmt: skip
     parser.add(
         "format", str | None, group=group, basic=False,
@@ -20,8 +21,14 @@ def add_episode_options(parser: Parser, group: str) -> None:
 
 
 def require_episode_files(args: Values, purpose: str) -> list[str]:
-    """Return the files; raise UsageError if there are none, or one of them twice."""
-    files: list[str] = args["data"]
+    """Return the files, those of a run's rounds in place of its folder; they are `args["data"]` from here on.
+
+    Raises:
+        UsageError: there are none, or one of them twice.
+    """
+    from agentgym_py.trajectory.reading import episode_files
+
+    files = args["data"] = [file for name in args["data"] for file in episode_files(name)]
     if not files:
         raise UsageError(f"--data FILE is needed: trajectories to {purpose}")
     if twice := next((file for number, file in enumerate(files) if file in files[:number]), None):

@@ -12,6 +12,7 @@ from agentgym_py.env import TextEnv
 from agentgym_py.errors import InfrastructureError
 from agentgym_py.multiagent import MultiAgentEnv
 from agentgym_py.multiagent.game import Asking
+from agentgym_py.multiagent.partners import FrozenModel
 
 T = TypeVar("T")
 
@@ -90,6 +91,8 @@ class PartnerTurns(Generic[T]):
                 yield index, calls.pop(index), reply
 
     def close(self) -> None:
-        """Forget all calls."""
-        for replies in self._replies.values():
+        """Forget all calls, and release the models' memory."""
+        for partner, replies in self._replies.items():
             replies.close()
+            if isinstance(partner, FrozenModel):
+                partner.release()

@@ -12,6 +12,7 @@ from agentgym_py.agents.base import Agent, AgentReply, Episode, ReplyStream
 from agentgym_py.agents.expert import ExpertAgent
 from agentgym_py.agents.model import ModelAgent
 from agentgym_py.agents.random import RandomAgent
+from agentgym_py.engine.base import CachingEngine
 from agentgym_py.errors import ConfigError
 
 PartnerKind = Literal["fair", "expert", "random", "recorded"]
@@ -33,6 +34,7 @@ class FrozenModel(ModelAgent):
     """A model that plays in many worlds, also on several threads: it samples for one caller at a time."""
 
     _sampling = Lock()  # one for all models: collections on two threads would only take turns on the cores
+    _streams = 0
 
     def act(self, episodes: Sequence[Episode]) -> list[AgentReply | None]:
         """Sample a reply for each episode."""
@@ -40,14 +42,23 @@ class FrozenModel(ModelAgent):
             return super().act(episodes)
 
     def reply_stream(self) -> ReplyStream | None:
-        """Stream replies; see `ModelAgent`."""
+        """Stream replies; see `ModelAgent`. Call `release` afterwards."""
         stream = super().reply_stream()
+        with self._sampling:
+            self._streams += 1
 
         def next_replies(live: Mapping[int, Episode]) -> Sequence[tuple[int, AgentReply | None]]:
             with self._sampling:
                 return stream(live) if stream else []
 
         return next_replies if stream else None
+
+    def release(self) -> None:
+        """End a stream; the last one drops the cached keys and values, so that a training has their memory."""
+        with self._sampling:
+            self._streams -= 1
+            if not self._streams and isinstance(self._engine, CachingEngine):
+                self._engine.release()
 
 
 def partner_agent(kind: PartnerKind) -> Partner:

@@ -32,6 +32,11 @@ _UNREAD = (
 """Keys and names of rows that cannot be read."""
 
 
+def episode_files(path: str) -> list[str]:
+    """Return the files of the episodes that the rounds of a run played, if `path` is its folder; else `path` itself."""
+    return list(map(str, sorted(Path(path).glob("rounds/*/trajectories.jsonl")))) or [path]
+
+
 def read_any(path: str | Path, format: str | None = None) -> Iterator[Trajectory]:
     """Stream the episodes of a file; without `format`, a name in `FORMATS`, it is recognized by content.
 

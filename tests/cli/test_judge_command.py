@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from agentgym_py.api.arguments import trajectories_of
 from agentgym_py.feedback import verdicts
 from agentgym_py.feedback.store import read_feedback
 from agentgym_py.feedback.verdicts import Ref
@@ -73,6 +74,27 @@ def test_a_killed_judgement_continues(agentgym: Run, tries: None, monkeypatch: p
         Path("cut.jsonl").write_bytes(whole[:size])
         status, _, err = agentgym(*words, "cut.jsonl")
         assert status == 0 and Path("cut.jsonl").read_bytes() == whole, err
+
+
+def test_the_folder_of_a_run_stands_for_the_episodes_of_its_rounds(
+    agentgym: Run, tries: None, small_model: str
+) -> None:
+    """On the command line and in Python; evaluations are left out."""
+    episodes = list(store.read("tries.jsonl"))
+    for number, part in enumerate((episodes[:5], episodes[5:])):
+        store.write(Path(f"run/rounds/0{number}/trajectories.jsonl"), part)
+        store.write(Path(f"run/rounds/0{number}/valid.jsonl"), part[:1])
+    assert agentgym("judge", "--source", "environment", "--data", "run", "--out", "run.jsonl")[0] == 0
+    assert agentgym("judge", "--source", "environment", "--data", "tries.jsonl", "--out", "all.jsonl")[0] == 0
+    judged = [sorted(Path(name).read_text().splitlines()[1:]) for name in ("run.jsonl", "all.jsonl")]
+    assert judged[0] == judged[1] and len(judged[0]) == 13  # with the line that ends the block
+    words = ("--data", "run", "--feedback", "run.jsonl", "--model", small_model, "--trainer", "weighted_bc")
+    status, out, err = agentgym("train", *words, *TRAIN[3:], "--out", "w")
+    assert status == 0 and "Feedback: 12 of 12 episodes have a score" in out, err
+    assert len(json.loads(Path("w/train.json").read_text())["settings"]["data"]) == 2
+    status, _, err = agentgym("judge", "--source", "environment", "--data", "run,run", "--out", "twice.jsonl")
+    assert status == 2 and "trajectories.jsonl twice" in err
+    assert trajectories_of("run") == episodes
 
 
 def test_trainers_read_feedback(agentgym: Run, tries: None, small_model: str) -> None:

@@ -22,7 +22,7 @@ from agentgym_py.errors import ConfigError, SnapshotError
 from agentgym_py.evaluation.experts_comparison import compare_with_experts
 from agentgym_py.evaluation.first_fault import fault_or_reason
 from agentgym_py.multiagent import MultiAgentEnv
-from agentgym_py.multiagent.partners import Partner
+from agentgym_py.multiagent.partners import FrozenModel, Partner, load_partner
 from agentgym_py.rewards.state_values import exact_values
 from agentgym_py.trajectory import Trajectory
 from agentgym_py.trajectory.store import from_line, to_line
@@ -223,3 +223,19 @@ def test_a_checkpoint_that_is_asked_by_two_threads(checkpoint: Path) -> None:
         patch.setattr(MultiAgentEnv, "partner_moves", 1)
         first, second = threads.map(lambda _: Collector(ExpertAgent()).collect_batch(asked), range(2))
     assert first == second and not any(t.error for t in first)
+
+
+def test_a_checkpoint_keeps_no_cache_after_a_collection(checkpoint: Path) -> None:
+    """A training that follows has the memory; a collection beside another one leaves that its own."""
+    from agentgym_py.engine import HFEngine
+
+    partner = load_partner(checkpoint).agent
+    assert isinstance(partner, FrozenModel) and isinstance(partner._engine, HFEngine)
+    asked = jobs("twentyquestions", "answerer", 1, partner_model=str(checkpoint), max_steps=1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(MultiAgentEnv, "partner_moves", 1)
+        other = partner.reply_stream()
+        Collector(ExpertAgent()).collect_batch(asked)
+        assert other and any(map(len, partner._engine.runner.places.book.contents))
+        partner.release()
+        assert not any(map(len, partner._engine.runner.places.book.contents))

@@ -476,6 +476,7 @@ async function episode(n, at, mine) {
     facts(row, t),
     view.tokens ? legend(t, noTokens) : null,
     t.rules ? el("details", {}, el("summary", {}, "Rules that opened the episode"), text(t.rules)) : null,
+    t.partner ? el("details", {}, el("summary", {}, "Moves of all roles"), el("ol", {}, t.partner.moves.map((move) => el("li", {}, text(move ?? "(gave up)"))))) : null,
     el("details", {}, el("summary", {}, "Provenance"), text(JSON.stringify(t.provenance, null, 1))),
     beside);
   $("toggle-tokens").disabled = noTokens;
