@@ -49,7 +49,7 @@ def play_rows(
     Args:
         rows: The row of each script.
         scripts: The scripts.
-        run: Plays some of the rows, in any order, with at most so many turns each.
+        run: Plays some of the rows, in any order, with at most this number of turns each, or without a limit.
     """
     played = dict[str, Played]()
     for limit in (None, 1):
