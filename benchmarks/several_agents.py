@@ -2,16 +2,17 @@
 
 | study | world | arms | question |
 |---|---|---|---|
-| errand | errand | client, shopper, both | does each role learn, and one policy for both? |
-| twentyquestions | twentyquestions | asker, answerer, both | the same |
+| errand | errand | client, shopper, both, self | does each role learn, one policy for both, and one in self-play? |
+| twentyquestions | twentyquestions | asker, answerer, both, self | the same |
 | partner | errand | fair, trained, itself | what does a shopper reach with a client that learned, too? |
 | team | household, hard | flat, executor, team | is a planner with an executor better than one agent? |
 
 A run is `agentgym evolve --env WORLD --roles ROLE` with the world's defaults; its partner is the fair expert, except in
-`partner`. There `trained` learns with the frozen client of the first study, and `itself` is the shopper that learned
-with the fair expert and now meets that client. In `team` the executor learns with the fair planner, and then `team`
-learns to plan with that executor. Both together have as many demonstrations and explored episodes as `flat`, which is
-one agent in `household` with as many commands, and `--difficulty` is that of all three.
+`partner`, and in the exploration of `self`, where one policy for both roles meets itself. In `partner`, `trained`
+learns with the frozen client of the first study, and `itself` is the shopper that learned with the fair expert and now
+meets that client. In `team` the executor learns with the fair planner, and then `team` learns to plan with that
+executor. Both together have as many demonstrations and explored episodes as `flat`, which is one agent in `household`
+with as many commands, and `--difficulty` is that of all three.
 
 The table has test success of Agent_v0 and of the last agent, the gain with its interval over seeds and tasks, and the
 last agent's difference to the study's first arm. Its tasks are others in `team` (the worlds have different ids).
@@ -35,10 +36,14 @@ from agentgym_py.evaluation.text import format_mean
 from agentgym_py.evolution.run_folder import RunFolder
 
 ROLES: Mapping[str, Mapping[str, str]] = {
-    "errand": {"client": "client", "shopper": "shopper", "both": "client,shopper"},
-    "twentyquestions": {"asker": "asker", "answerer": "answerer", "both": "asker,answerer"},
-}
-"""Values of `--roles`, by world and arm."""
+    "errand": {
+        "client": "client", "shopper": "shopper", "both": "client,shopper", "self": "client,shopper --self_play true",
+    },
+    "twentyquestions": {
+        "asker": "asker", "answerer": "answerer", "both": "asker,answerer", "self": "asker,answerer --self_play true",
+    },
+}  # fmt: skip
+"""Values of `--roles`, and what follows, by world and arm."""
 _SHARE = "--rounds 2 --expert_tasks 50 --explore_tasks 250"
 _WHOLE = "--rounds 2 --expert_tasks 100 --explore_tasks 500"
 

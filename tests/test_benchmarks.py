@@ -570,9 +570,10 @@ def test_the_runs_of_the_several_agents_benchmark_can_be_started_and_tabulated(
     found += benchmark.partner_rows(0, tmp_path, ["--model", "tiny", "--rounds", "9"])
     found += benchmark.team_rows(0, tmp_path, "hard", ["--valid_tasks", "3"])
     assert [row[1] for row in found] == [
-        "client", "shopper", "both", "fair", "trained", "itself", "flat", "executor", "team"
+        "client", "shopper", "both", "self", "fair", "trained", "itself", "flat", "executor", "team"
     ]  # fmt: skip
     assert plans["errand/both"]["roles"] == ["client", "shopper"] and plans["team/flat"]["env"] == ["household"]
+    assert plans["errand/self"]["self_play"] and not plans["errand/both"]["self_play"]
     agent = str(tmp_path / "checkpoint")
     assert (plans["partner/itself"]["model"], plans["partner/itself"]["rounds"]) == (agent, 0)
     shares = [plans[f"team/{arm}"]["explore_tasks"] for arm in ("flat", "executor", "team")]
