@@ -130,7 +130,15 @@ def dequantized_copy(model: Any) -> Any:
 
 def without_adapters(model: Any) -> Any:
     """Return a copy of the base of a PEFT model, with ordinary weights."""
-    return (dequantized_copy(model) if is_quantized(model) else copy.deepcopy(model)).unload()
+    copied = dequantized_copy(model) if is_quantized(model) else copy.deepcopy(model)
+    base, config = dict(base_parameters(copied)), copied.config.get_text_config()
+    tied, plain = config.tie_word_embeddings, copied.unload()
+    for name, parameter in plain.named_parameters():  # PEFT leaves modules that were trained whole as trained
+        if name in base:
+            parameter.data = base[name].data
+    config.tie_word_embeddings = tied
+    plain.tie_weights()
+    return plain
 
 
 def cast_weights(model: Any, dtype: Any) -> Any:
@@ -314,8 +322,20 @@ def attach_adapters(model: Any, folder: Path) -> Any:
         if not (folder / "adapter_model.safetensors").is_file():
             raise PolicyError(f"the adapters in {folder} have no adapter_model.safetensors; other formats are not read")
         with ignore_checkpointing_warnings():
+            _resize_embeddings(model, folder / "adapter_model.safetensors")
             return PeftModel.from_pretrained(model, str(folder), local_files_only=True)
     except PolicyError:
         raise
     except Exception as error:  # PEFT raises whatever its files make it raise
         raise PolicyError(f"the adapters in {folder} do not fit their base model: {first_line(error)}") from error
+
+
+def _resize_embeddings(model: Any, file: Path) -> None:
+    """Give a model as many embeddings as were trained beside its adapters, because tokens had been added."""
+    from safetensors import safe_open
+
+    embeddings = model.get_input_embeddings()
+    key = next(f"base_model.model.{name}.weight" for name, module in model.named_modules() if module is embeddings)
+    with safe_open(file, framework="pt") as stored:
+        if key in set(stored.keys()) and (rows := stored.get_slice(key).get_shape()[0]) != embeddings.weight.shape[0]:
+            model.resize_token_embeddings(rows, mean_resizing=False)

@@ -195,12 +195,36 @@ def test_adapters_on_a_model_with_tied_embeddings(kind: str, zoo: Any, tmp_path:
     policy = Policy.load(folder, device="cpu")
     policy.save(tmp_path / "saved")
     assert Policy.load(tmp_path / "saved", device="cpu").digest() == policy.digest()
+    policy._stored = None  # as of a base that no folder holds
+    policy.save(tmp_path / "with base")
+    assert Policy.load(tmp_path / "with base", device="cpu").digest() == policy.digest()
     export(find_source(str(folder)), tmp_path / "exported")
     for other in (Policy.load(tmp_path / "exported", device="cpu"), policy.merged()):
         torch.testing.assert_close(logits_of(other), logits_of(policy), rtol=0, atol=1e-4)
     before = logits_of(policy)
     policy.model = add_adapters(policy.model, 4, 0)
     torch.testing.assert_close(logits_of(policy), before, rtol=0, atol=1e-4)
+
+
+def test_adapters_with_embeddings_of_added_tokens(zoo: Any, tmp_path: Path) -> None:
+    """As trl saves a model whose chat template needed new tokens: the base has fewer embeddings."""
+    policy = zoo.miniature("llama3.1")
+    policy.save(tmp_path / "base")
+    policy.tokenizer.add_special_tokens({"additional_special_tokens": ["<new>"]}, replace_extra_special_tokens=False)
+    policy.model.resize_token_embeddings(len(policy.tokenizer) + 7)
+    settings = peft.LoraConfig(r=2, target_modules=["q_proj"], modules_to_save=["embed_tokens", "lm_head"])
+    tuned = Policy(peft.get_peft_model(policy.model, settings), policy.tokenizer, "tuned")
+    shift(tuned).model.save_pretrained(tmp_path / "adapters")
+    policy.tokenizer.save_pretrained(tmp_path / "adapters")
+    about = tmp_path / "adapters" / "adapter_config.json"
+    about.write_text(json.dumps({**json.loads(about.read_text()), "base_model_name_or_path": str(tmp_path / "base")}))
+    again = Policy.load(tmp_path / "adapters", device="cpu")
+    assert torch.equal(logits_of(again), logits_of(tuned)) and again.vocab_size == len(policy.tokenizer)
+    again.save(tmp_path / "saved")
+    assert Policy.load(tmp_path / "saved", device="cpu").digest() == again.digest()
+    export(find_source(str(tmp_path / "adapters")), tmp_path / "exported")
+    exported = Policy.load(tmp_path / "exported", device="cpu")
+    torch.testing.assert_close(logits_of(exported), logits_of(tuned), rtol=0, atol=1e-4)
 
 
 @pytest.mark.filterwarnings("ignore:.*(tie|embedding):UserWarning")
