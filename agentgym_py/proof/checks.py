@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from statistics import fmean
-from typing import Literal
+from typing import Any, Literal
 
 from agentgym_py.proof.alterations import global_seeds, outcome, shifted, stretched, truncated
 from agentgym_py.proof.bench import PLAIN, Bench
@@ -245,7 +245,7 @@ def ratio(bench: Bench) -> Finding:
 
 def batching(bench: Bench) -> Finding:
     """The size of a forward pass does not change a step."""
-    parts: Mapping[str, int]
+    parts: Mapping[str, Any]
     if bench.has("microbatch_tokens"):
         how, parts = "microbatches of 40 tokens", {"microbatch_tokens": 40}
     elif bench.has("batch_size") and bench.has("gradient_accumulation"):
