@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Hashable, Sequence
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -14,6 +15,19 @@ def seed_of(*parts: object) -> int:
     """Derive a 64-bit seed from printable parts; equal in every process and on every Python (SHA-256)."""
     text = "\x1f".join(map(str, parts)).encode("utf-8", "surrogatepass")
     return int.from_bytes(hashlib.sha256(text).digest()[:8], "big")
+
+
+def stable_order(keys: Sequence[Hashable], *seed: object) -> list[int]:
+    """Return the positions of `keys` in a random order that keeps when some of them are added or removed.
+
+    Each key has a random number of its own, by which they are sorted. A shuffle would draw numbers for positions, so
+    that one more key changes the order of all. So two runs whose data differ a little have common random numbers.
+    """
+    seen, numbers = Counter[Hashable](), list[int]()
+    for key in keys:
+        numbers.append(seed_of(*seed, key, seen[key]))
+        seen[key] += 1
+    return sorted(range(len(numbers)), key=numbers.__getitem__)
 
 
 class Rng:

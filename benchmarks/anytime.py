@@ -2,12 +2,15 @@
 
     python benchmarks/anytime.py                      # 10,000 simulated comparisons per row
     python benchmarks/anytime.py --simulations 500    # quicker
+    python benchmarks/anytime.py --planned            # the third table alone
 
 Two agents attempt the same tasks once. In a share of the tasks, the discordant ones, one of them alone succeeds. The
 first table has no true difference: the share of comparisons that claim one at some look, beside that of a test that is
 not made for looking often. The second has a true difference: after how many tasks a comparison is decided, beside the
 number of tasks that a test at a fixed size needs (McNemar's, by Connor 1987), and the mean that no test can fall below
-(Wald 1945). The last line is the share of comparisons whose interval held the true difference after every task.
+(Wald 1945). The last line of the second is the share of comparisons whose interval held the true difference after every
+task. The third table has comparisons with a margin of 10 points and a power, which also end without a claim, beside
+Wald's sequential probability ratio test with the same thresholds, which knows how many tasks are discordant.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from agentgym_py.evaluation.anytime import AnytimeTest, shares_of_wealth
+from agentgym_py.evaluation.anytime import AnytimeTest, Bets, shares_of_wealth
 from agentgym_py.evaluation.stats import wilson
 from agentgym_py.evaluation.text import format_interval
 
@@ -28,6 +31,11 @@ TASKS = 1000
 DISCORDANT = (0.1, 0.3, 0.5)
 GAPS = (0.05, 0.1, 0.2)
 POWERS = (0.8, 0.95, 0.99)
+MARGIN = 0.1
+PLANNED = (0.8, 0.95)
+"""Powers of comparisons with this margin."""
+SIZES = (0.0, 0.1, 0.2)
+"""True differences of these."""
 _BATCH = 500
 
 
@@ -60,6 +68,59 @@ def simulate(simulations: int, discordant: float, gap: float) -> tuple[NDArray[n
     sizes = [min(_BATCH, simulations - begun) for begun in range(0, simulations, _BATCH)]
     looks = [first_looks(draw(rng, size, discordant, gap)) for size in sizes]
     return np.concatenate([bets for bets, _ in looks]), np.concatenate([peeking for _, peeking in looks])
+
+
+def planned_looks(differences_ST: NDArray[np.int8], discordant: float | None = None) -> list[NDArray[np.float64]]:
+    """Return when a comparison claims a difference, and when it rejects the margin at each of `PLANNED`; inf if never.
+
+    With the share of discordant tasks it is Wald's test, which bets on a known ratio of likelihoods.
+    """
+    simulations = len(differences_ST)
+    bets = Bets(np.array([-MARGIN, 0.0, MARGIN]), MARGIN, simulations)
+    ratio_S2, least_S2 = np.zeros((simulations, 2)), np.zeros((simulations, 2))
+    looks = [np.full(simulations, math.inf) for _ in (0.0, *PLANNED)]
+    for task, differences_S in enumerate(differences_ST.T, 1):
+        if discordant is None:
+            bets.add(differences_S.astype(np.float64))
+            zero_S, margin_S = bets.largest_CM[:, 1], bets.largest_CM[:, ::2].min(-1)
+        else:
+            ratio_S2 += np.log1p(MARGIN / discordant * np.stack([differences_S, -differences_S], -1))
+            least_S2 = np.minimum(least_S2, ratio_S2)
+            zero_S, margin_S = np.exp(ratio_S2).mean(-1), np.exp(-least_S2).min(-1)
+        rejected = [zero_S >= 20, *(margin_S >= 1 / (1 - power) - 1e-9 for power in PLANNED)]
+        for first_S, now_S in zip(looks, rejected, strict=True):
+            first_S[now_S & np.isinf(first_S)] = task
+        if np.isfinite(np.minimum(looks[0], looks[-1])).all():
+            break
+    return looks
+
+
+def planned(simulations: int) -> Iterator[str]:
+    """Yield the table of comparisons with a margin and a power."""
+    columns = ["power", "gap, points", "discordant tasks", "claims", "ends as equal", "median tasks", "mean"]
+    columns += ["fixed, this power", "Wald, known share: claims", "median"]
+    yield f"| {' | '.join(columns)} |\n|{'--:|' * len(columns)}"
+    found = {(discordant, gap): _planned(simulations, discordant, gap) for discordant in (0.3, 0.5) for gap in SIZES}
+    for place, power in enumerate(PLANNED, 1):
+        for (discordant, gap), tests in found.items():
+            fixed, cells = fixed_size(discordant, MARGIN, power), list[str]()
+            for looks in tests:
+                ends_S, claims_S = np.minimum(looks[0], looks[place]), looks[0] <= np.minimum(looks[place], TASKS)
+                equal, median = int((np.isfinite(ends_S) & ~claims_S).sum()), float(np.median(ends_S))
+                cells += [format_interval(wilson(int(claims_S.sum()), simulations))]
+                cells += [] if len(cells) > 1 else [format_interval(wilson(equal, simulations))]
+                cells += [_beside(median, fixed, round(median)) if math.isfinite(median) else f"> {TASKS}"]
+                cells += [] if len(cells) > 3 else [f"{np.minimum(ends_S, TASKS).mean():.0f}", str(fixed)]
+            yield f"| {100 * power:.0f} % | {100 * gap:.0f} | {100 * discordant:.0f} % | {' | '.join(cells)} |"
+
+
+def _planned(simulations: int, discordant: float, gap: float) -> list[list[NDArray[np.float64]]]:
+    """Return `planned_looks` of many comparisons, and of Wald's test on the same ones."""
+    rng, parts = np.random.default_rng(2), list[list[list[NDArray[np.float64]]]]()
+    for begun in range(0, simulations, _BATCH):
+        differences_ST = draw(rng, min(_BATCH, simulations - begun), discordant, gap)
+        parts.append([planned_looks(differences_ST), planned_looks(differences_ST, discordant)])
+    return [[np.concatenate(column) for column in zip(*looks, strict=True)] for looks in zip(*parts, strict=True)]
 
 
 def fixed_size(discordant: float, gap: float, power: float) -> int:
@@ -129,7 +190,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--simulations", type=int, default=10_000)
-    for line in lines(parser.parse_args(argv).simulations):
+    parser.add_argument("--planned", action="store_true", help="the table of comparisons with a margin alone")
+    args = parser.parse_args(argv)
+    for line in () if args.planned else lines(args.simulations):
+        print(line, flush=True)
+    print()
+    for line in planned(args.simulations):
         print(line, flush=True)
 
 

@@ -3,8 +3,10 @@
 For each seed a run of `agentgym evolve`, a fork of it with the change of `--set`, and for the first seeds one without
 a change, which must end with the run's weights and episodes. The table compares two ways to measure the effect of the
 change on the valid tasks of the last round, each with its standard deviation over seeds: the fork minus its own run,
-and the fork minus the run of another seed, which is what two independent trainings give. The interval of the ratio of
-their variances is a bootstrap over seeds.
+and the fork minus the run of another seed, which is what two independent trainings give. A part of each comes from the
+tasks, because others would have had other outcomes; it is what a single task contributes, divided by their number. The
+last column is the share of the tasks at which the two agents differ. Intervals of ratios are bootstraps over seeds.
+Further options are those of `agentgym evolve`.
 
     python benchmarks/fork.py --seeds 0 1 2 3 4 5 6 7 --out runs/fork-benchmark
 """
@@ -12,9 +14,10 @@ their variances is a bootstrap over seeds.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from statistics import fmean
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +25,10 @@ from studies import evolve
 
 from agentgym_py.cli import main as agentgym
 from agentgym_py.evolution.run_folder import RunFolder
+from agentgym_py.trajectory import store
+
+Floats: TypeAlias = NDArray[np.float64]
+Pair: TypeAlias = Callable[[Floats, Floats], tuple[float, float]]
 
 SETTINGS = (
     "--env calculator --rounds 2 --expert_tasks 12 --explore_tasks 40 --valid_tasks 40 --test_tasks 0 --threads 1"
@@ -57,42 +64,64 @@ def is_same(first: RunFolder, second: RunFolder) -> bool:
     return True
 
 
-def success(run: RunFolder) -> float:
-    """Return the success rate of the last agent on the valid tasks."""
-    return float(run.metrics(run.finished_rounds()[-1])["valid"]["success"]["value"])
+def outcomes(run: RunFolder) -> list[float]:
+    """Return the successes of the last agent on the valid tasks, in the order of their ids."""
+    played = {t.task_id: float(t.success) for t in store.read(run.round(run.finished_rounds()[-1]) / "valid.jsonl")}
+    return [played[task] for task in sorted(played)]
 
 
-def variances(runs_S: NDArray[np.float64], forks_S: NDArray[np.float64]) -> tuple[float, float]:
+def variances(runs_ST: Floats, forks_ST: Floats) -> tuple[float, float]:
     """Return the variances of fork minus its own run, and of fork minus the run of another seed, over S seeds.
 
     The latter is the sum of both variances, because runs of different seeds are independent.
     """
+    runs_S, forks_S = runs_ST.mean(1), forks_ST.mean(1)
     return float(np.var(forks_S - runs_S, ddof=1)), float(np.var(forks_S, ddof=1) + np.var(runs_S, ddof=1))
 
 
-def ratio_interval(runs_S: NDArray[np.float64], forks_S: NDArray[np.float64]) -> tuple[float, float]:
-    """Return the 95 % bootstrap interval, over seeds, of the ratio of the two variances."""
-    rng, seeds, ratios = np.random.default_rng(0), len(runs_S), list[float]()
+def shares(runs_ST: Floats, forks_ST: Floats) -> tuple[float, float]:
+    """Return the share of tasks at which a fork differs from its own run, and from the run of another seed."""
+    return _own_and_other(np.array([[np.mean(fork != run) for run in runs_ST] for fork in forks_ST]))
+
+
+def by_tasks(runs_ST: Floats, forks_ST: Floats) -> tuple[float, float]:
+    """Return the parts of both variances that the choice of the T tasks makes."""
+    tasks = runs_ST.shape[1]
+    return _own_and_other(np.array([[np.var(fork - run, ddof=1) / tasks for run in runs_ST] for fork in forks_ST]))
+
+
+def _own_and_other(values_SS: Floats) -> tuple[float, float]:
+    """Return the mean of the diagonal, and that of the rest."""
+    own, seeds = float(np.mean(np.diag(values_SS))), len(values_SS)
+    return own, (float(values_SS.sum()) - seeds * own) / (seeds * (seeds - 1))
+
+
+def ratio_interval(pair: Pair, runs_ST: Floats, forks_ST: Floats) -> tuple[float, float]:
+    """Return the 95 % bootstrap interval, over seeds, of the ratio of two numbers such as `variances`."""
+    rng, seeds, ratios = np.random.default_rng(0), len(runs_ST), list[float]()
     for _ in range(SAMPLES):
         drawn = rng.integers(seeds, size=seeds)
-        own, other = variances(runs_S[drawn], forks_S[drawn])
+        own, other = pair(runs_ST[drawn], forks_ST[drawn])
         if other > 0:
             ratios.append(own / other)
     low, high = np.quantile(ratios, (0.025, 0.975))
     return float(low), float(high)
 
 
-def table(runs: Sequence[float], forks: Sequence[float]) -> Iterator[str]:
-    """Yield the table of the variances; the values are success rates by seed."""
-    runs_S, forks_S = np.array(runs), np.array(forks)
-    own, other = variances(runs_S, forks_S)
-    low, high = ratio_interval(runs_S, forks_S)
-    yield "| difference | mean, points | standard deviation over seeds, points |\n|---|--:|--:|"
-    mean = 100 * fmean(forks_S - runs_S)
-    yield f"| fork − its own run | {mean:+.1f} | {100 * own**0.5:.1f} |"
-    yield f"| fork − the run of another seed | {mean:+.1f} | {100 * other**0.5:.1f} |"
-    ratio = f"{own / other:.2f} [{low:.2f}, {high:.2f}]"
-    yield f"\nvariance of the first / variance of the second: {ratio}, {len(runs)} seeds"
+def table(runs_ST: Floats, forks_ST: Floats) -> Iterator[str]:
+    """Yield the table of the variances; the values are the successes by seed and task."""
+    yield "| difference | mean, points | sd over seeds, points | of it by the tasks | tasks that differ |"
+    yield "|---|--:|--:|--:|--:|"
+    mean = 100 * float(np.mean(forks_ST - runs_ST))
+    pairs = [pair(runs_ST, forks_ST) for pair in (variances, by_tasks, shares)]
+    for name, variance, chance, share in zip(("its own run", "the run of another seed"), *pairs, strict=True):
+        points = f"{100 * variance**0.5:.1f} | {100 * chance**0.5:.1f} | {100 * share:.1f} %"
+        yield f"| fork − {name} | {mean:+.1f} | {points} |"
+    size = f"{len(runs_ST)} seeds, {runs_ST.shape[1]} tasks"
+    for what, pair, (own, other) in (("variance", variances, pairs[0]), ("tasks that differ", shares, pairs[2])):
+        low, high = ratio_interval(pair, runs_ST, forks_ST)
+        ratio = f"{own / other:.2f} [{low:.2f}, {high:.2f}]" if other > 0 else "not defined"
+        yield f"\n{what} of the first / of the second: {ratio}, {size}"
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -104,18 +133,20 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--set", nargs="+", default=["trainer.epochs=4"], help="what the fork changes")
     parser.add_argument("--out", type=Path, default=Path("runs/fork-benchmark"))
     args, more = parser.parse_known_args(argv)
-    same, runs, forks = list[bool](), list[float](), list[float]()
+    same, runs, forks = list[bool](), list[list[float]](), list[list[float]]()
     for place, seed in enumerate(args.seeds):
         folder = args.out / f"seed-{seed}"
         run = evolve(folder / "run", [*SETTINGS.split(), *more, "--seed", str(seed)])
         if place < args.same:
             same.append(is_same(run, fork(run, args.after, folder / "same", [])))
         changed = fork(run, args.after, folder / ",".join(args.set), args.set)
-        runs.append(success(run))
-        forks.append(success(changed))
-        print(f"seed {seed}: {runs[-1]:.3f} without, {forks[-1]:.3f} with {' '.join(args.set)}", flush=True)
+        runs.append(outcomes(run))
+        forks.append(outcomes(changed))
+        print(
+            f"seed {seed}: {fmean(runs[-1]):.3f} without, {fmean(forks[-1]):.3f} with {' '.join(args.set)}", flush=True
+        )
     print(f"\nunchanged forks that end with the run's weights and episodes: {sum(same)} of {len(same)}\n")
-    for line in table(runs, forks) if len(runs) > 1 else ():
+    for line in table(np.array(runs), np.array(forks)) if len(runs) > 1 else ():
         print(line)
 
 

@@ -722,6 +722,16 @@ def test_comparisons_that_stop_themselves_are_tabulated() -> None:
     assert benchmark.least_mean(1.0, 0.5, 0.8, 0.05) == pytest.approx(
         nats / (0.75 * math.log(1.5) - 0.25 * math.log(2))
     )
+    claims, *ends = benchmark.planned_looks(benchmark.draw(np.random.default_rng(4), 3, 0.3, 0.05))
+    wald, *_ = benchmark.planned_looks(differences, 0.5)
+    assert np.isfinite(wald).all() and (ends[0] <= ends[1]).all() and np.isfinite(ends[0]).all()
+    for row, claim, end in zip(benchmark.draw(np.random.default_rng(4), 3, 0.3, 0.05), claims, ends[0], strict=True):
+        test = AnytimeTest(margin=0.1, power=0.8)
+        for difference in row[: int(min(claim, end))]:
+            test.add(float(difference))
+        assert test.result.decided_at == min(claim, end)
+        assert (test.result.verdict == "equal") == (end < claim)
+    assert len(list(benchmark.planned(2))) == 1 + 2 * 2 * 3
     rows = list(benchmark.lines(2))
     assert len(rows) == 4 + 1 + 7 + 1 and rows[1].startswith("| 10 % | ") and "held the true 10 points" in rows[-1]
 
@@ -730,20 +740,24 @@ def test_comparisons_that_stop_themselves_are_tabulated() -> None:
 
 
 def test_the_noise_that_forks_save_is_a_ratio_of_variances(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of differences within seeds and between them, by hand; a fork that moves all seeds alike has none."""
+    """Of differences within seeds and between them, by hand; a fork without an effect has none."""
     import numpy as np
 
     benchmark = script("fork")
     monkeypatch.setattr(benchmark, "SAMPLES", 50)
-    runs, forks = np.array([0.2, 0.4, 0.6]), np.array([0.3, 0.6, 0.6])
+    runs = np.array([[1, 0, 0, 0, 0], [1, 1, 0, 0, 0], [1, 1, 1, 0, 0]], dtype=float)  # 0.2, 0.4, 0.6
+    forks = np.array([[1, 1, 0, 0, 0], [1, 1, 1, 0, 0], [0, 1, 1, 1, 0]], dtype=float)  # 0.4, 0.6, 0.6
     own, other = benchmark.variances(runs, forks)
-    assert own == pytest.approx(0.01) and other == pytest.approx(0.04 + 0.03)
-    assert benchmark.variances(runs, runs + 0.1)[0] == pytest.approx(0)
-    low, high = benchmark.ratio_interval(runs, forks)
-    assert 0 <= low <= high
-    *rows, last = benchmark.table([0.2, 0.4, 0.6], [0.3, 0.6, 0.6])
-    assert rows[1] == "| fork − its own run | +10.0 | 10.0 |" and last.startswith("\nvariance of the first / ")
-    assert "0.14 [" in last
+    assert own == pytest.approx(0.04 / 3) and other == pytest.approx(0.04 + 0.04 / 3)
+    for pair in (benchmark.variances, benchmark.shares, benchmark.by_tasks):
+        assert pair(runs, runs)[0] == 0 < pair(runs, runs)[1]
+        low, high = benchmark.ratio_interval(pair, runs, forks)
+        assert 0 <= low <= high
+    assert benchmark.shares(runs, forks) == pytest.approx(((1 + 1 + 2) / 15, (0 + 1 + 2 + 0 + 4 + 3) / 30))
+    assert benchmark.by_tasks(runs, forks)[0] == pytest.approx((0.2 + 0.2 + 0.5) / 5 / 3)
+    _, _, first, _, variance, differ = benchmark.table(runs, forks)
+    assert first == "| fork − its own run | +13.3 | 11.5 | 24.5 | 26.7 % |"
+    assert variance.startswith("\nvariance of the first / of the second: 0.25 [") and "0.80 [" in differ
 
 
 def test_forks_are_compared_by_all_that_they_leave(tmp_path: Path) -> None:
@@ -979,3 +993,25 @@ def test_the_runs_of_the_tools_in_prompt_benchmark_can_be_started_and_tabulated(
     assert search == "| 0 | 2 | 1,500 | 25.0 % | 4.0 | – |" and five.startswith(
         "| 5 | 2 | 1,500 | 50.0 % | 4.0 | 0.250 ["
     )
+
+
+# ---- common random numbers ------------------------------------------------------------------------------------------
+
+
+def test_chances_of_equal_tokens_are_those_of_common_random_numbers() -> None:
+    """By sampling with the engine's own draw, and with Gumbel noise; no coupling exceeds the total variation bound."""
+    torch = pytest.importorskip("torch")
+    from agentgym_py.engine.decoding import inverse_cdf
+
+    benchmark = script("coupling")
+    p, q = (torch.tensor(row, dtype=torch.float64) for row in ([[0.5, 0.3, 0.2]], [[0.3, 0.3, 0.4]]))
+    found = benchmark.agreement(p, q)
+    generator = torch.Generator().manual_seed(0)
+    uniforms = torch.rand(20_000, generator=generator, dtype=torch.float64)
+    first, second = (inverse_cdf(x.expand(20_000, 3), uniforms)[0] for x in (p, q))
+    assert float(found.inverse_N) == pytest.approx(float((first == second).double().mean()), abs=0.015)
+    noise = -torch.empty(20_000, 3, dtype=torch.float64).exponential_(generator=generator).log()
+    first, second = ((x.log() + noise).argmax(-1) for x in (p, q))
+    assert float(found.gumbel_N) == pytest.approx(float((first == second).double().mean()), abs=0.015)
+    assert float(found.largest_N) == pytest.approx(0.8) and float(found.independent_N) == pytest.approx(0.32)
+    assert float(found.independent_N) < min(found.inverse_N, found.gumbel_N) <= float(found.largest_N) + 1e-12

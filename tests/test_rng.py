@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import pytest
 
-from agentgym_py.rng import Rng, seed_of
+from agentgym_py.rng import Rng, seed_of, stable_order
 
 
 def test_the_stream_is_splitmix64() -> None:
@@ -107,3 +107,14 @@ def test_impossible_draws_raise() -> None:
 def test_any_text_is_a_seed() -> None:
     """Lone surrogates, which a broken reply may bring along, included."""
     assert Rng("\ud800").bits() != Rng("\ud801").bits()
+
+
+def test_a_stable_order_is_uniform_and_keeps_when_keys_come_and_go() -> None:
+    """Equal keys count as several; each of six orders of three keys comes as often; the seed draws another one."""
+    keys = [*"abcdefgh", "c", "c"]
+    order = stable_order(keys, 3)
+    assert sorted(order) == list(range(10)) and order == stable_order(keys, 3) != stable_order(keys, 4)
+    fewer = [key for key in keys if key != "e"]
+    assert [fewer[i] for i in stable_order(fewer, 3)] == [keys[i] for i in order if keys[i] != "e"]
+    found = Counter(tuple(stable_order("xyz", seed)) for seed in range(6000))
+    assert len(found) == 6 and all(abs(number - 1000) < 150 for number in found.values())

@@ -34,6 +34,10 @@ def options(parser: Parser) -> None:
     parser.add(
         "margin", float, None, "With --anytime: two agents whose difference is smaller, such as 0.1, count as equal."
     )
+    parser.add(
+        "power", float, None,
+        "With --margin: the chance that a difference of the margin is not taken for a smaller one; by default 0.95.",
+    )  # fmt: skip
     parser.add("report", str, None, "With --anytime: HTML file for the interval after each task.", metavar="FILE")
     parser.add("score", str, None, "Score of other programs' logs, such as exact_match,strict-match.", metavar="NAME")
     parser.add("latex", bool, False, "Print LaTeX (booktabs) instead of Markdown.")
@@ -47,9 +51,11 @@ def run(args: Values) -> int:
 
     if args["latex"] and args["json"]:
         raise UsageError("--latex or --json, not both")
-    for name in ("margin", "report"):
+    for name in ("margin", "power", "report"):
         if args[name] is not None and not args["anytime"]:
             raise UsageError(f"--{name} needs --anytime")
+    if args["power"] is not None and args["margin"] is None:
+        raise UsageError("--power needs --margin")
     groups = [[path for path in paths.split(",") if path] for paths in args["folders"]]
     if args["anytime"]:
         return _run_anytime(groups, args)
@@ -78,7 +84,7 @@ def _run_anytime(groups: Sequence[Sequence[str]], args: Values) -> int:
         raise UsageError("--anytime compares two evaluations, without --latex")
     first, second = (load_entrant(path, args["score"]) for (path,) in groups)
     with new_file_if_named(args["report"], setting("report")) as target:
-        comparison = compare_in_order(first, second, margin=args["margin"])
+        comparison = compare_in_order(first, second, margin=args["margin"], power=args["power"])
         if target:
             write_comparison(target, comparison)
     if args["json"]:

@@ -82,7 +82,10 @@ class EvalOptions:
     """Folder of a finished evaluation of the same tasks: stop as soon as it is decided which of the two agents is
     better. --tasks is then the largest number of tasks."""
     margin: float | None = None
-    """With --until_decided: stop also if the difference is certainly smaller, such as 0.1."""
+    """With --until_decided: the difference that matters, such as 0.1; stop also if theirs is smaller."""
+    power: float | None = None
+    """With --margin: the chance that a difference of the margin is not taken for a smaller one; by default 0.95. With
+    0.8, equal agents need fewer tasks."""
     manifest: Basic[str | None] = None
     """Repeat the evaluation of this manifest.json, or of this folder, with its settings. --model NAME evaluates another
     model on the same tasks; --out, --json and --threads are also allowed."""
@@ -94,8 +97,11 @@ class EvalOptions:
         require_at_least(self, {"tasks": 1, "attempts": 1})
         if self.margin is not None and self.until_decided is None:
             raise UsageError("--margin needs --until_decided FOLDER")
-        if self.margin is not None and not 0 < self.margin < 1:
-            raise UsageError(f"--margin must be above 0 and below 1, got {self.margin}")
+        if self.power is not None and self.margin is None:
+            raise UsageError("--power needs --margin")
+        for name, value in (("margin", self.margin), ("power", self.power)):
+            if value is not None and not 0 < value < 1:
+                raise UsageError(f"--{name} must be above 0 and below 1, got {value}")
         SamplingParams(temperature=self.temperature)  # raises for a wrong one
 
 
@@ -281,7 +287,7 @@ class _Opponent:
     manifest: Mapping[str, Any]
     """Of this evaluation."""
     name: str
-    margin: float | None
+    chosen: EvalOptions
 
     @classmethod
     def load(cls, chosen: EvalOptions, manifest: Mapping[str, Any]) -> _Opponent:
@@ -289,7 +295,7 @@ class _Opponent:
         from agentgym_py.evaluation.compare import Entrant
 
         assert chosen.until_decided is not None
-        opponent = cls(Entrant.load(chosen.until_decided), manifest, chosen.out or "this evaluation", chosen.margin)
+        opponent = cls(Entrant.load(chosen.until_decided), manifest, chosen.out or "this evaluation", chosen)
         opponent.compare([])
         tasks = min(len(world["tasks"]) for world in opponent.evaluation.manifest["worlds"])
         if tasks < chosen.tasks:
@@ -302,7 +308,7 @@ class _Opponent:
         from agentgym_py.evaluation.compare import Entrant
 
         entrant = Entrant.from_trajectories(self.name, self.manifest, trajectories)
-        return compare_in_order(entrant, self.evaluation, margin=self.margin)
+        return compare_in_order(entrant, self.evaluation, margin=self.chosen.margin, power=self.chosen.power)
 
     def is_decided(self, trajectories: Sequence[Trajectory]) -> bool:
         """Return whether these episodes decide it."""

@@ -16,6 +16,11 @@ This is the method of Waudby-Smith and Ramdas (2024), Estimating means of bounde
 of the Royal Statistical Society B 86:1. As there, no bet risks more than half of the wealth. The shares are Chebyshev
 nodes of equal weight, a mixture that is chosen before the first task. With one attempt per task only tasks at which one
 agent alone succeeds change K(0): it is a sequential form of McNemar's test.
+
+A margin δ says which difference matters. Half of the wealth then bets λ_t = δ / v_t, with v_t the mean of (d_i - m)^2
+over the tasks before: the approximate growth-rate adaptive bet (their section 5.3) against a difference of δ, which is
+Wald's sequential probability ratio test if d is -1, 0 or 1 and v_t is known. The comparison also ends if m = δ and
+m = -δ are both rejected at 1 - power: with a probability of power at least, a difference of δ does not end so.
 """
 
 from __future__ import annotations
@@ -41,8 +46,13 @@ _NODES = 16
 """Number of shares that are bet."""
 _RISK = 0.5
 """Largest share of the wealth that a task can lose."""
+_AIMED = 0.5
+"""Part of the wealth that bets on the margin, if there is one."""
+_BEFORE = 4
+"""Tasks of the largest difference, 1, that v_t begins with, so that first bets are small."""
 _LARGEST = 700.0
 """Largest logarithm whose exponential is a number."""
+_ROUNDING = 1e-9
 _GRID = 400
 """Number of differences between -1 and 1 that are tested, plus one; the interval is rounded outward to them."""
 
@@ -71,27 +81,62 @@ def shares_of_wealth(means_M: NDArray[np.float64]) -> NDArray[np.float64]:
     return shares_ML
 
 
+class Bets:
+    """The wealth of bets at M means, of one comparison or of several (C) side by side."""
+
+    def __init__(self, means_M: NDArray[np.float64], margin: float | None = None, comparisons: int = 1) -> None:
+        """Begin with a wealth of 1; with a margin a part of it bets on a difference of that size."""
+        self._means_M, self._margin = means_M, margin
+        self._shares_ML = shares_of_wealth(means_M)
+        self._log_fixed_CML = np.zeros((comparisons, *self._shares_ML.shape))
+        self._log_aimed_CM2 = np.zeros((comparisons, len(means_M), 2))
+        self._squares_CM, self._n = np.full((comparisons, len(means_M)), float(_BEFORE)), _BEFORE
+        self.largest_CM: NDArray[np.float64] = np.zeros((comparisons, len(means_M)))
+        """The largest wealth so far."""
+
+    def add(self, differences_C: NDArray[np.float64]) -> None:
+        """Pay the bets on a task of each comparison."""
+        excess_CM = differences_C[:, None] - self._means_M
+        self._log_fixed_CML += np.log1p(self._shares_ML * excess_CM[..., None])
+        if self._margin is not None:
+            share_CM = self._margin * self._n / self._squares_CM
+            above_CM = np.minimum(share_CM, _RISK / (1 + self._means_M))
+            below_CM = np.minimum(share_CM, _RISK / (1 - self._means_M))
+            self._log_aimed_CM2 += np.log1p(np.stack([above_CM * excess_CM, -below_CM * excess_CM], -1))
+            self._squares_CM += excess_CM**2
+            self._n += 1
+        self.largest_CM = np.maximum(self.largest_CM, self.wealth())
+
+    def wealth(self) -> NDArray[np.float64]:
+        """Return the wealth now, (C, M)."""
+        fixed_CM: NDArray[np.float64] = np.exp(np.minimum(self._log_fixed_CML, _LARGEST)).mean(-1)
+        if self._margin is None:
+            return fixed_CM
+        aimed_CM: NDArray[np.float64] = np.exp(np.minimum(self._log_aimed_CM2, _LARGEST)).mean(-1)
+        return (1 - _AIMED) * fixed_CM + _AIMED * aimed_CM
+
+
 class AnytimeTest:
     """Watches the differences of two agents, task by task."""
 
-    def __init__(self, *, level: float = LEVEL, margin: float | None = None) -> None:
+    def __init__(self, *, level: float = LEVEL, margin: float | None = None, power: float | None = None) -> None:
         """Begin a comparison at a level of confidence.
 
         Args:
             level: The chance that the interval holds the true difference after every task.
-            margin: Two agents whose difference is certainly smaller count as equal; None: they never do.
+            margin: Two agents whose difference is smaller count as equal; None: they never do.
+            power: The chance that a difference of the margin is not taken for equality, by default `level`. Less of it
+                ends the comparison of equal agents earlier.
 
         Raises:
-            ConfigError: the level or the margin is not between 0 and 1.
+            ConfigError: one of them is not between 0 and 1, or a power has no margin.
         """
-        for name, value in (("level", level), ("margin", margin)):
-            if value is not None and not 0 < value < 1:
-                raise ConfigError(f"{name} must be above 0 and below 1, got {value}")
-        self._level, self._margin = level, margin
+        require_plan(margin, power)
+        if not 0 < level < 1:
+            raise ConfigError(f"level must be above 0 and below 1, got {level}")
+        self._level, self._margin, self._power = level, margin, level if power is None else power
         self._means_M = np.linspace(-1, 1, _GRID + 1)[1:-1]
-        self._shares_ML = shares_of_wealth(self._means_M)
-        self._log_wealth_ML = np.zeros_like(self._shares_ML)
-        self._largest_M = np.zeros(len(self._means_M))
+        self._bets = Bets(self._means_M, margin)
         self._interval = -1.0, 1.0
         self._sum, self._n = 0.0, 0
         self._decided: tuple[Verdict, int] | None = None
@@ -105,9 +150,8 @@ class AnytimeTest:
         if not -1 <= difference <= 1:
             raise ConfigError(f"a difference of success rates is between -1 and 1, got {difference}")
         self._sum, self._n = self._sum + difference, self._n + 1
-        self._log_wealth_ML += np.log1p(self._shares_ML * (difference - self._means_M[:, None]))
-        self._largest_M = np.maximum(self._largest_M, self._wealth())
-        self._interval = self._ends()
+        self._bets.add(np.array([difference]))
+        self._interval = self._ends(self._level) or self._interval
         if self._decided is None and (verdict := self._verdict()) != "undecided":
             self._decided = verdict, self._n
         return self.result
@@ -119,28 +163,24 @@ class AnytimeTest:
         zero = _GRID // 2 - 1
         verdict, decided_at = self._decided or ("undecided", None)
         return AnytimeComparison(
-            Estimate(mean, *self._interval, self._n, self._level), float(self._wealth()[zero]),
-            min(1.0, 1 / max(1.0, float(self._largest_M[zero]))), verdict, decided_at,
+            Estimate(mean, *self._interval, self._n, self._level), float(self._bets.wealth()[0, zero]),
+            min(1.0, 1 / max(1.0, float(self._bets.largest_CM[0, zero]))), verdict, decided_at,
         )  # fmt: skip
 
-    def _wealth(self) -> NDArray[np.float64]:
-        wealth_M: NDArray[np.float64] = np.exp(np.minimum(self._log_wealth_ML, _LARGEST)).mean(1)
-        return wealth_M
-
-    def _ends(self) -> tuple[float, float]:
-        """Return the interval of the means that were never rejected, rounded outward; the last one if all were."""
-        kept = np.flatnonzero(self._largest_M < 1 / (1 - self._level))
+    def _ends(self, level: float) -> tuple[float, float] | None:
+        """Return the interval of the means that were never rejected, rounded outward; None if all were."""
+        kept = np.flatnonzero(self._bets.largest_CM[0] < 1 / (1 - level))
         if not len(kept):
-            return self._interval
+            return None
         step = 2 / _GRID
         return float(self._means_M[kept[0]]) - step, float(self._means_M[kept[-1]]) + step
 
     def _verdict(self) -> Verdict:
-        low, high = self._interval
-        if self._largest_M[_GRID // 2 - 1] >= 1 / (1 - self._level):
+        if self._bets.largest_CM[0, _GRID // 2 - 1] >= 1 / (1 - self._level):
             return "first" if self._sum > 0 else "second"
-        if self._margin is not None and -self._margin < low and high < self._margin:
-            return "equal"
+        if self._margin is not None and (ends := self._ends(self._power)):
+            largest = max(-ends[0], ends[1])  # a mean that is rejected, and so is every larger one
+            return "equal" if largest < self._margin + _ROUNDING else "undecided"
         return "undecided"
 
 
@@ -154,6 +194,8 @@ class SequentialComparison:
     result: AnytimeComparison
     trace: Sequence[Estimate] = ()
     """The difference with its interval after each task."""
+    power: float | None = None
+    """The chance that a difference of the margin is not taken for equality; None: the level of the interval."""
 
     def __str__(self) -> str:
         """Return the difference with its confidence sequence, and the decision."""
@@ -172,7 +214,8 @@ class SequentialComparison:
         if found.verdict == "undecided":
             return "undecided: more tasks may decide it"
         if found.verdict == "equal":
-            return f"{after}: they differ by less than {100 * (self.margin or 0):g} points"
+            sure = f", with {100 * self.power:g} % confidence" if self.power else ""
+            return f"{after}: they differ by less than {100 * (self.margin or 0):g} points{sure}"
         return f"{after}: {self.first if found.verdict == 'first' else self.second} is better"
 
     def as_dict(self) -> dict[str, Any]:
@@ -181,7 +224,7 @@ class SequentialComparison:
 
 
 def compare_in_order(
-    first: Entrant, second: Entrant, *, level: float = LEVEL, margin: float | None = None
+    first: Entrant, second: Entrant, *, level: float = LEVEL, margin: float | None = None, power: float | None = None
 ) -> SequentialComparison:
     """Compare two evaluations task by task, in the order of the first one; see `AnytimeTest`.
 
@@ -191,9 +234,19 @@ def compare_in_order(
         ConfigError: they have different settings, or tasks in another order, or are the same.
     """
     _require_same_order(first, second)
-    test, tasks = AnytimeTest(level=level, margin=margin), [task for task in first.outcomes if task in second.outcomes]
+    test = AnytimeTest(level=level, margin=margin, power=power)
+    tasks = [task for task in first.outcomes if task in second.outcomes]
     trace = [test.add(fmean(first.outcomes[task]) - fmean(second.outcomes[task])).difference for task in tasks]
-    return SequentialComparison(first.name, second.name, margin, test.result, trace)
+    return SequentialComparison(first.name, second.name, margin, test.result, trace, power)
+
+
+def require_plan(margin: float | None, power: float | None) -> None:
+    """Raise ConfigError for a margin or power that is not between 0 and 1, or a power without a margin."""
+    for name, value in (("margin", margin), ("power", power)):
+        if value is not None and not 0 < value < 1:
+            raise ConfigError(f"{name} must be above 0 and below 1, got {value}")
+    if power is not None and margin is None:
+        raise ConfigError("power needs a margin: the difference that is to be found")
 
 
 def _require_same_order(first: Entrant, second: Entrant) -> None:

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from itertools import count
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agentgym_py.errors import NothingToTrainOnError
-from agentgym_py.policy.tokens import Sample, encode, from_other_tokenizer, mask_cut_replies, why_nothing_to_learn
+from agentgym_py.policy.tokens import (
+    Sample,
+    TokenSequences,
+    encode,
+    from_other_tokenizer,
+    mask_cut_replies,
+    why_nothing_to_learn,
+)
 from agentgym_py.policy.vocabulary import embedding_rows
-from agentgym_py.rng import Rng
+from agentgym_py.rng import seed_of, stable_order
 from agentgym_py.training.settings import OfflineSettings, PairData
 from agentgym_py.trajectory import Trajectory, preferences
 
@@ -115,17 +123,30 @@ def no_data_error(trainer: str, dropped: Counter[str]) -> NothingToTrainOnError:
     return NothingToTrainOnError(f"{message}: {reasons}" if reasons else message)
 
 
-def length_grouped(lengths: Sequence[int], settings: OfflineSettings, seed: int) -> list[list[int]]:
+def row_key(row: Any) -> tuple[int, ...]:
+    """Return what stays of a row of training data if its weight or its place changes: hashes of its token ids."""
+    if isinstance(row, TokenSequences):
+        return (seed_of(*map(int, row.input_ids)),)
+    parts = (getattr(row, field.name) for field in fields(row)) if is_dataclass(row) else row
+    if is_dataclass(row) or isinstance(row, (list, tuple)):
+        return tuple(key for part in parts for key in row_key(part))
+    return ()
+
+
+def length_grouped(
+    lengths: Sequence[int], keys: Sequence[Hashable], settings: OfflineSettings, seed: int
+) -> list[list[int]]:
     """Draw the positions of each optimizer step's rows, rows of similar length together.
 
     Each epoch is a new permutation, cut into megabatches of up to 50 steps, within which rows are sorted by length, the
-    longest first (as transformers' `LengthGroupedSampler`).
+    longest first (as transformers' `LengthGroupedSampler`). The order of rows depends on their `keys`, so that it keeps
+    where rows are added or removed.
     """
-    size, rng = settings.step_size, Rng(seed, "order of the training")
+    size, epochs = settings.step_size, count()
     megabatch = size * max(min(len(lengths) // (4 * size), _MEGABATCH_STEPS), 1)
 
     def epoch() -> Iterator[list[int]]:
-        order = rng.sample(range(len(lengths)), len(lengths))
+        order = stable_order(keys, seed, "order of the training", next(epochs))
         for at in range(0, len(order), megabatch):
             order[at : at + megabatch] = sorted(order[at : at + megabatch], key=lambda i: -lengths[i])
         yield from (order[at : at + size] for at in range(0, len(order), size))

@@ -37,7 +37,7 @@ from agentgym_py.policy.tokens import Sample
 from agentgym_py.rng import seed_of
 from agentgym_py.training import tracking
 from agentgym_py.training.checkpoints import Checkpoints, fingerprint
-from agentgym_py.training.data import TrainingData, length_grouped
+from agentgym_py.training.data import TrainingData, length_grouped, row_key
 from agentgym_py.training.ewc import load_anchor
 from agentgym_py.training.optimization import Optimization
 from agentgym_py.training.progress import Progress
@@ -162,10 +162,10 @@ class Fit(Generic[Row]):
         `val_size` holds out are yielded, too, as a step that measures their loss and changes no weights.
         """
         if batches is None:
-            lengths = [self._tokens_of(self.rows[i]) for i in self._training]
-            batches = [
-                [self._training[i] for i in batch] for batch in length_grouped(lengths, self.settings, self.seed)
-            ]
+            rows = [self.rows[i] for i in self._training]
+            lengths, keys = [self._tokens_of(row) for row in rows], [row_key(row) for row in rows]
+            grouped = length_grouped(lengths, keys, self.settings, self.seed)
+            batches = [[self._training[i] for i in batch] for batch in grouped]
         elif self._validation:
             raise ConfigError("val_size must be 0: this trainer orders its rows itself")
         self._steps = len(batches)

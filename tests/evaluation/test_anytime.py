@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from agentgym_py.cli import main
 from agentgym_py.errors import ConfigError
-from agentgym_py.evaluation.anytime import AnytimeTest, compare_in_order
+from agentgym_py.evaluation.anytime import AnytimeTest, Bets, compare_in_order
 from agentgym_py.evaluation.compare import Entrant, compare
 from agentgym_py.evaluation.foreign import is_foreign
 
@@ -83,7 +83,7 @@ def test_different_agents_are_told_apart_and_close_ones_are_equal() -> None:
     assert [each.verdict for each in found] == ["first"] * 20 and all(each.decided_at < 150 for each in found)
     assert decided(0.2, 0.9, rng, 300).verdict == "second"
     equal = decided(0.02, 0.02, rng, 600, margin=0.2)
-    assert equal.verdict == "equal" and equal.difference.low > -0.2 and equal.difference.high < 0.2
+    assert equal.verdict == "equal" and max(-equal.difference.low, equal.difference.high) == pytest.approx(0.2)
 
 
 def test_a_decision_stands_and_large_wealth_is_a_number() -> None:
@@ -98,7 +98,40 @@ def test_a_decision_stands_and_large_wealth_is_a_number() -> None:
     assert AnytimeTest().result.verdict == "undecided" and AnytimeTest().result.p == 1
 
 
-@pytest.mark.parametrize("arguments", [{"level": 1.0}, {"margin": 0.0}, {"margin": 1.0}])
+def test_bets_on_a_margin_are_walds_test_with_an_estimated_variance() -> None:
+    """By a slow loop: the shares depend on the tasks before alone; several comparisons side by side do not touch."""
+    rng, margin = np.random.default_rng(2), 0.1
+    differences = rng.choice([-1.0, 0.0, 1.0], size=(2, 40), p=[0.1, 0.6, 0.3])
+    means = np.array([-0.1, 0.0, 0.1])
+    bets = Bets(means, margin, comparisons=2)
+    for column in differences.T:
+        bets.add(column)
+    for row, found in zip(differences, bets.wealth(), strict=True):
+        for mean, wealth_now in zip(means, found, strict=True):
+            above = below = 1.0
+            for t, d in enumerate(row):
+                v = (4 + sum((x - mean) ** 2 for x in row[:t])) / (4 + t)
+                above *= 1 + min(margin / v, 0.5 / (1 + mean)) * (d - mean)
+                below *= 1 - min(margin / v, 0.5 / (1 - mean)) * (d - mean)
+            assert wealth_now == pytest.approx(wealth(row, mean) / 2 + (above + below) / 4)
+
+
+def test_less_power_ends_equal_agents_earlier_and_misses_no_more_than_it_says() -> None:
+    """Of comparisons with a difference of the margin, a share of 1 - power at most ends as equal."""
+    rng = np.random.default_rng(3)
+    sure, quick = (decided(0.02, 0.02, np.random.default_rng(4), 600, margin=0.2, power=p) for p in (0.95, 0.5))
+    assert sure.verdict == quick.verdict == "equal" and quick.decided_at < sure.decided_at
+    found = [decided(0.4, 0.1, rng, 200, margin=0.3, power=0.8).verdict for _ in range(60)]
+    assert found.count("equal") <= 0.2 * 60 + 3 * math.sqrt(60 * 0.2 * 0.8) and found.count("first") > 40
+
+
+def test_a_power_needs_a_margin() -> None:
+    """It is the chance to find a difference of that size."""
+    with pytest.raises(ConfigError, match="power needs a margin"):
+        AnytimeTest(power=0.8)
+
+
+@pytest.mark.parametrize("arguments", [{"level": 1.0}, {"margin": 0.0}, {"margin": 1.0}, {"power": 1.0, "margin": 0.1}])
 def test_wrong_settings_are_refused(arguments: dict[str, float]) -> None:
     """In words; a difference that is none, too."""
     with pytest.raises(ConfigError, match=f"{next(iter(arguments))} must be above 0 and below 1"):
@@ -190,6 +223,8 @@ def test_an_evaluation_stops_when_it_is_decided(agentgym: Callable[..., Any]) ->
         ((*WORLD, "--agent", "expert", "--margin", "0.1"), "--margin needs --until_decided"),
         ((*WORLD, "--agent", "expert", "--until_decided", "missing"), "no finished evaluation"),
         (("compare", "a", "b", "--margin", "0.1"), "--margin needs --anytime"),
+        (("compare", "a", "b", "--anytime", "--power", "0.8"), "--power needs --margin"),
+        ((*WORLD, "--agent", "expert", "--power", "0.8"), "--power needs --margin"),
         (("compare", "a", "b", "--report", "c.html"), "--report needs --anytime"),
         (("compare", "a", "b", "c", "--anytime"), "two evaluations"),
         (("compare", "a", "b", "--anytime", "--latex"), "without --latex"),

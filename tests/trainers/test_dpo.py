@@ -19,7 +19,7 @@ from agentgym_py.policy import Policy
 from agentgym_py.policy.adapters import lora_config
 from agentgym_py.policy.logprobs import pad_samples, sample_logprobs
 from agentgym_py.policy.tokens import IGNORED, Sample, encode
-from agentgym_py.training.data import Pair, length_grouped, pair_tokens, prepare_pairs
+from agentgym_py.training.data import Pair, length_grouped, pair_tokens, prepare_pairs, row_key
 from agentgym_py.trajectory import Trajectory
 from agentgym_trainers.dpo import DPO, LogRatios, LossType, dpo_loss, sft_loss
 
@@ -183,7 +183,7 @@ def test_a_training_is_trls(
     )
     report = settings.train(ours, played, seed=1, output_dir=tmp_path)
     rows = rows_of(theirs, played)
-    batches = length_grouped([pair_tokens(row) for row in rows], settings, 1)
+    batches = length_grouped([pair_tokens(row) for row in rows], [row_key(row) for row in rows], settings, 1)
     assert [len(batch) for batch in batches] == [2, 1] * 3
     samples = [side for row in rows for side in (row.chosen, row.rejected)]
     same = trl_reference.settings_of(settings, len(batches)) | {"beta": 0.1, "loss_type": [loss_type]}

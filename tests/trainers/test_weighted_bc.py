@@ -19,7 +19,7 @@ from agentgym_py.errors import ConfigError, NothingToTrainOnError
 from agentgym_py.policy import Policy
 from agentgym_py.policy.logprobs import agent_logits, agent_logprobs, pad_samples, sample_logprobs
 from agentgym_py.policy.tokens import IGNORED, encode
-from agentgym_py.training.data import length_grouped
+from agentgym_py.training.data import length_grouped, row_key
 from agentgym_py.trajectory import Trajectory
 from agentgym_py.trajectory.step_kinds import by_action
 from agentgym_trainers.filtered_bc import FilteredBC, bc_loss
@@ -150,7 +150,7 @@ def test_equal_returns_are_trls_sft(
     ours, theirs, settings = fresh(tiny_policy), fresh(tiny_policy), WeightedBC(batch_size=2)
     report = settings.train(ours, demos, seed=1, output_dir=tmp_path)
     samples = [encode(each, theirs.chat) for each in demos]
-    batches = length_grouped([len(sample.input_ids) for sample in samples], settings, 1)
+    batches = length_grouped([len(sample.input_ids) for sample in samples], [row_key(s) for s in samples], settings, 1)
     assert len(batches) == 6 and sorted(i for batch in batches for i in batch) == sorted([*range(6)] * 2)
     trainer = trl_reference.sft_trainer(theirs, samples, tmp_path, **trl_reference.settings_of(settings, 6))
     losses = trl_reference.trained(trainer, batches)

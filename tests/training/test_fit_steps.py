@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,9 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from agentgym_py import distributed
-from agentgym_py.policy.tokens import encode
+from agentgym_py.policy.tokens import Sample, encode
 from agentgym_py.training import tracking
-from agentgym_py.training.data import Pair, length_grouped, pair_tokens, repeat_epochs, sequential_batches
+from agentgym_py.training.data import Pair, length_grouped, pair_tokens, repeat_epochs, row_key, sequential_batches
 from agentgym_py.training.settings import OfflineSettings
 from agentgym_py.trajectory import Trajectory
 from agentgym_trainers.dpo import DPO
@@ -78,20 +79,35 @@ def test_every_epoch_has_each_row_once(rows: int, size: int, accumulate: int) ->
     """In another order than the one before, rows of similar length together; a fraction of an epoch ends it early."""
     settings = OfflineSettings(epochs=2.5, batch_size=size, gradient_accumulation=accumulate)
     lengths = [(i * 7919) % 501 for i in range(rows)]
-    step, found = size * accumulate, length_grouped(lengths, settings, 3)
+    step, found = size * accumulate, length_grouped(lengths, range(rows), settings, 3)
     each = math.ceil(rows / step)
-    assert len(found) == math.ceil(2.5 * each) and found == length_grouped(lengths, settings, 3)
+    assert len(found) == math.ceil(2.5 * each) and found == length_grouped(lengths, range(rows), settings, 3)
     for epoch in (found[:each], found[each : 2 * each]):
         assert sorted(i for batch in epoch for i in batch) == list(range(rows))
         assert all(len(batch) == step for batch in epoch[:-1])
     if rows > 2 * step:
-        assert found[:each] != found[each : 2 * each] and found != length_grouped(lengths, settings, 4)
+        assert found[:each] != found[each : 2 * each] and found != length_grouped(lengths, range(rows), settings, 4)
     if rows == 900:
         spread = [max(lengths[i] for i in batch) - min(lengths[i] for i in batch) for batch in found]
         assert sum(spread) / len(spread) < 30, "of lengths up to 500"
     plain = sequential_batches(rows, settings)
     assert plain[:each] == plain[each : 2 * each] and [i for batch in plain[:each] for i in batch] == [*range(rows)]
     assert len(repeat_epochs(lambda: iter([[0]] * each), rows, settings)) == len(found)
+
+
+def test_the_order_keeps_if_a_row_is_missing() -> None:
+    """So the batches of two trainings whose data differ by a row are nearly the same, and not drawn again."""
+    samples = [Sample([1, 2, number], [0, 0, 1]) for number in range(40)]
+    settings, fewer = OfflineSettings(epochs=2, batch_size=1), [s for s in samples if s.input_ids[2] != 7]
+
+    def order(rows: list[Sample]) -> list[int]:
+        batches = length_grouped([3] * len(rows), [row_key(row) for row in rows], settings, 5)
+        return [rows[i].input_ids[2] for batch in batches for i in batch]
+
+    assert order(fewer) == [number for number in order(samples) if number != 7]
+    pairs = [Pair(a, b, ref_chosen=-2.5) for a, b in pairwise(samples)]
+    assert row_key(pairs[0]) == row_key(Pair(samples[0], samples[1])) != row_key(pairs[1]), "by its tokens alone"
+    assert row_key((samples[:1], 0.5)) == row_key(samples[0]) and row_key((0.5, "no tokens")) == ()
 
 
 # ---- several processes -----------------------------------------------------------------------------------------------

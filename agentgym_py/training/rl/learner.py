@@ -20,7 +20,8 @@ from agentgym_py import distributed
 from agentgym_py.errors import NonFiniteError, TrainingError
 from agentgym_py.files import load_json
 from agentgym_py.policy.adapters import frozen_copy, has_adapters, is_quantized
-from agentgym_py.rng import Rng
+from agentgym_py.rng import stable_order
+from agentgym_py.training.data import row_key
 from agentgym_py.training.masters import MasterWeights
 from agentgym_py.training.optimization import Optimization
 from agentgym_py.training.rl.actor_critic import ActorCritic, Output, Teacher
@@ -74,7 +75,7 @@ class Learner:
         remote_sampler: bool = False,
     ) -> None:  # fmt: skip
         self.policy, self.settings = policy, settings
-        self._rng = Rng(seed, "order of the records")
+        self._seed, self._passes = seed, 0
         self._frozen, self._reference = None, reference or settings.max_kl > 0
         if self._reference:
             frozen = frozen_copy(policy.model, share_base=settings.lora_rank > 0)
@@ -168,8 +169,9 @@ class Learner:
             tokens = sum(record.n for record in records)
             self.warn_once("signal", f"nothing to learn from: all {tokens} tokens of an iteration have the advantage 0")
         for _ in range(epochs):
-            order = self._rng.sample(records, len(records))
-            for minibatch in even_parts(order, self.settings.minibatch_size):
+            order = stable_order([row_key(r) for r in records], self._seed, "order of the records", self._passes)
+            self._passes += 1
+            for minibatch in even_parts([records[i] for i in order], self.settings.minibatch_size):
                 self.begin_step(minibatch, weighting, constant, stats)
                 yield minibatch
 
@@ -370,7 +372,7 @@ class Learner:
         self.optimization.backend.save(folder)
         if distributed.is_rank_zero():
             self._backup.save(folder)
-            state = {"order": self._rng.state, "noted": self._notes, "critic_gradient": self.net.critic_gradient}
+            state = {"passes": self._passes, "noted": self._notes, "critic_gradient": self.net.critic_gradient}
             (folder / "learner.json").write_text(json.dumps(state), encoding="utf-8")
 
     def load(self, folder: Path) -> None:
@@ -378,7 +380,7 @@ class Learner:
         self.optimization.backend.load(folder)
         self._backup.load(folder)
         state = load_json(folder / "learner.json")
-        self._rng.state, self._notes = state["order"], state["noted"]
+        self._passes, self._notes = state["passes"], state["noted"]
         self.net.critic_gradient = state["critic_gradient"]  # another share rounds values differently
 
     def sync_to_policy(self) -> None:
