@@ -81,19 +81,23 @@ def variances(runs_ST: Floats, forks_ST: Floats) -> tuple[float, float]:
 
 def shares(runs_ST: Floats, forks_ST: Floats) -> tuple[float, float]:
     """Return the share of tasks at which a fork differs from its own run, and from the run of another seed."""
-    return _own_and_other(np.array([[np.mean(fork != run) for run in runs_ST] for fork in forks_ST]))
+    values_SS = np.array([[np.mean(fork != run) for run in runs_ST] for fork in forks_ST])
+    return _own_and_other(values_SS, runs_ST, forks_ST)
 
 
 def by_tasks(runs_ST: Floats, forks_ST: Floats) -> tuple[float, float]:
     """Return the parts of both variances that the choice of the T tasks makes."""
     tasks = runs_ST.shape[1]
-    return _own_and_other(np.array([[np.var(fork - run, ddof=1) / tasks for run in runs_ST] for fork in forks_ST]))
+    values_SS = np.array([[np.var(fork - run, ddof=1) / tasks for run in runs_ST] for fork in forks_ST])
+    return _own_and_other(values_SS, runs_ST, forks_ST)
 
 
-def _own_and_other(values_SS: Floats) -> tuple[float, float]:
-    """Return the mean of the diagonal, and that of the rest."""
-    own, seeds = float(np.mean(np.diag(values_SS))), len(values_SS)
-    return own, (float(values_SS.sum()) - seeds * own) / (seeds * (seeds - 1))
+def _own_and_other(values_SS: Floats, runs_ST: Floats, forks_ST: Floats) -> tuple[float, float]:
+    """Return the mean of the diagonal, and that of the rest; a seed that is drawn twice is no other one."""
+    own_S = np.diag(values_SS)
+    same_SS = (runs_ST[:, None] == runs_ST).all(-1) & (forks_ST[:, None] == forks_ST).all(-1)
+    others = values_SS[~same_SS]
+    return float(own_S.mean()), float(others.mean()) if len(others) else 0.0
 
 
 def ratio_interval(pair: Pair, runs_ST: Floats, forks_ST: Floats) -> tuple[float, float]:

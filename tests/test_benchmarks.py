@@ -754,6 +754,8 @@ def test_the_noise_that_forks_save_is_a_ratio_of_variances(monkeypatch: pytest.M
         low, high = benchmark.ratio_interval(pair, runs, forks)
         assert 0 <= low <= high
     assert benchmark.shares(runs, forks) == pytest.approx(((1 + 1 + 2) / 15, (0 + 1 + 2 + 0 + 4 + 3) / 30))
+    twice = benchmark.shares(np.concatenate([runs, runs]), np.concatenate([forks, forks]))
+    assert twice == pytest.approx(benchmark.shares(runs, forks)), "a seed that is drawn twice is no other one"
     assert benchmark.by_tasks(runs, forks)[0] == pytest.approx((0.2 + 0.2 + 0.5) / 5 / 3)
     _, _, first, _, variance, differ = benchmark.table(runs, forks)
     assert first == "| fork − its own run | +13.3 | 11.5 | 24.5 | 26.7 % |"
