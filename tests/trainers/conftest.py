@@ -25,6 +25,17 @@ def choices(episode: Callable[..., Trajectory]) -> Callable[..., list[float]]:
 
 
 @pytest.fixture(scope="session")
+def played(episode: Callable[..., Trajectory]) -> list[Trajectory]:
+    """Of each of three tasks a good and a bad trajectory, of different lengths; only read them."""
+    good = [episode(*("search cup", "open it", "buy it")[: n + 1], task=f"task {n}") for n in range(3)]
+    bad = [
+        episode(*("search hat", "go back", "leave")[: 3 - n], task=f"task {n}", reward=0.0, success=False)
+        for n in range(3)
+    ]
+    return [*good, *bad]
+
+
+@pytest.fixture(scope="session")
 def trl_reference() -> Any:
     """The module `trl_reference.py` beside this file: trl's own trainers, to compare losses and gradients with."""
     pytest.importorskip("trl")

@@ -11,9 +11,6 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from agentgym_py.agents import ExpertAgent, RandomAgent
-from agentgym_py.collection import Collector, jobs_for
-from agentgym_py.env import EnvSpec
 from agentgym_py.errors import ConfigError, NothingToTrainOnError
 from agentgym_py.policy import Policy
 from agentgym_py.policy.adapters import lora_config
@@ -24,13 +21,6 @@ from agentgym_py.trajectory import Trajectory
 from agentgym_trainers.dpo import DPO, LogRatios, LossType, dpo_loss, sft_loss
 
 LOSSES: list[tuple[LossType, float]] = [("sigmoid", 0.0), ("sigmoid", 0.2), ("hinge", 0.0), ("ipo", 0.0)]
-
-
-@pytest.fixture(scope="module")
-def played() -> list[Trajectory]:
-    """Of three tasks of the shop an expert's success and a failure."""
-    jobs = jobs_for([EnvSpec("shop", {"max_steps": 8})], "train", range(3))
-    return Collector(ExpertAgent()).collect_batch(jobs) + Collector(RandomAgent()).collect_batch(jobs)
 
 
 def samples_of(policy: Policy, trajectories: list[Trajectory], **settings: Any) -> list[Sample]:
@@ -177,14 +167,14 @@ def test_a_training_is_trls(
     It has the same settings, and takes its steps on our batches.
     """
     settings, ours, theirs = (
-        DPO(batch_size=2, sft_weight=0, loss_type=loss_type, epochs=3),
+        DPO(batch_size=2, sft_weight=0, loss_type=loss_type, epochs=2),
         fresh(tiny_policy),
         fresh(tiny_policy),
     )
     report = settings.train(ours, played, seed=1, output_dir=tmp_path)
     rows = rows_of(theirs, played)
     batches = length_grouped([pair_tokens(row) for row in rows], [row_key(row) for row in rows], settings, 1)
-    assert [len(batch) for batch in batches] == [2, 1] * 3
+    assert [len(batch) for batch in batches] == [2, 1] * 2
     samples = [side for row in rows for side in (row.chosen, row.rejected)]
     same = trl_reference.settings_of(settings, len(batches)) | {"beta": 0.1, "loss_type": [loss_type]}
     trainer = trl_reference.dpo_trainer(theirs, tiny_policy, samples, tmp_path, **same)
@@ -285,7 +275,7 @@ def test_it_prefers_what_did_better(tiny_policy: Any, played: list[Trajectory], 
     """After the training every better one has gained more than its worse one; the report counts pairs and ties."""
     policy = fresh(tiny_policy)
     tie = replace(played[0], id="again")
-    report = DPO(epochs=8, batch_size=3, learning_rate=1e-4, sft_weight=0).train(
+    report = DPO(epochs=8, batch_size=3, learning_rate=1e-3, sft_weight=0).train(
         policy, [*played, tie], seed=0, output_dir=tmp_path
     )
     samples = samples_of(policy, played)

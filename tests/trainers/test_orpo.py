@@ -22,14 +22,6 @@ from agentgym_py.trajectory import Trajectory
 from agentgym_trainers.orpo import ORPO, log1mexp, orpo_loss
 
 
-@pytest.fixture(scope="module")
-def played(episode: Any) -> list[Trajectory]:
-    """Of each of three tasks a good and a bad trajectory, of different lengths."""
-    good = [episode(*("search cup", "open it", "buy it")[: n + 1], task=f"task {n}") for n in range(3)]
-    bad = [episode(*("search hat", "go back", "leave")[: 3 - n], task=f"task {n}", reward=0.0) for n in range(3)]
-    return [*good, *bad]
-
-
 def fit_of(loss_checks: Any, policy: Policy, played: list[Trajectory], **settings: Any) -> tuple[ORPO, Fit[Pair]]:
     """A training on the pairs of the three tasks, in one batch."""
     sides = [encode(each, policy.chat) for each in played]

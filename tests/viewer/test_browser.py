@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from agentgym_py.agents import ExpertAgent, RandomAgent
+from agentgym_py.cli import main
 from agentgym_py.collection import Collector, PlayConfig, jobs_for
 from agentgym_py.collection.branching import collect_with_branches
 from agentgym_py.feedback import verdicts
@@ -214,7 +215,7 @@ def evolved(tmp_path_factory: pytest.TempPathFactory, tiny_policy: Any) -> Path:
         "--rounds", "2", "--max_new_tokens", "8", "--env_kwargs.max_steps", "4", "--valid_tasks", "12",
         "--threads", "1", "--out", str(folder / "run"),
     ]  # fmt: skip
-    subprocess.run([sys.executable, "-c", COMMAND, *words], check=True, capture_output=True)
+    assert main(words) == 0
     return folder / "run"
 
 
