@@ -10,10 +10,9 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from agentgym_py.agents import ExpertAgent, ModelAgent
+from agentgym_py.agents import ModelAgent
 from agentgym_py.collection import Collector, jobs_for
 from agentgym_py.engine import HFEngine, SamplingParams
-from agentgym_py.env import EnvSpec
 from agentgym_py.errors import ConfigError, NothingToTrainOnError, PolicyError, TrainingError
 from agentgym_py.policy import Policy
 from agentgym_py.policy.logprobs import agent_logprobs, pad_samples
@@ -25,9 +24,10 @@ from agentgym_trainers.filtered_bc import FilteredBC, bc_loss
 
 
 @pytest.fixture(scope="module")
-def demos() -> list[Trajectory]:
-    """Six expert trajectories of the shop, of different lengths."""
-    return Collector(ExpertAgent()).collect_batch(jobs_for([EnvSpec("shop")], "train", range(6)))
+def demos(episode: Any) -> list[Trajectory]:
+    """Six successful trajectories of different lengths."""
+    words = ("search red cup", "open the first", "choose red", "buy it", "wait", "leave the shop")
+    return [episode(*words[n:], task=f"task {n}", id=f"demo {n}") for n in range(6)]
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -228,10 +228,11 @@ def test_bf16_computes_so_and_keeps_the_weights_format(
 
 
 def test_the_loss_is_trls(
-    tiny_policy: Any, demos: list[Trajectory], fresh: Any, loss_checks: Any, trl_reference: Any
+    tiny_policy: Any, demos: list[Trajectory], tmp_path: Path, fresh: Any, loss_checks: Any, trl_reference: Any
 ) -> None:
     """Taken at the agent's tokens only, loss and gradients are those of trl's SFTTrainer over whole rows."""
     policy, trainer = fresh(tiny_policy), FilteredBC()
+    FilteredBC(epochs=4, learning_rate=3e-3).train(policy, demos, seed=0, output_dir=tmp_path)  # it predicts a part
     samples = [encode(demo, policy.chat) for demo in demos]
     fit = loss_checks.fitted(trainer, policy, samples)
     for tokens in (None, 1000):

@@ -12,9 +12,6 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from agentgym_py.agents import ExpertAgent
-from agentgym_py.collection import Collector, jobs_for
-from agentgym_py.env import EnvSpec
 from agentgym_py.errors import ConfigError, NothingToTrainOnError
 from agentgym_py.policy import Policy
 from agentgym_py.policy.logprobs import agent_logits, agent_logprobs, pad_samples, sample_logprobs
@@ -27,10 +24,10 @@ from agentgym_trainers.weighted_bc import Weighted, WeightedBC, advantage_weight
 
 
 @pytest.fixture(scope="module")
-def demos() -> list[Trajectory]:
-    """Six expert trajectories of the shop, of different lengths; two tries at each of three tasks."""
-    jobs = jobs_for([EnvSpec("shop")], "train", range(3), attempts=2)
-    return Collector(ExpertAgent()).collect_batch(jobs)
+def demos(episode: Any) -> list[Trajectory]:
+    """Six successful trajectories of different lengths; two tries at each of three tasks."""
+    words = ("search red cup", "open the first", "choose red", "buy it", "wait", "leave the shop")
+    return [episode(*words[: n + 1], task=f"task {n // 2}", id=f"demo {n}") for n in range(6)]
 
 
 def with_returns(trajectories: list[Trajectory], *returns: float) -> list[Trajectory]:
