@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 from agentgym_py.cli.env_options import ALL, env_class, env_names
+from agentgym_py.cli.help import format_default
 from agentgym_py.cli.parser import Parser, suggestion
 from agentgym_py.cli.values import flatten_options
 from agentgym_py.errors import AgentGymError, ConfigError
@@ -73,6 +74,6 @@ def chosen_by_worlds(settings: Mapping[str, Any]) -> list[str]:
     for name, defaults in by_world.items():
         several = {"env_kwargs": _kwargs_by_world({name: defaults})}
         flat = flatten_options(defaults if len(by_world) == 1 else several)
-        chosen = [f"--{key} {value}" for key, value in flat.items() if values.get(key) == value]
+        chosen = [f"--{key} {format_default(value)}" for key, value in flat.items() if values.get(key) == value]
         lines += [f"Defaults of {name}: {' '.join(chosen)}"] if chosen else []
     return lines

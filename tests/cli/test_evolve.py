@@ -27,6 +27,7 @@ from agentgym_py.agents import ExpertAgent
 from agentgym_py.cli import build_parser, command_module, evolve_folder
 from agentgym_py.cli.argv import normalize_argv
 from agentgym_py.cli.env_options import warn_of_training_tasks
+from agentgym_py.cli.evolve_defaults import chosen_by_worlds
 from agentgym_py.cli.evolve_header import header, learning_rates
 from agentgym_py.cli.saved_settings import saved_settings
 from agentgym_py.cli.train import is_interrupted
@@ -1152,6 +1153,14 @@ def test_a_run_says_what_its_world_chose_and_survives_empty_rounds(agentgym: Run
     assert training["trajectories"] == 2
     note = "no trajectory was selected: trained on 2 further demonstrations of the fair expert"
     assert note in training["notes"]
+
+
+def test_the_header_has_a_world_s_defaults_as_they_are_typed() -> None:
+    """Lists with commas, and only what the run has of them."""
+    settings = {"env": ["household"], "expert_tasks": 12, "horizon": [20]}
+    assert chosen_by_worlds(settings) == ["Defaults of household: --horizon 20"]
+    settings |= {"expert_tasks": 50, "horizon": []}
+    assert chosen_by_worlds(settings) == ["Defaults of household: --expert_tasks 50"]
 
 
 def test_the_advice_to_resume_trusts_what_the_run_names(tmp_path: Path) -> None:
