@@ -96,3 +96,4 @@ class PartnerTurns(Generic[T]):
             replies.close()
             if isinstance(partner, FrozenModel):
                 partner.release()
+        self._calls.clear()
