@@ -18,10 +18,10 @@ def seed_of(*parts: object) -> int:
 
 
 def stable_order(keys: Sequence[Hashable], *seed: object) -> list[int]:
-    """Return the positions of `keys` in a random order that keeps when some of them are added or removed.
+    """Return the positions of `keys` in a random order that is the same for all others if a key is added or removed.
 
-    Each key has a random number of its own, by which they are sorted. A shuffle would draw numbers for positions, so
-    that one more key changes the order of all. So two runs whose data differ a little have common random numbers.
+    Each key has a random number of its own, by which they are sorted, so that two runs whose data differ a little have
+    common random numbers. A shuffle would draw numbers for positions, and one more key would change the whole order.
     """
     seen, numbers = Counter[Hashable](), list[int]()
     for key in keys:

@@ -131,7 +131,6 @@ def block(name: str, before: str, lines: Sequence[Line]) -> str:
 
 
 @cache
-@cache
 def trainer_tables(comparison: str) -> list[str]:
     """Return the tables of a comparison of trainers."""
     printed = io.StringIO()

@@ -72,7 +72,7 @@ def trajectories_of(source: Iterable[Trajectory] | str | os.PathLike[str]) -> li
         return [trajectory for file in episode_files(os.fspath(source)) for trajectory in read_trajectories(file)]
     trajectories = list(source) if isinstance(source, Iterable) else [source]
     if not isinstance(source, Iterable) or not all(isinstance(item, Trajectory) for item in trajectories):
-        raise ConfigError(f"trajectories must be a list of Trajectory or a file, not {source!r:.60}")
+        raise ConfigError(f"trajectories must be a list of Trajectory, a file or a run's folder, not {source!r:.60}")
     return trajectories
 
 

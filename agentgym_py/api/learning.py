@@ -47,7 +47,7 @@ def judge(
 
     Args:
         source: Name of an installed source, such as `environment`, `expert`, `llm`, or a source with its settings.
-        trajectories: What is judged, or its file.
+        trajectories: What is judged, its file, or the folder of a run, whose rounds' episodes are judged.
         out: File for the feedback. An interrupted one is resumed, a finished one is only read.
         progress: Called with the number of episodes done and the total.
         ask_again: Ask once more about the episodes for which a model gave no answer in an earlier call.
@@ -86,7 +86,7 @@ def train(
     Args:
         trainer: Name of an installed trainer, or a trainer with its settings, such as `DPO(beta=1.0)`.
         policy: Trained in place; a name such as `tiny`, or a folder, is loaded first.
-        trajectories: The training data, or its file: a store, AgentTraj or parquet.
+        trajectories: The training data, its file (a store, AgentTraj or parquet), or the folder of a run.
         select: Which trajectories to train on, as `agentgym train --select.FIELD`: `{"success_only": False,
             "threshold": 0.5}`. The defaults are the trainer's: filtered_bc learns from successes.
         reward: What is selected by and learnt from in place of the world's reward: a name such as `agent`, a weighted

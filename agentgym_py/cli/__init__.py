@@ -111,7 +111,9 @@ def run_command(argv: Sequence[str]) -> None:
         AgentGymError: a user error.
         KeyboardInterrupt: the command was interrupted.
     """
-    with _short_warnings(), interrupts_honoured(), distributed.rank_zero_output():
+    from agentgym_py.policy.memory import unfreeze_afterwards
+
+    with unfreeze_afterwards(), _short_warnings(), interrupts_honoured(), distributed.rank_zero_output():
         status = _main(argv)
     if status in (INTERRUPTED, KILLED):
         raise KeyboardInterrupt

@@ -105,15 +105,16 @@ def require_model_files(name: str) -> None:
 def load_torch(threads: int | None = None) -> None:
     """Load torch, silence its libraries and set its threads.
 
-    What is loaded stays out of later garbage collections, which would take a quarter of a second each.
+    What is loaded stays out of later garbage collections, which would take a quarter of a second each. A command that
+    Python code runs undoes this at its end (`run_command`).
     """
-    is_first = "torch" not in sys.modules
+    may_freeze = "torch" not in sys.modules and not gc.get_freeze_count()
     with without_collections():
         silence_libraries()
         import torch
         import transformers.modeling_utils  # noqa: F401  # every model needs it, and it imports most of the library
 
-    if is_first:
+    if may_freeze:
         gc.freeze()
     torch.set_num_threads(threads or (1 if distributed.world_size() > 1 else _default_threads(torch.get_num_threads())))
 

@@ -18,14 +18,14 @@ T = TypeVar("T")
 
 
 def reset_call(env: TextEnv, seed: int, options: dict[str, Any]) -> Asking[Any]:
-    """Reset an env; a model in it is asked by whoever runs this generator, every other partner at once."""
+    """Reset an env. If a model plays its other roles, yield the model's turns; other partners reply within the call."""
     if isinstance(env, MultiAgentEnv) and env.has_model_partner:
         return (yield from env.resetting(seed=seed, options=options))
     return env.reset(seed=seed, options=options)
 
 
 def step_call(env: TextEnv, action: str) -> Asking[Any]:
-    """Do one step of an env; otherwise as `reset_call`."""
+    """Do one step of an env; yield as `reset_call` does."""
     if isinstance(env, MultiAgentEnv) and env.has_model_partner:
         return (yield from env.stepping(action))
     return env.step(action)
@@ -43,9 +43,10 @@ class EnvCall(Generic[T]):
     """What the model sees, while it has the turn."""
 
     def advance(self, reply: Reply = None) -> T | EnvCall[T]:
-        """Give the model's reply to the call; return what the call returns, or itself if the model has the turn again.
+        """Continue the call with the model's reply, or with None at its beginning.
 
-        The first reply, of nobody, is None.
+        Returns:
+            What the call returns, or itself if the model has the turn again.
         """
         try:
             self.seat = self.run.throw(reply) if isinstance(reply, InfrastructureError) else self.run.send(reply)
@@ -96,3 +97,4 @@ class PartnerTurns(Generic[T]):
             replies.close()
             if isinstance(partner, FrozenModel):
                 partner.release()
+        self._calls.clear()

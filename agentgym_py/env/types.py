@@ -58,7 +58,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class PartnerRecord:
-    """What was done in an episode whose other roles a frozen model played."""
+    """The moves of an episode whose other roles a frozen model played."""
 
     digest: str
     """SHA-256 of the model's weights."""

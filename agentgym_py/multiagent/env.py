@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar, get_args
 
 from agentgym_py.agents.base import Agent, Episode
 from agentgym_py.agents.expert import ExpertAgent
@@ -75,7 +75,8 @@ class MultiAgentEnv(GeneratedEnv[P]):
         self.random_baseline = self.role_baselines.get(self.role, {}).get(difficulty, self.random_baseline)
         self.has_model_partner = bool(partner_model)
         self._partner: Partner = load_partner(Path(partner_model)) if partner_model else partner_agent(partner)
-        self._is_replay, self._record = not partner_model and partner == "recorded", tuple[str | None, ...]()
+        self._is_replay = not partner_model and partner == "recorded"
+        self._record: tuple[str | None, ...] = ()
         if self.has_model_partner or self._is_replay:
             self._kwargs.pop("partner", None)  # the state names the checkpoint
         self._over = self._in_seat = False
@@ -149,7 +150,7 @@ class MultiAgentEnv(GeneratedEnv[P]):
     @property
     def partner_record(self) -> PartnerRecord | None:
         """The episode's moves, if a checkpoint plays the other roles."""
-        if not (self.has_model_partner or self._is_replay):
+        if self._partner.identity in get_args(PartnerKind):  # no checkpoint, also in a replay without a record
             return None
         return PartnerRecord(self._partner.identity, tuple(self._match.moves))
 
@@ -159,8 +160,8 @@ class MultiAgentEnv(GeneratedEnv[P]):
         record = (options or {}).get("partner")
         if record is not None and not isinstance(record, PartnerRecord):
             raise ConfigError(f"the reset option 'partner' must be a PartnerRecord, not {record!r:.60}")
-        if record and self._is_replay:
-            self._partner = self._partner._replace(identity=record.digest)
+        if self._is_replay:
+            self._partner = self._partner._replace(identity=record.digest if record else "recorded")
         self._record = record.moves if record and record.digest == self._partner.identity else ()
         return task
 

@@ -178,10 +178,11 @@ class Match:
 
 def ask(call: Asking[T], agent: Agent) -> T:
     """Let an agent reply whenever a partner has the turn; return what the call returns."""
-    try:
-        seat = next(call)
-        while True:
-            seat = call.send(agent.act([seat])[0])
-    except StopIteration as stop:
-        value: T = stop.value
-        return value
+    reply: AgentReply | None = None
+    while True:
+        try:
+            seat = call.send(reply)
+        except StopIteration as stop:
+            value: T = stop.value
+            return value
+        reply = agent.act([seat])[0]  # outside, because a StopIteration of the agent is an error

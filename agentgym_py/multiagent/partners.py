@@ -16,8 +16,8 @@ from agentgym_py.engine.base import CachingEngine
 from agentgym_py.errors import ConfigError
 
 PartnerKind = Literal["fair", "expert", "random", "recorded"]
-_LOADED = 4
-"""Checkpoints that a process keeps."""
+_LOADED = 2
+"""Checkpoints that a process keeps in memory; self-play has another one in each round."""
 _MAX_NEW_TOKENS = 96
 """Longest reply of a checkpoint, in tokens: that of the worlds' own defaults."""
 

@@ -51,6 +51,7 @@ _EMPTY_THOUGHT = re.compile(r"\A\s*<think>\s*</think>\s*")
 _CLOSED = "\n</think>\n\n"
 """What ends an opened thought, if the template does not say it."""
 _SPACE = " \n"
+"""White space that a template may strip; one that strips both is taken to strip all white space."""
 _Piece = int | str
 """A token id, a text of the template, or the place of a content (a text that looks like `_MARK`)."""
 

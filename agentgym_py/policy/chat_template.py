@@ -46,7 +46,8 @@ def with_settings(
     values = _stored(before) | dict(kwargs)
     if thinking != "auto":
         if "enable_thinking" not in template and (thinking == "off" or "</think>" not in template):
-            raise TemplateError(f"thinking {thinking} needs a chat template with `enable_thinking`, and it has none")
+            needed = "`enable_thinking`" + (" or `</think>`" if thinking == "on" else "")
+            raise TemplateError(f"thinking {thinking} needs a chat template with {needed}, and it has none")
         values["enable_thinking"] = thinking == "on"
     prompting = dict(values.pop(_MESSAGES, {}))
     prompting |= {"system_prompt": system_prompt} if system_prompt is not None else {}

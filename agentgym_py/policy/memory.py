@@ -1,4 +1,4 @@
-"""Free memory between the phases of a run, and not during imports."""
+"""Garbage collections: between the phases of a run, not during imports, and without what is frozen."""
 
 from __future__ import annotations
 
@@ -21,6 +21,20 @@ def without_collections() -> Iterator[None]:
     finally:
         if enabled:
             gc.enable()
+
+
+@contextmanager
+def unfreeze_afterwards() -> Iterator[None]:
+    """Undo `gc.freeze` within the block at its end, so that the caller's cyclic garbage is collected again.
+
+    If objects were frozen before the block, all stay frozen, because Python unfreezes all or none.
+    """
+    are_frozen = gc.get_freeze_count() > 0
+    try:
+        yield
+    finally:
+        if not are_frozen:
+            gc.unfreeze()
 
 
 def release_memory() -> None:

@@ -194,7 +194,7 @@ class Policy:
         return self.chat.decode(ids)
 
     def answer(self, ids: Sequence[int]) -> str:
-        """Text of a reply without its thought, of a reply that is no action."""
+        """Text of a reply that is no action, such as a summary, without its thought."""
         return split_thought(self.chat.opened + self.decode(ids))[1].strip()
 
     def digest(self) -> str:

@@ -37,6 +37,8 @@ TOO_LONG = "the prompt is longer than the judge's context"
 _KEY = '{"key"'
 """The beginning of each line of a file of answers."""
 _FENCE = re.compile(r"\s*```(?:json)?\n(.*)\n```\s*", re.DOTALL)
+_MOST_ENDS = 100
+"""Ends of thoughts behind which an object is looked for; each takes as long as the answer is."""
 _QUOTED = 100
 """Characters of an answer that a reason quotes."""
 
@@ -225,7 +227,7 @@ def read_object(text: str) -> dict[str, Any]:
     Raises:
         UnreadableError: it is anything else, such as an object within other text.
     """
-    for end in (0, *thought_ends(text)):  # the object may quote such an end
+    for end in (0, *thought_ends(text)[:_MOST_ENDS]):  # the object may quote such an end
         fence = _FENCE.fullmatch(answer := text[end:])
         if (value := json_object(fence[1] if fence else answer)) is not None:
             return value

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
+from agentgym_py.policy.memory import unfreeze_afterwards
 from agentgym_py.rng import Rng
 from agentgym_py.testing.harness import (
     SEED_GLOBALS,
@@ -227,14 +228,10 @@ class _Memory(NamedTuple):
 @contextmanager
 def _frozen_heap() -> Iterator[None]:
     """Keep existing objects, possibly millions, out of garbage collections; they stay so if others already were."""
-    already = gc.get_freeze_count() > 0
-    gc.collect()
-    gc.freeze()
-    try:
+    with unfreeze_afterwards():
+        gc.collect()
+        gc.freeze()
         yield
-    finally:
-        if not already:
-            gc.unfreeze()
 
 
 def _trim_heap() -> None:

@@ -139,8 +139,8 @@ def length_grouped(
     """Draw the positions of each optimizer step's rows, rows of similar length together.
 
     Each epoch is a new permutation, cut into megabatches of up to 50 steps, within which rows are sorted by length, the
-    longest first (as transformers' `LengthGroupedSampler`). The order of rows depends on their `keys`, so that it keeps
-    where rows are added or removed.
+    longest first (as transformers' `LengthGroupedSampler`). The order of rows depends on their `keys`: see
+    `stable_order`.
     """
     size, epochs = settings.step_size, count()
     megabatch = size * max(min(len(lengths) // (4 * size), _MEGABATCH_STEPS), 1)

@@ -18,6 +18,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from agentgym_py.agents import ModelAgent
+from agentgym_py.checks import require_arguments
 from agentgym_py.collection import Collector, Job, PlayConfig
 from agentgym_py.env import EnvSpec
 from agentgym_py.errors import ConfigError
@@ -50,8 +51,10 @@ def rollout_func(
     reward is None, and trl leaves it out of its group's mean.
 
     Raises:
-        ConfigError: the trainer samples from a part of the distribution (`top_p`, `top_k`, `min_p`).
+        ConfigError: `Policy` has no such setting; or, when it plays, the trainer samples from a part of the
+            distribution (`top_p`, `top_k`, `min_p`).
     """
+    require_arguments(Policy, settings)
     spec, attempts = EnvSpec(env) if isinstance(env, str) else env, Counter[str]()
     config = play or PlayConfig()
 

@@ -244,7 +244,11 @@ class Trajectory:
         return self._stored_spec(kwargs)
 
     def restart(self, env: TextEnv) -> str:
-        """Put an environment of one of these specs at the start of this episode; return the first observation."""
+        """Reset an environment of `env_spec` or `replay_spec` to the start of this episode; return its observation.
+
+        Raises:
+            AgentGymError: the environment does not have the task, or takes no recorded moves.
+        """
         options: dict[str, Any] = {"task": self.task_id}
         if self.partner is not None:
             options["partner"] = self.partner

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -22,6 +22,7 @@ from agentgym_py.errors import ConfigError, SnapshotError
 from agentgym_py.evaluation.experts_comparison import compare_with_experts
 from agentgym_py.evaluation.first_fault import fault_or_reason
 from agentgym_py.multiagent import MultiAgentEnv
+from agentgym_py.multiagent.game import Asking, ask
 from agentgym_py.multiagent.partners import FrozenModel, Partner, load_partner
 from agentgym_py.rewards.state_values import exact_values
 from agentgym_py.trajectory import Trajectory
@@ -177,6 +178,30 @@ def test_a_record_of_another_model_is_not_used(model: Model) -> None:
             fair = EnvSpec("errand", {"role": "shopper", "difficulty": "easy"}).make()
             fair.reset(options={"task": 0})
             env.restore(fair.snapshot())
+
+
+def test_only_the_moves_of_a_record_are_recorded(model: Model) -> None:
+    """An env for replays has the exact expert without a record, also after a replay; its moves are not the model's."""
+    (trajectory,) = played("errand", "shopper", 1)
+    with closing(trajectory.replay_spec().make()) as env:
+        for record in (None, trajectory.partner, None):
+            env.reset(options={"task": 0, **({"partner": record} if record else {})})
+            assert (env.partner_record and env.partner_record.digest) == (record and "4f")
+
+
+def test_an_agents_own_error_is_no_end_of_a_call() -> None:
+    """A StopIteration of a partner reaches the caller, who would otherwise read None as an observation."""
+
+    class Exhausted(Model):
+        def act(self, episodes: Sequence[Episode]) -> list[AgentReply | None]:
+            return [next(iter(()))]
+
+    def call() -> Asking[str]:
+        yield cast("Episode", None)
+        return "never"
+
+    with pytest.raises(StopIteration):
+        ask(call(), Exhausted())
 
 
 # ---- checkpoints -----------------------------------------------------------------------------------------------------

@@ -115,6 +115,8 @@ def test_settings_that_do_not_fit_are_refused(zoo: Any) -> None:
         ChatFormat(tokenizer_with(zoo, "qwen3"))
     with pytest.raises(TemplateError, match="thinking off needs a chat template with `enable_thinking`"):
         zoo.miniature("qwen2.5", thinking="off")
+    with pytest.raises(TemplateError, match="thinking on needs a chat template with `enable_thinking` or `</think>`"):
+        zoo.miniature("qwen2.5", thinking="on")
     with pytest.raises(ConfigError, match="thinking must be one of auto, on, off, got 'yes'"):
         Policy.load("tiny", thinking="yes")  # type: ignore[arg-type]  # a wrong value
     with pytest.raises(TemplateError, match="must be JSON"):

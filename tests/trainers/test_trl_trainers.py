@@ -163,6 +163,13 @@ def test_dpo_refuses_a_precomputed_reference() -> None:
         TrlDPO(args={"precompute_ref_log_probs": True})
 
 
+def test_dpo_refuses_a_dropout_that_trl_would_switch_off() -> None:
+    """The adapters' dropout would have no effect."""
+    with pytest.raises(ConfigError, match=r"lora_dropout needs args\.disable_dropout false"):
+        TrlDPO(lora_rank=2, lora_dropout=0.1)
+    assert TrlDPO(lora_rank=2, lora_dropout=0.1, args={"disable_dropout": False}).lora["dropout"] == 0.1
+
+
 def test_a_round_too_small_for_an_iteration_is_refused() -> None:
     """Before the run."""
     with pytest.raises(ConfigError, match="an iteration has 64 episodes"):

@@ -124,6 +124,8 @@ def test_the_policy_of_the_episodes_has_settings(zoo: Any, toy_envs: Any) -> Non
         model=zoo.miniature("qwen3").model, processing_class=zoo.build_tokenizer(zoo.FAMILIES["qwen3"]),
     )  # fmt: skip
     tasks = task_ids(toy_envs.CHAIN, "train", [0])
+    with pytest.raises(ConfigError, match=r"Policy takes no argument 'max_contxt'\. Did you mean 'max_context'"):
+        rollout_func(toy_envs.CHAIN, max_contxt=100)
     with pytest.raises(TemplateError, match="thinking on or off keeps earlier thoughts"):
         rollout_func(toy_envs.CHAIN)(tasks, trainer)
     rows = rollout_func(toy_envs.CHAIN, max_new_tokens=2, thinking="off")(tasks, trainer)

@@ -55,6 +55,8 @@ class TrlDPO(PairData, TrlOfflineSettings):
         require_positive(self, "beta")
         if self.args.get("precompute_ref_log_probs"):
             raise ConfigError("args.precompute_ref_log_probs reads text; with lora_rank the reference needs no copy")
+        if self.lora_dropout and self.args.get("disable_dropout", True):
+            raise ConfigError("lora_dropout needs args.disable_dropout false: trl switches all dropout off by default")
 
     def train(
         self,
