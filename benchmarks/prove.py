@@ -120,8 +120,7 @@ BUGS = (
         ("data", "def prepare_pairs(", "def mixed(trajectories: Any) -> Any:\n    from dataclasses import replace\n\n"
          "    one = trajectories[0].steps[0].observation\n    return [replace(t, steps=(replace(t.steps[0], "
          "observation=one), *t.steps[1:]), provenance=trajectories[0].provenance) for t in trajectories]\n\n\n"
-         "def prepare_pairs("),
-        ("data", "from typing import TYPE_CHECKING, NamedTuple", "from typing import TYPE_CHECKING, Any, NamedTuple")),
+         "def prepare_pairs(")),
     bug("returns are clipped to [-1, 1]", "grpo", "returns",
         ("trainer", "    return reward + overlong", "    return max(-1.0, min(1.0, reward)) + overlong")),
     bug("truncation is taken for death", "ppo", "truncation",
@@ -156,8 +155,8 @@ BUGS = (
         ("trainer", "            if not records:\n", "            policy.model.eval()\n            if not records:\n")),
     bug("the sampler keeps older weights", "grpo", "sampler", ("loop", "            self.rollouts.sync()\n", "")),
     bug("the order comes from the global generator", "grpo", "repeatable",
-        ("learner", "order = self._rng.sample(records, len(records))",
-         "import random\n            order = random.sample(records, len(records))")),
+        ("learner", "            self._passes += 1\n", "            import random\n            self._passes += 1\n"
+         "            order = random.sample(order, len(order))\n")),
     # ---- trainers of trl
     bug("loss on observations", "trl_sft", "mask", ("trainer", "part.labels}", "list(part.input_ids)}")),
     bug("the worse episode is the chosen one", "trl_dpo", "sign",

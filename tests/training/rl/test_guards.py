@@ -176,7 +176,7 @@ def test_a_training_ends_with_the_last_weights_within_its_divergence(toy_envs: A
     for limit in (0.0, 0.05):
         policy = toy_envs.word_policy()
         rollouts = toy_envs.rollouts(policy, toy_envs.BANDIT, 30 * 32)
-        trainer = GRPO(tasks_per_iteration=4, learning_rate=0.02, max_kl=limit)
+        trainer = GRPO(tasks_per_iteration=4, learning_rate=0.01, max_kl=limit)
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
             report = trainer.improve(policy, rollouts, seed=0, output_dir=Path("unused"))
@@ -223,7 +223,7 @@ def test_an_iteration_without_a_group_hides_no_divergence(toy_envs: Any, monkeyp
     monkeypatch.setattr(toy_envs.Bandit, "move", move)
     policy = toy_envs.word_policy()
     before, rollouts = policy.digest(), toy_envs.rollouts(policy, toy_envs.BANDIT, 64)
-    trainer = GRPO(tasks_per_iteration=4, learning_rate=0.05, max_kl=0.05)
+    trainer = GRPO(tasks_per_iteration=4, minibatch_size=32, learning_rate=0.05, max_kl=0.05)
     with pytest.warns(UserWarning, match=r"stopped early: .* max_kl 0.05"):
         trainer.improve(policy, rollouts, seed=0, output_dir=Path("unused"))
     assert policy.digest() == before and len(rollouts.episodes) == 32
