@@ -488,6 +488,9 @@ def time_limit(seconds: float, call: str) -> Iterator[None]:
         with handled_alarms(), time_limit(seconds, call):
             yield
     else:
+        for _, number, _ in TIMERS:
+            if signal.getsignal(number) is not _ring:  # an earlier call of the world has replaced it
+                signal.signal(number, _ring)
         before = [signal.setitimer(timer, seconds * factor) for timer, _, factor in TIMERS]
         _limited.append((call, seconds))
         try:

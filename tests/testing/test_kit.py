@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import redirect_stdout
 from functools import partial
@@ -24,7 +25,7 @@ from agentgym_py.errors import ConfigError, ConformanceError, SnapshotError, Unk
 from agentgym_py.testing import CHECKS, Failure, Moves, Settings, check_world, run_check, run_checks
 from agentgym_py.testing.agents import binomial_tail
 from agentgym_py.testing.fuzz import MEGABYTE
-from agentgym_py.testing.harness import time_limit
+from agentgym_py.testing.harness import BrokenContractError, handled_alarms, time_limit
 from agentgym_py.testing.interface import _block_sigint
 from agentgym_py.testing.report import Result, text_source
 
@@ -360,6 +361,22 @@ def test_the_time_limit_of_a_test_outlives_that_of_a_step() -> None:
     left, _ = signal.setitimer(signal.ITIMER_REAL, *before)
     signal.signal(signal.SIGALRM, handler)
     assert left > 90.0
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers")
+def test_a_call_that_takes_the_alarms_leaves_later_calls_their_limit() -> None:
+    """A world may ignore alarms in a step; its next step is still stopped, and the handlers of before come back."""
+    numbers = (signal.SIGALRM, signal.SIGVTALRM)
+    before = [signal.getsignal(number) for number in numbers]
+    with handled_alarms():
+        with time_limit(5.0, "step"):
+            for number in numbers:
+                signal.signal(number, signal.SIG_IGN)
+        end = time.process_time() + 20.0
+        with pytest.raises(BrokenContractError, match=r"step takes longer than 0\.1"), time_limit(0.1, "step"):
+            while time.process_time() < end:
+                pass
+    assert [signal.getsignal(number) for number in numbers] == before
 
 
 def test_another_seed_tries_something_else() -> None:
