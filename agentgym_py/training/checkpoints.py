@@ -27,8 +27,8 @@ from agentgym_py.files import (
 
 _ABOUT = "state.json"
 """Holds the fingerprint of a state's training and the digest of every other file; written last."""
-_FORMAT = 2
-"""Version of the state format; version 1 had no number."""
+_FORMAT = 3
+"""Version of the states: version 1 had no number, 2 another order of the rows."""
 _finished: ContextVar[list[Path] | None] = ContextVar("finished", default=None)
 """Folders of finished trainings whose states are removed later."""
 

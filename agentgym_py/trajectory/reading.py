@@ -34,7 +34,8 @@ _UNREAD = (
 
 def episode_files(path: str) -> list[str]:
     """Return the files of the episodes that the rounds of a run played, if `path` is its folder; else `path` itself."""
-    return list(map(str, sorted(Path(path).glob("rounds/*/trajectories.jsonl")))) or [path]
+    rounds = sorted(Path(path).glob("rounds/*/trajectories.jsonl"), key=lambda file: (len(str(file)), str(file)))
+    return list(map(str, rounds)) or [path]
 
 
 def read_any(path: str | Path, format: str | None = None) -> Iterator[Trajectory]:

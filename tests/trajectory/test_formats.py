@@ -15,7 +15,7 @@ from agentgym_py.env import PartnerRecord, StopReason
 from agentgym_py.errors import DataError
 from agentgym_py.trajectory import Provenance, Step, Tokens, Trajectory
 from agentgym_py.trajectory.formats import openai, parquet, trl
-from agentgym_py.trajectory.reading import detect, read_any
+from agentgym_py.trajectory.reading import detect, episode_files, read_any
 from agentgym_py.trajectory.types import NOT_STORED, Preference, Usage
 
 Make = Callable[..., Trajectory]
@@ -358,3 +358,13 @@ def test_a_prepared_table_is_one_line(tmp_path: Path, monkeypatch: pytest.Monkey
     with pytest.raises(DataError, match=r"b\.parquet: "):
         parquet.write_table(tmp_path / "b.parquet", [{"x": 1}, {"x": "y"}])
     assert not (tmp_path / "b.parquet").exists()
+
+
+def test_the_episodes_of_a_run_come_round_by_round(tmp_path: Path) -> None:
+    """Also after round 99; a file is itself."""
+    files = [tmp_path / "rounds" / name / "trajectories.jsonl" for name in ("00", "02", "10", "99", "100")]
+    for file in files[::-1]:
+        file.parent.mkdir(parents=True)
+        file.touch()
+    assert episode_files(str(tmp_path)) == list(map(str, files))
+    assert episode_files("demos.jsonl") == ["demos.jsonl"]
