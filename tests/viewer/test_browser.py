@@ -49,7 +49,7 @@ class Seen:
 
     def rows(self, number: int) -> None:
         """Wait until the list has that many rows."""
-        playwright.expect(self.page.locator("ol.list li")).to_have_count(number, timeout=20_000)
+        playwright.expect(self.page.locator("ol.list li")).to_have_count(number, timeout=60_000)
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +67,7 @@ def seen(browser: Any, tmp_path: Path) -> Iterator[Seen]:
     pictures = Path(os.environ.get("AGENTGYM_SCREENSHOTS", tmp_path))
     pictures.mkdir(parents=True, exist_ok=True)
     context = browser.new_context(viewport=WIDE)
-    context.set_default_timeout(20_000)
+    context.set_default_timeout(60_000)
     made = Seen(context.new_page(), pictures)
     yield made
     assert made.said == []
