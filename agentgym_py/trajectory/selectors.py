@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -57,6 +57,9 @@ class SelectConfig:
     by_chance: bool = False
     """Whether a trajectory is then kept with its reward, clipped to [0, 1], as the probability."""
 
+    mask_invalid: bool = False
+    """Whether replies whose action the world refused are read but not learned."""
+
     def __post_init__(self) -> None:
         build_selector(self)
 
@@ -80,6 +83,8 @@ def build_selector(spec: SelectConfig) -> Selector:
         steps.append(top_percentile(spec.top_percentile))
     if spec.by_chance:
         steps.append(by_chance())
+    if spec.mask_invalid:
+        steps.append(mask_invalid())
     return chain(*steps)
 
 
@@ -165,6 +170,17 @@ def by_chance() -> Selector:
     The draw depends on the trajectory's id and seed alone, so it is the same in every process and after a resumption.
     """
     return where(lambda t: Rng(t.provenance.seed, "by chance", t.id).uniform() < t.reward, "rejected by chance")
+
+
+def mask_invalid() -> Selector:
+    """Keep every trajectory, without loss on replies whose action was invalid; the replies after them stay learned."""
+
+    def mask(trajectory: Trajectory) -> Trajectory:
+        return replace(
+            trajectory, steps=tuple(step if step.valid else replace(step, trained=False) for step in trajectory.steps)
+        )
+
+    return lambda trajectories: Selection(tuple(map(mask, trajectories)))
 
 
 def _best_of(key: Callable[[Trajectory], Hashable], k: int, reason: str) -> Selector:
