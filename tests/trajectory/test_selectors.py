@@ -114,6 +114,19 @@ def test_by_chance_keeps_as_often_as_the_reward_says() -> None:
     assert selectors.build_selector(config)(tries).kept == kept
 
 
+def test_refused_replies_are_not_learned() -> None:
+    """Every trajectory is kept; only steps that the world refused lose their loss, and the originals keep it."""
+    tries = [make(0, 1.0, "x", "abc"), make(1, 1.0, "y", "a")]
+    steps = (dataclasses.replace(tries[0].steps[0], valid=False), *tries[0].steps[1:])
+    tries[0] = dataclasses.replace(tries[0], steps=steps)
+    selection = selectors.build_selector(selectors.SelectConfig(mask_invalid=True))(tries)
+    assert [[step.trained for step in each.steps] for each in selection.kept] == [[False, True, True], [True]]
+    assert all(step.trained for each in tries for step in each.steps) and not selection.dropped
+    assert all(
+        step.trained for each in selectors.build_selector(selectors.SelectConfig())(tries).kept for step in each.steps
+    )
+
+
 def test_build_says_why_in_one_line() -> None:
     """The default config: no failures of the machinery, full reward, no duplicates; reasons in that order."""
     tries = [make(0, 1.0, "x", "a"), make(1, 1.0, "x", "a"), make(2, 0.3, "x", "b"), make(3, 1.0, "y", "a", "timeout")]
