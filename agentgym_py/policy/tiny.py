@@ -118,12 +118,12 @@ def _shape(
 
 
 def build_model(config: LlamaConfig | Lfm2Config, seed: int = 0) -> Any:
-    """Initialise a model; torch's global generator is left as it was."""
+    """Initialise a model on the CPU; torch's global generator is left as it was."""
     import torch
     from transformers import AutoModelForCausalLM
 
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+        torch.default_generator.manual_seed(seed)
         return AutoModelForCausalLM.from_config(config)
 
 

@@ -173,7 +173,7 @@ class Fit(Generic[Row]):
         for batch in batches[self._step :]:
             if self._validation and self._validation.stops:
                 break
-            torch.manual_seed(seed_of(self.seed, "step", self._step + 1, distributed.rank()) % (1 << 63))
+            self._seed_step()
             self.optimization.backend.zero_grad()
             self.optimization.scale_learning_rate(self._schedule(self._step))
             self._part: dict[str, float] = defaultdict(float)
@@ -181,6 +181,12 @@ class Fit(Generic[Row]):
             yield from self._evaluation()
         if self._validation:
             self._validation.restore_best()
+
+    def _seed_step(self) -> None:
+        """Seed the step's dropout: on a CPU its generator alone, because the others take a millisecond of traces."""
+        seed = seed_of(self.seed, "step", self._step + 1, distributed.rank()) % (1 << 63)
+        on_cpu = self.optimization.device.type == "cpu"
+        (torch.default_generator.manual_seed if on_cpu else torch.manual_seed)(seed)
 
     def _evaluation(self) -> Iterator[list[Row]]:
         """Yield the held-out rows if their loss is due."""

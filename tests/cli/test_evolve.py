@@ -49,7 +49,7 @@ from agentgym_trainers.filtered_bc import FilteredBC
 pytest.importorskip("accelerate")
 Run = Callable[..., tuple[int, str, str]]
 SMALL = (
-    "--env", "GUESS", "--preset", "smoke", "--max_new_tokens", "8", "--expert_tasks", "8", "--explore_tasks", "4",
+    "--env", "GUESS", "--preset", "smoke", "--max_new_tokens", "4", "--expert_tasks", "8", "--explore_tasks", "4",
     "--valid_tasks", "3", "--test_tasks", "3", "--env_kwargs.max_steps", "3", "--threads", "1",
 )  # fmt: skip
 
@@ -173,7 +173,7 @@ def test_a_run_leaves_its_folder_and_can_be_repeated_from_it(agentgym: Run, fini
     assert config.explore_tasks == 4 and config.select.threshold == 0.0
     metrics = json.loads((finished / "rounds/01/metrics.json").read_text())
     assert 0.2 < metrics["explored"]["cut"] <= 1 and metrics["valid"]["outgrown"] == 0
-    assert any("replies were cut at max_new_tokens 8" in note for note in metrics["training"]["notes"])
+    assert any("replies were cut at max_new_tokens 4" in note for note in metrics["training"]["notes"])
     assert json.loads((finished / "provenance.json").read_text())["packages"]["agentgym-py"]
 
 
@@ -356,7 +356,7 @@ def test_ctrl_c_says_how_to_go_on_and_it_goes_on(
     status, out, _ = agentgym("evolve", "--resume", str(folder))
     assert (
         status == 0
-        and "then 1 round, replies of at most 8 tokens; runs" in out
+        and "then 1 round, replies of at most 4 tokens; runs" in out
         and "Resuming after Agent_v0.\n" in out
         and (folder / "test.json").is_file()
     )
@@ -663,8 +663,8 @@ def test_a_training_says_what_it_left_out(agentgym: Run, small_model: str) -> No
 def test_a_training_that_was_stopped_goes_on(agentgym: Run, small_model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """By the same command, to the same weights; another training is refused there."""
     assert agentgym("collect", "--env", "GUESS", "--tasks", "8", "--out", "demos.jsonl")[0] == 0
-    often = ("--trainer.batch_size", "1", "--trainer.checkpoint_minutes", "0", "--threads", "1")
-    words = ("train", "--data", "demos.jsonl", "--model", small_model, *often)
+    often = ("--trainer.batch_size", "1", "--trainer.checkpoint_minutes", "0", "--trainer.epochs", "1")
+    words = ("train", "--data", "demos.jsonl", "--model", small_model, "--threads", "1", *often)
 
     def stopping(done: int, total: int) -> None:
         if done == total // 2:
@@ -889,21 +889,21 @@ def test_a_reward_model_that_was_stopped_goes_on(
     assert one == two
 
 
-@pytest.mark.parametrize("place", ["before", "after"])
 @pytest.mark.parametrize("command", ["train", "evolve"])
 def test_a_run_that_was_stopped_as_it_saved_weights_goes_on(
-    agentgym: Run, small_model: str, monkeypatch: pytest.MonkeyPatch, command: str, place: str
+    agentgym: Run, small_model: str, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
     """From the last state, which is still there: the training is not lost, and what is half written is."""
     from agentgym_py.policy import Policy
 
-    often = ("--trainer.batch_size", "1", "--trainer.checkpoint_minutes", "0", "--threads", "1", "--model", small_model)
+    often = ["--trainer.batch_size", "1", "--trainer.checkpoint_minutes", "0", "--trainer.epochs", "1"]
+    often += ["--threads", "1", "--model", small_model]
     if command == "train":
         assert agentgym("collect", "--env", "GUESS", "--tasks", "8", "--out", "demos.jsonl")[0] == 0
         words = ["train", "--data", "demos.jsonl", *often]
     else:
         words = ["evolve", "--env", "GUESS", "--rounds", "0", "--expert_tasks", "8", "--valid_tasks", "1", *often]
-        words += ["--test_tasks", "1"]
+        words += ["--test_tasks", "1", "--max_new_tokens", "4"]
     assert agentgym(*words, "--out", "whole")[0] == 0
     save = Policy.save
 
@@ -914,15 +914,16 @@ def test_a_run_that_was_stopped_as_it_saved_weights_goes_on(
             folder.with_name(".checkpoint.1.tmp").mkdir()
         raise KeyboardInterrupt
 
-    with monkeypatch.context() as patch:
-        patch.setattr(Policy, "save", stopped)
-        assert agentgym(*words, "--out", "run")[0] == 130
-    assert len(list(Path("run").rglob("state-*"))) == 1
-    assert agentgym(*(("evolve", "--resume") if command == "evolve" else (*words, "--out")), "run")[0] == 0
-    one, two = ({p.relative_to(name) for p in Path(name).rglob("*")} for name in ("whole", "run"))
-    assert one == two
-    weights, again = (next(Path(name).rglob("model.safetensors")).read_bytes() for name in ("whole", "run"))
-    assert weights == again
+    for place in ("before", "after"):
+        with monkeypatch.context() as patch:
+            patch.setattr(Policy, "save", stopped)
+            assert agentgym(*words, "--out", place)[0] == 130
+        assert len(list(Path(place).rglob("state-*"))) == 1
+        assert agentgym(*(("evolve", "--resume") if command == "evolve" else (*words, "--out")), place)[0] == 0
+        one, two = ({p.relative_to(name) for p in Path(name).rglob("*")} for name in ("whole", place))
+        assert one == two
+        weights, again = (next(Path(name).rglob("model.safetensors")).read_bytes() for name in ("whole", place))
+        assert weights == again
 
 
 def test_a_trainer_of_something_else_leaves_that(agentgym: Run, small_model: str) -> None:

@@ -19,8 +19,10 @@ from agentgym_py.training.trainer import info_of
 ON_POLICY = [
     name for name in registry.names("agentgym.trainers") if hasattr(registry.load("agentgym.trainers", name), "improve")
 ]
-SMALL = {"tasks_per_iteration": 8, "group_size": 4, "minibatch_size": 8, "learning_rate": 0.01}
+SMALL = {"tasks_per_iteration": 4, "group_size": 4, "minibatch_size": 4, "batch_size": 16, "learning_rate": 0.01}
 """Settings by name for few episodes; what a trainer has none for is left out."""
+BUDGET = 36
+"""Episodes: two iterations of groups, nine without groups, and some that are too few for another group."""
 
 
 @pytest.fixture(params=ON_POLICY)
@@ -43,12 +45,12 @@ def test_an_on_policy_trainer_changes_the_policy_reproducibly(player: Any, toy_e
     digests, told = [], list[tuple[int, int]]()
     for _ in range(2):
         policy, output = toy_envs.word_policy(), tmp_path / "output"
-        rollouts = toy_envs.rollouts(policy, toy_envs.CHAIN, 70, tokens=2)
+        rollouts = toy_envs.rollouts(policy, toy_envs.CHAIN, BUDGET, tokens=2)
         report = player.improve(
             policy, rollouts, seed=3, output_dir=output, progress=lambda done, total: told.append((done, total))
         )
         digests.append(policy.digest())
-        assert 60 < len(rollouts.episodes) <= 70 and report.trajectories > 0
+        assert 30 < len(rollouts.episodes) <= BUDGET and report.trajectories > 0
         assert report.trajectories + sum(report.dropped.values()) == len(rollouts.episodes)
         assert all(report.dropped.values()) and 0 < report.agent_tokens < report.tokens and report.loss
         about = {name: report.metrics[name] for name in ("learning_rate", "weights_changed") if name in report.metrics}
@@ -58,7 +60,7 @@ def test_an_on_policy_trainer_changes_the_policy_reproducibly(player: Any, toy_e
         assert finite and all(finite)
     assert digests[0] == digests[1] != toy_envs.word_policy().digest()
     assert [done for done, _ in told] == sorted(done for done, _ in told[: len(told) // 2]) * 2
-    assert {total for _, total in told} == {70} and told[-1][0] == len(rollouts.episodes)
+    assert {total for _, total in told} == {BUDGET} and told[-1][0] == len(rollouts.episodes)
     assert all(any(each.iterdir()) for each in tmp_path.rglob("*") if each.is_dir()), "an empty folder was left"
 
 
@@ -77,7 +79,7 @@ def test_an_on_policy_trainer_goes_on_to_the_same_end(player: Any, toy_envs: Any
 
     def improved(output: Path, cut: int | None = None) -> tuple[Any, ...]:
         policy = toy_envs.word_policy()
-        rollouts, told = toy_envs.rollouts(policy, toy_envs.CHAIN, 70, tokens=2), list[int]()
+        rollouts, told = toy_envs.rollouts(policy, toy_envs.CHAIN, BUDGET, tokens=2), list[int]()
 
         def tell(done: int, total: int) -> None:
             told.append(done)
@@ -113,8 +115,8 @@ def test_a_state_that_is_damaged_or_another_trainings_is_refused(player: Any, to
             if len(told) == stop:
                 raise Cut
 
-        player.improve(policy, toy_envs.rollouts(policy, toy_envs.CHAIN, 70, tokens=2), seed=seed, output_dir=tmp_path,
-                       progress=tell)  # fmt: skip
+        rollouts = toy_envs.rollouts(policy, toy_envs.CHAIN, BUDGET, tokens=2)
+        player.improve(policy, rollouts, seed=seed, output_dir=tmp_path, progress=tell)
 
     with pytest.raises(Cut):
         improve(3, stop=2)
@@ -143,5 +145,5 @@ def test_an_on_policy_trainer_that_learnt_nothing_says_so(
     policy = toy_envs.word_policy()
     before = policy.digest()
     with pytest.raises(NothingToTrainOnError, match="ended by an infrastructure error"):
-        player.improve(policy, toy_envs.rollouts(policy, toy_envs.CHAIN, 70), seed=0, output_dir=tmp_path)
+        player.improve(policy, toy_envs.rollouts(policy, toy_envs.CHAIN, BUDGET), seed=0, output_dir=tmp_path)
     assert policy.digest() == before

@@ -141,6 +141,7 @@ def askable(product: Product) -> tuple[tuple[str, ...], Mapping[str, tuple[str, 
     return attributes, options
 
 
+@lru_cache(maxsize=50_000)
 def _askable(value: str) -> bool:
     plain_click = "[" not in value and normalize(value) not in ITEM_BUTTONS
     return plain_click and bool(_words(value)) and _words(normalize_color(value)) <= _words(value)

@@ -71,10 +71,11 @@ def test_every_on_policy_trainer_logs_what_is_always_logged(name: str, toy_envs:
         pytest.skip("another library's loop, which logs by its own names")
     known = made.__dataclass_fields__
     small = {
-        "tasks_per_iteration": 6,
+        "tasks_per_iteration": 3,
         "group_size": 4,
-        "minibatch_size": 8,
+        "minibatch_size": 4,
         "epochs": 1,
+        "batch_size": 16,
         "kl_coef": 0.1,
         "learning_rate": 1e-6,
     }
@@ -82,7 +83,7 @@ def test_every_on_policy_trainer_logs_what_is_always_logged(name: str, toy_envs:
     policy = toy_envs.word_policy()
     trainer = with_teacher(trainer, policy, tmp_path / "teacher")
     report = trainer.improve(
-        policy, toy_envs.rollouts(policy, toy_envs.CHAIN, 72, tokens=2), seed=0, output_dir=tmp_path
+        policy, toy_envs.rollouts(policy, toy_envs.CHAIN, 36, tokens=2), seed=0, output_dir=tmp_path
     )
     rows = [row for row in report.history if "loss" in row]
     wanted = ALWAYS | ({"explained_variance"} if "critic_warmup" in known else set())

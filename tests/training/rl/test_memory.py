@@ -19,7 +19,7 @@ from agentgym_py.collection import Collector, jobs_for
 from agentgym_py.testing.zoo_checks import with_teacher
 from agentgym_py.training import OnPolicyTrainer
 
-FEW = {"tasks_per_iteration": 2, "group_size": 4, "minibatch_size": 4}
+FEW = {"tasks_per_iteration": 2, "group_size": 4, "minibatch_size": 4, "batch_size": 8, "epochs": 1}
 
 
 @pytest.fixture
@@ -45,7 +45,8 @@ def test_nothing_is_alive_after_a_training(name: str, toy_envs: Any, tmp_path: P
     trainer = replace(trainer, **{setting: value for setting, value in FEW.items() if setting in names})
     policy, before = toy_envs.word_policy(), optimizers()
     trainer = with_teacher(trainer, policy, tmp_path / "teacher")
-    rollouts = toy_envs.rollouts(policy, toy_envs.CHAIN, 16, tasks=4, tokens=2)
+    budget = 8 if isinstance(trainer, OnPolicyTrainer) else 16
+    rollouts = toy_envs.rollouts(policy, toy_envs.CHAIN, budget, tasks=4, tokens=2)
     alive = [weakref.ref(policy.model), weakref.ref(rollouts.engine)]
     if isinstance(trainer, OnPolicyTrainer):
         trainer.improve(policy, rollouts, seed=0, output_dir=tmp_path)
