@@ -237,6 +237,7 @@ def _run(args: Values, opened: list[RunFolder], stack: ExitStack, fork: Fork | N
     evolution = partial(
         Evolution, folder, envs, config, plan.trainer, _loader(plan.model, config.seed, base), cloner=plan.cloner,
         executor=executor, engine=engines,
+        partner=plan.model.partner_settings(config.max_new_tokens, config.slots, plan.engine.kv_cache_gib),
     )  # fmt: skip
     lines = _header_lines(folder, plan, settings, base)
     if fork:
