@@ -19,14 +19,7 @@ from agentgym_py.env.arguments import require_seed, require_split
 from agentgym_py.env.snapshots import SNAPSHOT_FORMAT, read_snapshot, require_end, write_snapshot
 from agentgym_py.env.spaces import UnicodeText
 from agentgym_py.env.types import MAX_TEXT, Outcome, PartnerRecord, StopReason, Task
-from agentgym_py.errors import (
-    ActionError,
-    ConfigError,
-    ResetNeededError,
-    SnapshotError,
-    UnknownNameError,
-    did_you_mean,
-)
+from agentgym_py.errors import ActionError, ConfigError, ResetNeededError, SnapshotError, UnknownNameError, did_you_mean
 from agentgym_py.rng import Rng
 
 _TERMINATED, _TRUNCATED = StopReason.TERMINATED, StopReason.TRUNCATED

@@ -20,6 +20,8 @@ from agentgym_py.errors import ConfigError
 PartnerKind = Literal["fair", "expert", "random", "recorded"]
 _LOADED = 2
 """Checkpoints that a process keeps in memory until `release_partners`."""
+_loading = Lock()
+"""Held while a checkpoint is loaded, so that envs on several threads share one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,12 +116,15 @@ def load_partner(folder: Path, settings: PartnerSettings = PartnerSettings()) ->
         ConfigError, PolicyError: the folder is not a checkpoint, or the settings do not fit it.
     """
     folder = require_checkpoint(folder)
-    return _load(folder, settings, max((path.stat().st_mtime_ns for path in folder.iterdir()), default=0))
+    changed = max((path.stat().st_mtime_ns for path in folder.iterdir()), default=0)
+    with _loading:
+        return _load(folder, settings, changed)
 
 
 def release_partners() -> None:
     """Forget the loaded checkpoints, so that a training has their memory; envs that still use one keep it."""
-    _load.cache_clear()
+    with _loading:
+        _load.cache_clear()
 
 
 @lru_cache(maxsize=_LOADED)
