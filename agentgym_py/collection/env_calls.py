@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from concurrent.futures import Future
 from typing import Generic, Protocol, TypeVar
 
@@ -26,15 +26,15 @@ class EnvCalls(Protocol[T]):
         """Seconds after which to call `fail_late`; None when no limit is kept here."""
         ...
 
-    def start(self, index: int, task: Task[T]) -> Iterator[tuple[int, T]]:
-        """Start a call; yield its result if it has returned already."""
+    def start(self, index: int, task: Task[T]) -> Iterable[tuple[int, T]]:
+        """Start a call; return its result if it has returned already."""
         ...
 
     def fail_late(self) -> None:
         """Let pending calls that are over their limit raise InfrastructureError."""
         ...
 
-    def returned(self) -> Iterator[tuple[int, Future[T]]]:
+    def returned(self) -> Iterable[tuple[int, Future[T]]]:
         """Take the pending calls that have returned."""
         ...
 
@@ -56,16 +56,16 @@ class CallsInLoop(Generic[T]):
     def __init__(self, watchdog: Watchdog) -> None:
         self._watchdog, self._pool = watchdog, EnvPool(watchdog)
 
-    def start(self, index: int, task: Task[T]) -> Iterator[tuple[int, T]]:
-        """Run a call and yield its result."""
-        yield index, task(self._pool, self._watchdog.for_job(index))
+    def start(self, index: int, task: Task[T]) -> Iterable[tuple[int, T]]:
+        """Run a call and return its result."""
+        return ((index, task(self._pool, self._watchdog.for_job(index))),)
 
     def fail_late(self) -> None:
         """Do nothing."""
 
-    def returned(self) -> Iterator[tuple[int, Future[T]]]:
+    def returned(self) -> Iterable[tuple[int, Future[T]]]:
         """Take nothing."""
-        return iter(())
+        return ()
 
     def finish(self, index: int, task: Task[None] | None) -> None:
         """Run the last call of a job."""
@@ -94,10 +94,10 @@ class CallsOnThreads(Generic[T]):
         """Seconds after which to look for late envs."""
         return self._threads.patience
 
-    def start(self, index: int, task: Task[T]) -> Iterator[tuple[int, T]]:
+    def start(self, index: int, task: Task[T]) -> Iterable[tuple[int, T]]:
         """Let a thread run a call."""
         self._pending[index] = self._threads.submit(index, task)
-        return iter(())
+        return ()
 
     def fail_late(self) -> None:
         """Abandon the threads of late envs."""
