@@ -238,7 +238,7 @@ def test_a_run_in_a_world_of_ones_own_is_resumed(tmp_path: Path, monkeypatch: py
     """The same call trusts the sources that it names, as the first call did."""
     commands: list[list[str]] = []
     monkeypatch.setattr("agentgym_py.cli.run_command", commands.append)
-    monkeypatch.setattr("agentgym_py.cli.evolve.require_same_settings", lambda folder, settings: None)
+    monkeypatch.setattr("agentgym_py.cli.evolve_settings.require_same_settings", lambda folder, settings: None)
     (tmp_path / "run.yaml").write_text("rounds: 1\n")
     (tmp_path / "test.json").write_text("{}")
     ag.evolve("my_world.py", out=tmp_path, trainer="my_trainer.py:Mine", rounds=2)

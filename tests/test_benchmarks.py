@@ -41,7 +41,7 @@ def values_of(command: str, words: Sequence[str]) -> dict[str, Any]:
 
 def plan_of(words: Sequence[str]) -> Any:
     """The checked plan of a run of `agentgym evolve`."""
-    from agentgym_py.cli.evolve import read_plan
+    from agentgym_py.cli.evolve_settings import read_plan
 
     values = values_of("evolve", words)
     return read_plan(values, values)
@@ -1017,3 +1017,16 @@ def test_chances_of_equal_tokens_are_those_of_common_random_numbers() -> None:
     assert float(found.gumbel_N) == pytest.approx(float((first == second).double().mean()), abs=0.015)
     assert float(found.largest_N) == pytest.approx(0.8) and float(found.independent_N) == pytest.approx(0.32)
     assert float(found.independent_N) < min(found.inverse_N, found.gumbel_N) <= float(found.largest_N) + 1e-12
+
+
+# ---- partners -------------------------------------------------------------------------------------------------------
+
+
+def test_a_partner_moves_alike_alone_and_in_a_batch(tmp_path: Path) -> None:
+    """The benchmark counts it, beside a rate for each."""
+    args = SimpleNamespace(
+        env="twentyquestions", role="answerer", partner="tiny-random", max_new_tokens=1, tasks=2, slots=2, repeats=1
+    )
+    together, one_by_one, ratio = script("partners").rows(args, tmp_path)
+    assert "together:" in together and "one by one:" in one_by_one and "per CPU second" in one_by_one
+    assert ratio.endswith("times the episodes; 2 of 2 the same")

@@ -152,7 +152,7 @@ def evolve(env: Envs = "shop", *, out: str | os.PathLike[str], **options: Any) -
         AgentGymError: An option is wrong, or the run failed.
     """
     from agentgym_py.cli import run_command
-    from agentgym_py.cli.evolve import RESUMABLE, require_same_settings
+    from agentgym_py.cli.evolve_settings import RESUMABLE, require_same_settings
     from agentgym_py.cli.values import expand_plugins, plugin_names
     from agentgym_py.evolution.run_folder import RunFolder
     from agentgym_py.rewards.functions import reward_sources

@@ -13,7 +13,8 @@ from statistics import fmean, pvariance
 from agentgym_py.env import SPLITS
 from agentgym_py.rng import Rng
 from agentgym_py.testing.agents import THOUGHTLESS
-from agentgym_py.testing.harness import Episode, Moves, NotApplicableError, Subject
+from agentgym_py.testing.failures import Moves, NotApplicableError
+from agentgym_py.testing.harness import Episode, Subject
 
 _FLOOR = 0.5
 """The floor may be this share of the ceiling, or the env's `random_baseline` if that is more."""

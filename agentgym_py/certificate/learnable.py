@@ -22,7 +22,8 @@ from agentgym_py.certificate.criteria import levels
 from agentgym_py.env import TextEnv
 from agentgym_py.rng import Rng
 from agentgym_py.testing.agents import binomial_tail
-from agentgym_py.testing.harness import Episode, NotApplicableError, Subject
+from agentgym_py.testing.failures import NotApplicableError
+from agentgym_py.testing.harness import Episode, Subject
 
 _TRAINING_TASKS, _HELD_OUT_TASKS = 300, 100
 """Enough that a small climb is seen; more if the settings ask for more episodes than these."""

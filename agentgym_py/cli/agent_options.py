@@ -21,8 +21,9 @@ from agentgym_py.collection.processes import Workers
 from agentgym_py.collection.ray import RayWorkers
 from agentgym_py.engine.sampling import SamplingParams
 from agentgym_py.env import Prompt
-from agentgym_py.env.base import require_seed
+from agentgym_py.env.arguments import require_seed
 from agentgym_py.errors import ConfigError, EndpointError, UnknownNameError, did_you_mean, setting
+from agentgym_py.multiagent.partners import PartnerSettings
 from agentgym_py.registry import is_source
 from agentgym_py.trajectory.few_shot import read_few_shot
 
@@ -100,6 +101,13 @@ class ModelOptions:
             attn_implementation=self.attn_implementation, **self.prompting(),
         )  # fmt: skip
 
+    def partner_settings(self, max_new_tokens: int | None, slots: int, kv_cache_gib: float | None) -> PartnerSettings:
+        """Return how a checkpoint plays that is the partner in a world of several roles."""
+        longest = {} if max_new_tokens is None else {"max_new_tokens": max_new_tokens}
+        return PartnerSettings(
+            self.dtype, self.quantize, self.device, slots=slots, kv_cache_gib=kv_cache_gib, **longest
+        )
+
     def prompting(self) -> dict[str, Any]:
         """Return the arguments of a model or an agent that stand before each conversation.
 
@@ -146,7 +154,7 @@ class AgentOptions(EngineOptions):
         EngineOptions.__post_init__(self)
         require_seed(self.seed)
         self.sampling_params(0)  # raises for wrong settings before a model is loaded
-        self.play_config(None)
+        self.play_config(None, ModelOptions())
         if self.expert and self.agent != "expert":
             raise UsageError(f"--expert {self.expert} needs --agent expert")
         if self.expert and "fair" in self.agent_kwargs:
@@ -155,12 +163,12 @@ class AgentOptions(EngineOptions):
         if self.agent is not None and self.agent not in names and not is_source(self.agent):
             raise UnknownNameError(f"No agent {self.agent!r} is installed." + did_you_mean(self.agent, names))
 
-    def play_config(self, executor: Executor | None) -> PlayConfig:
+    def play_config(self, executor: Executor | None, model: ModelOptions) -> PlayConfig:
         """Return how episodes are played."""
-        threads = self.step_threads
+        partner = model.partner_settings(self.max_new_tokens, self.slots, self.kv_cache_gib)
         return PlayConfig(
-            self.slots, self.prompt, self.seed, executor, self.step_timeout, step_threads=threads,
-            prompt_template=self.prompt_template,
+            self.slots, self.prompt, self.seed, executor, self.step_timeout, step_threads=self.step_threads,
+            prompt_template=self.prompt_template, partner=partner,
         )  # fmt: skip
 
     def make_agents(self, model: ModelOptions, temperatures: Sequence[float]) -> tuple[list[Agent], Executor]:

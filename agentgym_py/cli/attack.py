@@ -88,7 +88,7 @@ def run(args: Values) -> int:
     jobs = jobs_for(envs, chosen.split, range(chosen.tasks))
     with showing_cost_of_stop([agent]), executor, ExitStack() as stack:
         target = stack.enter_context(new_file(chosen.out, setting("out"))) if chosen.out else None
-        play = agent_options.play_config(executor)
+        play = agent_options.play_config(executor, model)
         found = attack(watched, jobs, generations=chosen.generations, agent=agent, play=play)
         if target:
             store.write(target, found.kept)

@@ -114,7 +114,7 @@ def _run(plan: CollectPlan, target: Path) -> int:
     episodes, agent_options, model, temperatures, envs, tasks = plan
     jobs = jobs_for(envs, episodes.split, tasks, episodes.attempts)
     agents, executor = agent_options.make_agents(model, temperatures or [1.0])
-    play = agent_options.play_config(executor)
+    play = agent_options.play_config(executor, model)
     parts = [
         (Collector(agent, play), attempts_for_agent(jobs, number, len(agents))) for number, agent in enumerate(agents)
     ]

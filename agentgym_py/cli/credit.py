@@ -84,7 +84,7 @@ def run(args: Values) -> int:
         estimators["judge"] = Judge(judge)
     require_tasks(envs, {lab.split: ("--tasks", lab.tasks)})
     (agent,), executor = agent_options.make_agents(model, [lab.temperature])
-    collector, out = Collector(agent, agent_options.play_config(executor)), console(args["json"])
+    collector, out = Collector(agent, agent_options.play_config(executor, model)), console(args["json"])
     page = new_file_if_named(lab.report, setting("report"))
     with page as target, showing_cost_of_stop([agent]), executor, phases_for(agent, out) as phases:
         names = iter((f"play by {agent.name}", f"continue by {agent.name}"))

@@ -208,7 +208,7 @@ def _run(args: Values, repeated: Repetition | None) -> int:
     from agentgym_py.evaluation import evaluate
     from agentgym_py.evaluation.text import cut_warning, decoding_label
 
-    play = agent_options.play_config(executor)
+    play = agent_options.play_config(executor, model)
     manifest = make_manifest(agent, envs, chosen.split, tasks, chosen.attempts, play.prompt, play.seed)
     manifest |= _provenance(settings, agent_options.agent == "model")
     against = _Opponent.load(chosen, manifest) if chosen.until_decided else None

@@ -117,7 +117,7 @@ def _by_forks(
     from agentgym_py.evaluation.first_fault import first_faults_by_forks
 
     (agent,), executor = agent_options.make_agents(model, [chosen.temperature])
-    collector = Collector(agent, agent_options.play_config(executor))
+    collector = Collector(agent, agent_options.play_config(executor, model))
     with showing_cost_of_stop([agent]), executor, phases_for(agent, console(chosen.json)) as phases:
 
         def play(jobs: Sequence[Job]) -> list[Trajectory]:

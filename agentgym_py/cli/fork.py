@@ -11,7 +11,7 @@ from pathlib import Path
 
 from agentgym_py import distributed
 from agentgym_py.checks import Basic
-from agentgym_py.cli import evolve
+from agentgym_py.cli import evolve, evolve_settings
 from agentgym_py.cli.argv import normalize_argv
 from agentgym_py.cli.env_options import env_specs
 from agentgym_py.cli.parser import Parser, UsageError, Values
@@ -57,7 +57,7 @@ def run(args: Values) -> int:
     fork = Fork.parse(args["point"])
     stored = fork.run.read_json(PROVENANCE)
     require_sources(stored.get("sources", {}), str(fork.run.path))
-    before = evolve.read_settings(fork.run)
+    before = evolve_settings.read_settings(fork.run)
     values, changes = changed_settings(before, _assignments(args["set"]))
     fork = replace(fork, changes=changes)
     fork.require_changeable()
@@ -66,7 +66,8 @@ def run(args: Values) -> int:
             "trainer cannot change between an offline and an on-policy one after round 1, because it explores in "
             f"another way: fork {fork.run.path}@0"
         )
-    fork.require_future(nest_options(values), evolve.evolve_config(values).schedule(len(values["env"])).rounds - 1)
+    schedule = evolve_settings.evolve_config(values).schedule(len(values["env"]))
+    fork.require_future(nest_options(values), schedule.rounds - 1)
     if not args["out"] and distributed.world_size() > 1:
         raise UsageError(f"{setting('out')} is needed with several processes")
     new_run = {"out": args["out"] or free_folder(fork.run.path), "preset": stored.get("preset", "default")}
@@ -92,7 +93,7 @@ def changed_settings(values: Values, assignments: Sequence[tuple[str, str]]) -> 
         if plugin_names(settings).get(key) != name:
             settings[key] = {"name": name}
             settings.pop("cloner", None) if key == "trainer" else None
-    parser = evolve.parser_of(settings)
+    parser = evolve_settings.parser_of(settings)
     before, given = parser.read_mapping(settings, ""), parser.parse(words)
     after = dict(before)
     for name in names:

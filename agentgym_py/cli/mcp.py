@@ -21,7 +21,7 @@ from agentgym_py.cli.parser import Parser, UsageError, Values, read_options
 from agentgym_py.cli.serve import token_of_environment
 from agentgym_py.cli.server_options import LOOPBACK, listen, require_port, serve
 from agentgym_py.env import Prompt
-from agentgym_py.env.base import parse_task, require_prompt, require_seed, require_split
+from agentgym_py.env.arguments import parse_task, require_prompt, require_seed, require_split
 from agentgym_py.errors import ConfigError, RunError
 from agentgym_py.files import claimed
 from agentgym_py.serving.client import TOKEN

@@ -247,7 +247,7 @@ class Parser:
             if option is None:
                 raise UsageError(self._unknown_option(name, words))
             if not equals:
-                if option.hint is bool and (not queue or queue[0].lower() not in ("true", "false")):
+                if option.hint is bool and not self._begins_with_flag_value(queue):
                     value = "true"
                 elif queue and not queue[0].startswith("--"):
                     value = queue.pop(0)
@@ -255,6 +255,12 @@ class Parser:
                     raise UsageError(f"{setting(name)} needs a value")
             occurrences.append((name, value))
         return occurrences, rest
+
+    def _begins_with_flag_value(self, words: Sequence[str]) -> bool:
+        """Return whether the first word is a flag's value, also a wrong one if it can be nothing else."""
+        if not words or words[0].startswith("--"):
+            return False
+        return not self.positionals or words[0].lower() in ("true", "false")
 
     def _unknown_option(self, name: str, words: Sequence[str]) -> str:
         """Return the error message for an unknown option."""

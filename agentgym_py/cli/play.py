@@ -12,7 +12,7 @@ from agentgym_py.cli.env_options import ENV_HELP, add_env_kwargs, env_spec, prin
 from agentgym_py.cli.parser import Parser, Values, read_options, suggestion
 from agentgym_py.env import TextEnv
 from agentgym_py.env.actions import from_keyboard, to_keyboard
-from agentgym_py.env.base import parse_task, require_seed
+from agentgym_py.env.arguments import parse_task, require_seed
 
 COMMANDS = {
     ":actions": "lists the possible actions",

@@ -14,7 +14,7 @@ from agentgym_py.cli.interrupts import no_interrupt_lost, require_not_interrupte
 from agentgym_py.cli.parser import JSON_HELP, Parser, UsageError, Values, read_options, suggestion
 from agentgym_py.cli.runtime import console, load_torch, new_file_if_named, print_json
 from agentgym_py.cli.trainer_options import path_settings, trainer_class
-from agentgym_py.env.base import require_seed
+from agentgym_py.env.arguments import require_seed
 from agentgym_py.errors import setting
 from agentgym_py.training.settings import ordered_fields
 

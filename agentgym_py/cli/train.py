@@ -24,7 +24,7 @@ from agentgym_py.cli.runtime import console, prepare_torch, print_json, provenan
 from agentgym_py.cli.saved_settings import absolute_model_path
 from agentgym_py.cli.trainer_options import add_trainer_options, read_trainer, trainer_class
 from agentgym_py.cli.values import nest_options
-from agentgym_py.env.base import require_seed
+from agentgym_py.env.arguments import require_seed
 from agentgym_py.errors import RunError
 from agentgym_py.evolution.run_folder import RunFolder
 from agentgym_py.feedback.store import read_feedback

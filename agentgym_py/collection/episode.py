@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 from agentgym_py.agents import Agent, AgentReply, Episode
+from agentgym_py.collection.env_calls import CallsInLoop, CallsOnThreads, EnvCalls
 from agentgym_py.collection.env_pool import EnvPool
 from agentgym_py.collection.env_turn import (
     flag,
@@ -23,10 +24,9 @@ from agentgym_py.collection.env_turn import (
     read_turn,
 )
 from agentgym_py.collection.job import Job, StateSnapshot
-from agentgym_py.collection.partner_turns import EnvCall, PartnerTurns, reset_call, step_call
+from agentgym_py.collection.partner_turns import EnvCall, PartnerTurns, reset_call, step_call, use_settings
 from agentgym_py.collection.play_config import PlayConfig
 from agentgym_py.collection.replies import Reply, replies_of
-from agentgym_py.collection.step_threads import StepThreads
 from agentgym_py.collection.watchdog import Watchdog
 from agentgym_py.env import StopReason, TextEnv
 from agentgym_py.env.tracebacks import describe_failure, env_line
@@ -67,73 +67,44 @@ class EpisodeLoop:
         """
         watchdog = watchdog or Watchdog(self.config.step_timeout)
         slots = min(self.config.slots, getattr(self.agent, "slots", self.config.slots))
-        stream = self._stream_on_threads if self.config.step_threads else self._stream_here
-        return stream(_Queue(jobs, self.config.retries), slots, watchdog)
+        return self._stream(_Queue(jobs, self.config.retries), slots, watchdog)
 
-    def _stream_here(self, queue: _Queue, slots: int, watchdog: Watchdog) -> Iterator[tuple[int, Trajectory]]:
-        """Call envs between replies."""
+    def _stream(self, queue: _Queue, slots: int, watchdog: Watchdog) -> Iterator[tuple[int, Trajectory]]:
+        """Play: an episode is `live` (it awaits a reply), has a pending call, or asks a partner."""
+        threads = min(self.config.step_threads, slots)
+        calls: EnvCalls[_Outcome] = CallsOnThreads(threads, watchdog) if threads else CallsInLoop(watchdog)
         jobs, live = dict[int, Job](), dict[int, Episode]()
         partners = PartnerTurns[Episode | _Ended]()
-        with closing(EnvPool(watchdog)) as pool, closing(partners), closing(replies_of(self.agent)) as replies:
+        with closing(calls), closing(partners), closing(replies_of(self.agent)) as replies:
+
+            def has_room() -> bool:
+                return bool(queue.waiting) and len(live) + len(calls.pending) + len(partners) < slots
 
             def outcomes() -> Iterator[tuple[int, _Outcome]]:
-                while queue.waiting and len(live) + len(partners) < slots:
+                while has_room():
                     index, jobs[index] = queue.waiting.popleft()
-                    yield index, self._begin(jobs[index], pool, watchdog.for_job(index))
+                    yield from calls.start(index, partial(self._begin, jobs[index]))
+                may_handle = replies.wait(live, calls.pending, 0.0 if partners else calls.patience)
+                calls.fail_late()
+                if may_handle:
+                    yield from ((index, _outcome(future)) for index, future in calls.returned())
                 for index, call, reply in partners.take():
-                    yield index, _advance(call, reply, pool, watchdog.for_job(index))
-                if live:
-                    replies.wait(live, patience=0.0 if partners else None)
+                    yield from calls.start(index, partial(_advance, call, reply))
+                if live and may_handle and not has_room():
                     for index, reply in replies.get(dict(live)):
-                        yield index, _step(live[index], reply, pool, watchdog.for_job(index))
+                        yield from calls.start(index, partial(_step, live.pop(index), reply))
 
-            while queue.waiting or live or partners:
+            while queue.waiting or live or calls.pending or partners:
                 for index, outcome in outcomes():
-                    if isinstance(outcome, Episode):
-                        live[index] = outcome
-                        continue
-                    live.pop(index, None)
-                    if isinstance(outcome, EnvCall):
-                        partners.add(index, outcome)
-                    else:
-                        trajectory = self._trajectory(jobs[index], outcome)
-                        if outcome.episode:
-                            _put_back(jobs[index], outcome, outcome.episode.env, pool, watchdog)
-                        if not queue.retry(index, jobs[index], outcome):
-                            yield index, trajectory
-
-    def _stream_on_threads(self, queue: _Queue, slots: int, watchdog: Watchdog) -> Iterator[tuple[int, Trajectory]]:
-        """Call envs on threads: an episode is `live` (it awaits a reply), `moving` on its thread, or asks a partner."""
-        jobs, live = dict[int, Job](), dict[int, Episode]()
-        partners = PartnerTurns[Episode | _Ended]()
-        moving = dict[int, Future[_Outcome]]()
-        threads = StepThreads(min(self.config.step_threads, slots), watchdog)
-        with closing(threads), closing(partners), closing(replies_of(self.agent)) as replies:
-            while queue.waiting or live or moving or partners:
-                while queue.waiting and len(live) + len(moving) + len(partners) < slots:
-                    index, jobs[index] = queue.waiting.popleft()
-                    moving[index] = threads.submit(index, partial(self._begin, jobs[index]))
-                may_handle = replies.wait(live, moving.values(), 0.0 if partners else threads.patience)
-                threads.replace_late()
-                for index in [index for index, future in moving.items() if future.done()] if may_handle else ():
-                    outcome = _outcome(moving.pop(index))
                     if isinstance(outcome, Episode):
                         live[index] = outcome
                     elif isinstance(outcome, EnvCall):
                         partners.add(index, outcome)
                     else:
-                        trajectory = self._trajectory(jobs[index], outcome)
-                        if outcome.episode:
-                            threads.submit(index, partial(_put_back, jobs[index], outcome, outcome.episode.env))
-                        threads.release(index)
+                        trajectory, episode = self._trajectory(jobs[index], outcome), outcome.episode
+                        calls.finish(index, partial(_put_back, jobs[index], outcome, episode.env) if episode else None)
                         if not queue.retry(index, jobs[index], outcome):
                             yield index, trajectory
-                for index, call, reply in partners.take():
-                    moving[index] = threads.submit(index, partial(_advance, call, reply))
-                if not (live and may_handle) or (queue.waiting and len(live) + len(moving) + len(partners) < slots):
-                    continue
-                for index, reply in replies.get(dict(live)):
-                    moving[index] = threads.submit(index, partial(_step, live.pop(index), reply))
 
     def _trajectory(self, job: Job, ended: _Ended) -> Trajectory:
         episode, error = ended.episode, ended.error
@@ -160,6 +131,7 @@ class EpisodeLoop:
         try:
             with watchdog:
                 env = pool.take(job.env)
+            use_settings(env, self.config.partner)
         except Exception as error:
             return _not_begun(error, env, pool)
         return _advance(EnvCall(env, self._beginning(job, env)), None, pool, watchdog)
@@ -238,6 +210,7 @@ def _advance(call: EnvCall[Episode | _Ended], reply: Reply, pool: EnvPool, watch
 
 def _put_back(job: Job, ended: _Ended, env: TextEnv, pool: EnvPool, watchdog: Watchdog) -> None:
     """Return an env to the pool, or close it after an error."""
+    del watchdog
     if ended.error is None:
         pool.give(job.env, env)
     else:

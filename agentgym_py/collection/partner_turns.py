@@ -12,9 +12,15 @@ from agentgym_py.env import TextEnv
 from agentgym_py.errors import InfrastructureError
 from agentgym_py.multiagent import MultiAgentEnv
 from agentgym_py.multiagent.game import Asking
-from agentgym_py.multiagent.partners import FrozenModel
+from agentgym_py.multiagent.partners import FrozenModel, PartnerSettings
 
 T = TypeVar("T")
+
+
+def use_settings(env: TextEnv, settings: PartnerSettings) -> None:
+    """Let the model in a world play with these settings."""
+    if isinstance(env, MultiAgentEnv):
+        env.partner_settings = settings
 
 
 def reset_call(env: TextEnv, seed: int, options: dict[str, Any]) -> Asking[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol, Self
 
 from agentgym_py.agents import Agent
@@ -11,8 +11,9 @@ from agentgym_py.checks import require_field_types
 from agentgym_py.collection.job import Job
 from agentgym_py.collection.watchdog import MAX_LANES, require_timeout
 from agentgym_py.env import Prompt
-from agentgym_py.env.base import require_prompt, require_seed
+from agentgym_py.env.arguments import require_prompt, require_seed
 from agentgym_py.errors import ConfigError
+from agentgym_py.multiagent.partners import PartnerSettings
 from agentgym_py.trajectory import Trajectory
 from agentgym_py.trajectory.types import require_template
 
@@ -76,6 +77,8 @@ class PlayConfig:
 
     prompt_template: str | None = None
     """Text in place of the rules, in which `{rules}` is the text of `prompt`; the first observation follows."""
+    partner: PartnerSettings = field(default_factory=PartnerSettings)
+    """How a checkpoint plays that is the partner in a world of several roles (`partner_model`)."""
 
     def __post_init__(self) -> None:
         require_prompt(self.prompt)

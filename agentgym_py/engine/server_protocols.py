@@ -93,22 +93,38 @@ class ServerProtocol(Protocol):
         ...
 
 
-async def _change_adapters(post: Post, path: str, needs: str, body: Mapping[str, Any]) -> None:
-    """Load or unload adapters; the two servers differ in the path alone."""
-    try:
-        if _at(await post(path, body), "success") is False:
-            raise RequestFailedError(f"it does not load the adapters; {needs}")
-    except NotFoundError:
-        raise NotFoundError(f"it has no {path}, or does not see {body.get('lora_path', 'them')}; {needs}") from None
+class _RuntimeAdapters:
+    """LoRA adapters that a server loads while it runs; the servers differ in `adapter_root` and the advice alone."""
+
+    adapter_root: str
+    """Path before `/load_lora_adapter`."""
+    adapter_needs: str
+
+    async def load_adapters(self, post: Post, name: str, folder: str) -> None:
+        """See `ServerProtocol`."""
+        await self._change(post, "load_lora_adapter", {"lora_name": name, "lora_path": folder})
+
+    async def unload_adapters(self, post: Post, name: str) -> None:
+        """See `ServerProtocol`."""
+        await self._change(post, "unload_lora_adapter", {"lora_name": name})
+
+    async def _change(self, post: Post, call: str, body: Mapping[str, Any]) -> None:
+        path, needs = f"{self.adapter_root}/{call}", self.adapter_needs
+        try:
+            if _at(await post(path, body), "success") is False:
+                raise RequestFailedError(f"it does not load the adapters; {needs}")
+        except NotFoundError:
+            raise NotFoundError(f"it has no {path}, or does not see {body.get('lora_path', 'them')}; {needs}") from None
 
 
-class VLLM:
+class VLLM(_RuntimeAdapters):
     """`vllm serve`. Options that are not sent would come from the model's generation_config.json."""
 
     path = "/v1/completions"
     needs = "start vLLM with --logprobs-mode processed_logprobs"
     truncates = True
     adapter_field = "model"
+    adapter_root = "/v1"
     adapter_needs = "start vLLM with --enable-lora, --max-lora-rank and VLLM_ALLOW_RUNTIME_LORA_UPDATING=True"
 
     def body(self, prompt: Sequence[int], params: SamplingParams, bounds: Bounds, seed: int) -> dict[str, Any]:
@@ -150,23 +166,15 @@ class VLLM:
             await asyncio.sleep(_BETWEEN)
         raise RequestFailedError("it does not empty its cache of the old weights (/reset_prefix_cache)")
 
-    async def load_adapters(self, post: Post, name: str, folder: str) -> None:
-        """See `ServerProtocol`."""
-        body = {"lora_name": name, "lora_path": folder}
-        await _change_adapters(post, "/v1/load_lora_adapter", self.adapter_needs, body)
 
-    async def unload_adapters(self, post: Post, name: str) -> None:
-        """See `ServerProtocol`."""
-        await _change_adapters(post, "/v1/unload_lora_adapter", self.adapter_needs, {"lora_name": name})
-
-
-class SGLang:
+class SGLang(_RuntimeAdapters):
     """SGLang's own `/generate`. Seeds count only with `--enable-deterministic-inference`."""
 
     path = "/generate"
     needs = "start SGLang without SGLANG_RETURN_ORIGINAL_LOGPROB"
     truncates = False
     adapter_field = "lora_path"
+    adapter_root = ""
     adapter_needs = "start SGLang with --enable-lora, --max-lora-rank and --lora-target-modules all"
 
     def body(self, prompt: Sequence[int], params: SamplingParams, bounds: Bounds, seed: int) -> dict[str, Any]:
@@ -196,15 +204,6 @@ class SGLang:
     async def load(self, post: Post, folder: str) -> None:
         """See `ServerProtocol`."""
         await post("/update_weights_from_disk", {"model_path": folder, "flush_cache": True, "abort_all_requests": True})
-
-    async def load_adapters(self, post: Post, name: str, folder: str) -> None:
-        """See `ServerProtocol`."""
-        body = {"lora_name": name, "lora_path": folder}
-        await _change_adapters(post, "/load_lora_adapter", self.adapter_needs, body)
-
-    async def unload_adapters(self, post: Post, name: str) -> None:
-        """See `ServerProtocol`."""
-        await _change_adapters(post, "/unload_lora_adapter", self.adapter_needs, {"lora_name": name})
 
 
 class LlamaCpp:

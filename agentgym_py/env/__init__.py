@@ -1,7 +1,8 @@
 """Environments: the contract (`TextEnv`), tasks, actions, and making one by its name."""
 
 from agentgym_py.env.actions import Reply
-from agentgym_py.env.base import TextEnv, require_split, unknown_task_error
+from agentgym_py.env.arguments import require_split, unknown_task_error
+from agentgym_py.env.base import TextEnv
 from agentgym_py.env.generated import GeneratedEnv
 from agentgym_py.env.spec import EnvSpec
 from agentgym_py.env.tools import function_tool, text_parameter

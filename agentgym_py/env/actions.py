@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from agentgym_py.env.thoughts import split_thought
+
 # A label at the start of a line counts in any case; one within a line only if capitalised and not in brackets, so that
 # the bare action `search[action: figure]` is not cut.
 _ACTION = re.compile(r"^[ \t]*action[ \t]*:", re.IGNORECASE | re.MULTILINE)
@@ -18,10 +20,6 @@ _INPUT = re.compile(r"^[ \t]*action[ \t]+input[ \t]*:", re.IGNORECASE | re.MULTI
 _INPUT_INLINE = re.compile(r"(?<![\w\[(\"'])A(?:ction[ \t]+Input|CTION[ \t]+INPUT)[ \t]*:")
 _THOUGHT = re.compile(r"\A\s*thought[ \t]*:", re.IGNORECASE)
 _OBSERVATION = re.compile(r"^[ \t]*observation[ \t]*:", re.IGNORECASE | re.MULTILINE)
-# The marks around a thought: of Qwen, DeepSeek and others, of Magistral, and of Gemma 4.
-_THINK_WORD = r"(?:seed:)?(?:think(?:ing)?|thought|reasoning)"
-_THINK_OPEN = re.compile(rf"(?:\A\s*|(?<=\n)[ \t]*)(?:<{_THINK_WORD}>|\[THINK\]|<\|channel>(?:thought)?)")
-_THINK_CLOSE = re.compile(rf"</{_THINK_WORD}>|\[/THINK\]|<channel\|>")
 _TAG = re.compile(r"<tool_call>\s*(?=\{)")
 _FENCED = re.compile(r"\A```(?:json)?\s*(\{.*\})\s*```\Z", re.DOTALL)
 _ONE_LINE = re.compile(r"\s*(\w+)\s*(?:\(\s*(?:(\{.*\})\s*)?\)|(\{.*\}))\s*", re.DOTALL)
@@ -117,30 +115,6 @@ def parse_tool_call(text: str) -> Reply:
     """
     thought, text = split_thought(text)
     return _with_thought(_parse_tool_call(text), thought)
-
-
-def is_thought_mark(token: str) -> bool:
-    """Whether a token begins or ends a thought."""
-    return bool(_THINK_OPEN.fullmatch(token) or _THINK_CLOSE.fullmatch(token))
-
-
-def thought_ends(text: str) -> list[int]:
-    """Return the places behind the marks that end a thought."""
-    return [match.end() for match in _THINK_CLOSE.finditer(text)]
-
-
-def split_thought(text: str) -> tuple[str, str]:
-    """Split a reply of a thinking model into its thought and the rest."""
-    if ">" not in text and "THINK]" not in text:
-        return "", text
-    thoughts = list[str]()
-    if closed := deque(_THINK_CLOSE.finditer(text), maxlen=1):
-        before, text = text[: closed[0].start()], text[closed[0].end() :]
-        thoughts.append(_THINK_OPEN.sub("", before, count=1).strip())
-    if opened := _THINK_OPEN.search(text):
-        thoughts.append(text[opened.end() :].strip())
-        text = text[: opened.start()]
-    return "\n".join(filter(None, thoughts)), text
 
 
 def _with_thought(reply: Reply, thought: str) -> Reply:

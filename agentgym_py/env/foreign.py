@@ -12,7 +12,8 @@ from numbers import Integral
 from typing import Any, Protocol
 
 from agentgym_py.env.actions import Reply
-from agentgym_py.env.base import TextEnv, require_split, unknown_task_error
+from agentgym_py.env.arguments import require_split, unknown_task_error
+from agentgym_py.env.base import TextEnv
 from agentgym_py.env.tracebacks import contained
 from agentgym_py.env.types import SPLITS, Outcome, StopReason, Task
 from agentgym_py.errors import ConfigError, InfrastructureError, SnapshotError, UnknownNameError

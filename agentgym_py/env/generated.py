@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from numbers import Integral
 from typing import ClassVar, Generic, TypeVar
 
-from agentgym_py.env.base import TextEnv, require_choice, require_split, unknown_task_error
+from agentgym_py.env.arguments import require_choice, require_split, unknown_task_error
+from agentgym_py.env.base import TextEnv
 from agentgym_py.env.types import SPLITS, Task
 from agentgym_py.errors import UnknownNameError
 from agentgym_py.rng import Rng

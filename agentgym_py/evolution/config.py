@@ -12,7 +12,7 @@ from agentgym_py.checks import Basic, has_type, require_at_least, require_field_
 from agentgym_py.collection import Executor, PlayConfig
 from agentgym_py.engine import SamplingParams
 from agentgym_py.env import EnvSpec, Prompt
-from agentgym_py.env.base import require_seed
+from agentgym_py.env.arguments import require_seed
 from agentgym_py.env.registration import short_name
 from agentgym_py.errors import ConfigError, setting
 from agentgym_py.evolution.critic import require_threshold

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ from agentgym_py.evaluation.evaluate import evaluate, summary_dict
 from agentgym_py.evolution.run_folder import RunFolder
 from agentgym_py.evolution.sequence import Schedule
 from agentgym_py.evolution.task_sampling import demonstration_jobs, round_jobs, tasks_per_env
+from agentgym_py.multiagent.partners import PartnerSettings, release_partners
 from agentgym_py.policy.memory import release_memory
 from agentgym_py.rng import seed_of
 from agentgym_py.training.progress import Reporter
@@ -28,6 +29,12 @@ if TYPE_CHECKING:
     from agentgym_py.engine import Engine
     from agentgym_py.evolution.config import EvolveConfig
     from agentgym_py.policy import Policy
+
+
+def release_models() -> None:
+    """Free the models and caches of the phase before, also the checkpoints of partners."""
+    release_partners()
+    release_memory()
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +54,8 @@ class RoundEpisodes:
     """Makes the engine that samples from a policy."""
     on_save: Callable[[], None]
     """Called when episodes were saved."""
+    partner: PartnerSettings = field(default_factory=PartnerSettings)
+    """How a checkpoint plays that is the partner."""
 
     @property
     def schedule(self) -> Schedule:
@@ -77,7 +86,7 @@ class RoundEpisodes:
         """Return the summary of a policy's episodes on the first tasks of a split of all worlds."""
 
         def play() -> list[Trajectory]:
-            release_memory()
+            release_models()
             return evaluate(
                 self._agent(number, policy, 0.0), self.envs, split, range(tasks), play=self.play_config(split, number),
                 progress=self.reporter.phase(number, split, len(self.envs) * tasks),
@@ -128,7 +137,8 @@ class RoundEpisodes:
 
     def play_config(self, phase: str, number: int) -> PlayConfig:
         """Return the settings of playing a round's phase, which has its own seed."""
-        return self.config.play_config(seed_of(self.config.seed, phase, number), self.executor)
+        play_config = self.config.play_config(seed_of(self.config.seed, phase, number), self.executor)
+        return replace(play_config, partner=self.partner)
 
     def explorers(self, number: int, policy: Policy) -> list[Callable[[], Agent]]:
         """Return what makes the agents that explore in a round, one for each temperature."""
@@ -136,7 +146,7 @@ class RoundEpisodes:
 
     def explore(self, number: int) -> list[Trajectory]:
         """Play the training tasks of a round with the agent of the round before, and the forks of these episodes."""
-        release_memory()
+        release_models()
         policy, config = self.load_agent(number - 1), self.config
         jobs, agents = self.jobs(number, config.attempts), self.explorers(number, policy)
         trajectories = self.collect(number, "explore", agents, jobs)

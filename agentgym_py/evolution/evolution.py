@@ -48,7 +48,7 @@ from agentgym_py.evolution.config import (
 from agentgym_py.evolution.critic import critic_metrics
 from agentgym_py.evolution.curricula import success_by_level
 from agentgym_py.evolution.earlier_worlds import EarlierWorlds
-from agentgym_py.evolution.episodes import RoundEpisodes
+from agentgym_py.evolution.episodes import RoundEpisodes, release_models
 from agentgym_py.evolution.reflection import (
     forget_note,
     reflection_metrics,
@@ -59,7 +59,7 @@ from agentgym_py.evolution.sequence import Schedule, sequence_metrics, success_m
 from agentgym_py.evolution.stopwatch import Stopwatch
 from agentgym_py.evolution.task_sampling import explored_levels, tasks_per_env
 from agentgym_py.files import clear_read_errors
-from agentgym_py.policy.memory import release_memory
+from agentgym_py.multiagent.partners import PartnerSettings
 from agentgym_py.rewards.functions import build_reward
 from agentgym_py.rewards.reward_model import require_reward_model
 from agentgym_py.rng import seed_of
@@ -109,6 +109,8 @@ class Evolution:
     """Makes the engine that samples from a policy; by default a new `HFEngine`."""
     kv_cache_gib: float | None = None
     """Memory for the keys and values of live episodes, if the engine is the default one; see `HFEngine`."""
+    partner: PartnerSettings = field(default_factory=PartnerSettings)
+    """How a checkpoint plays that is the partner in a world of several roles."""
     _stopwatch: Stopwatch | None = field(default=None, init=False)
     _episodes: RoundEpisodes = field(init=False)
     _selection: RoundSelection = field(init=False)
@@ -119,7 +121,7 @@ class Evolution:
         require_policy_trainer(self.trainer)
         self._episodes = RoundEpisodes(
             self.folder, self.envs, self.config, isinstance(self.trainer, OnPolicyTrainer), self.reporter,
-            self.executor, self._load_agent, self._engine_for, self._save_time,
+            self.executor, self._load_agent, self._engine_for, self._save_time, self.partner,
         )  # fmt: skip
         self._selection = RoundSelection(self._episodes, self.cloner is not None)
 
@@ -247,7 +249,7 @@ class Evolution:
         if distributed.on_rank_zero(self.folder.is_trained, number):
             remove_states(self.folder.round(number) / "training" / "states")  # of a run killed just before
             return self._load_agent(number), self.folder.training(number).get("report")
-        release_memory()
+        release_models()
         with keep_states_until_exit():
             policy, result, check = train()
             digest, checkpoint = distributed.require_same("weights", policy.digest()), self._checkpoint(number)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentgym_py import distributed
-from agentgym_py.evolution.episodes import RoundEpisodes
+from agentgym_py.evolution.episodes import RoundEpisodes, release_models
 from agentgym_py.evolution.reflection import (
     AgentWriter,
     collect_reflections,
@@ -23,7 +23,6 @@ from agentgym_py.evolution.reflection import (
 from agentgym_py.feedback import Feedback
 from agentgym_py.feedback.judging import judge_into
 from agentgym_py.feedback.learning import LearningData, by_scores
-from agentgym_py.policy.memory import release_memory
 from agentgym_py.rewards.functions import build_reward
 from agentgym_py.rng import seed_of
 from agentgym_py.trajectory import Trajectory
@@ -107,7 +106,7 @@ class RoundSelection:
         return self.episodes.load_or_play(number, "retries", retry, len(failures)) if failures else []
 
     def _retry(self, number: int, explored: Sequence[Trajectory], failures: Sequence[Trajectory]) -> list[Trajectory]:
-        release_memory()
+        release_models()
         policy = self.episodes.load_agent(number - 1)
         jobs = self.episodes.jobs(number, self.config.attempts)
         job_of = {trajectory.id: job for trajectory, job in zip(explored, jobs, strict=False)}  # forks follow

@@ -10,10 +10,17 @@ from typing import Any, ClassVar, Self, TypeVar, get_args
 from agentgym_py.agents.base import Agent, Episode
 from agentgym_py.agents.expert import ExpertAgent
 from agentgym_py.env import GeneratedEnv, Outcome, PartnerRecord, Reply, Task
-from agentgym_py.env.base import require_choice
+from agentgym_py.env.arguments import require_choice
 from agentgym_py.errors import ConfigError, SnapshotError
 from agentgym_py.multiagent.game import Asking, Game, Match, action_parts, action_text, ask
-from agentgym_py.multiagent.partners import Partner, PartnerKind, load_partner, partner_agent
+from agentgym_py.multiagent.partners import (
+    Partner,
+    PartnerKind,
+    PartnerSettings,
+    load_partner,
+    partner_agent,
+    require_checkpoint,
+)
 from agentgym_py.rng import seed_of
 
 P = TypeVar("P")
@@ -39,7 +46,7 @@ class MultiAgentEnv(GeneratedEnv[P]):
         partner: Agent of the other roles: `fair` (an expert that knows only what its role has seen), `expert` (one
             that knows everything), `random`, or `recorded`, with which replays repeat a checkpoint's moves.
         partner_model: Folder of a checkpoint that plays them instead, frozen and greedy; it reads their `brief` rules.
-            A collection samples the moves of many episodes together.
+            A collection samples the moves of many episodes together, with the settings of `PlayConfig.partner`.
         max_steps: Limit on the role's own moves.
         split: Where tasks come from if `reset` names no split.
         render_mode: `ansi` or None.
@@ -74,7 +81,11 @@ class MultiAgentEnv(GeneratedEnv[P]):
         self.rules = self.role_rules[self.role]  # type: ignore[misc]  # each role has its own
         self.random_baseline = self.role_baselines.get(self.role, {}).get(difficulty, self.random_baseline)
         self.has_model_partner = bool(partner_model)
-        self._partner: Partner = load_partner(Path(partner_model)) if partner_model else partner_agent(partner)
+        self._checkpoint = require_checkpoint(Path(partner_model)) if partner_model else None
+        self._loaded_partner = None if self._checkpoint else partner_agent(partner)
+        self._partner_name = str(self._checkpoint or partner)
+        self.partner_settings = PartnerSettings()
+        """How a checkpoint plays; it is loaded with them at the first reset."""
         self._is_replay = not partner_model and partner == "recorded"
         self._record: tuple[str | None, ...] = ()
         if self.has_model_partner or self._is_replay:
@@ -102,6 +113,13 @@ class MultiAgentEnv(GeneratedEnv[P]):
     def partner(self) -> Agent:
         """The agent of the other roles."""
         return self._partner.agent
+
+    @property
+    def _partner(self) -> Partner:
+        if self._loaded_partner is None:
+            assert self._checkpoint is not None
+            self._loaded_partner = load_partner(self._checkpoint, self.partner_settings)
+        return self._loaded_partner
 
     def resetting(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -161,7 +179,7 @@ class MultiAgentEnv(GeneratedEnv[P]):
         if record is not None and not isinstance(record, PartnerRecord):
             raise ConfigError(f"the reset option 'partner' must be a PartnerRecord, not {record!r:.60}")
         if self._is_replay:
-            self._partner = self._partner._replace(identity=record.digest if record else "recorded")
+            self._loaded_partner = self._partner._replace(identity=record.digest if record else "recorded")
         self._record = record.moves if record and record.digest == self._partner.identity else ()
         return task
 
@@ -189,7 +207,8 @@ class MultiAgentEnv(GeneratedEnv[P]):
         fits = (done or not match.is_begun) if game.ended else (not done and game.turn == self.role)
         if type(done) is not bool or not fits:
             raise ValueError(f"done={done!r} does not fit the moves")
-        self._match, self._over, self._partner = match, done, self._partner._replace(identity=partner)
+        self._match, self._over = match, done
+        self._loaded_partner = self._partner._replace(identity=partner)
 
     def is_terminal(self, state: Mapping[str, Any]) -> bool:
         """Return whether the game is over for the role."""
@@ -197,7 +216,7 @@ class MultiAgentEnv(GeneratedEnv[P]):
 
     def _new_match(self, task: Task) -> Match:
         game, seats = self.game(self.puzzle_of(task)), dict[str, Episode]()
-        match = Match(game, self.role, seats)
+        match = Match(game, self.role, seats, self._partner_name)
         for role in self.roles:
             if role != self.role:
                 seed = seed_of(task.id, role, "partner")

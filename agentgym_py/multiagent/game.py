@@ -121,10 +121,11 @@ class Match:
         game: The game, before its first move.
         role: The role without a seat, whose moves come from outside.
         seats: An episode for each other role.
+        partner: Name of the agent in these seats, for messages.
     """
 
-    def __init__(self, game: Game, role: str, seats: Mapping[str, Episode]) -> None:
-        self.game, self.role, self.seats = game, role, seats
+    def __init__(self, game: Game, role: str, seats: Mapping[str, Episode], partner: str) -> None:
+        self.game, self.role, self.seats, self.partner = game, role, seats, partner
         self.moves: list[str | None] = []
         """The text of each move; None if an agent gave up."""
 
@@ -172,7 +173,7 @@ class Match:
             seat.observation, seat.ids = self.game.unread(self.game.turn), []  # a restored seat has no token ids
             reply = (yield seat) if number < most else None
             if reply is not None and reply.error is not None:
-                raise InfrastructureError(f"the partner failed: {reply.error}")
+                raise InfrastructureError(f"the partner {self.partner} failed as {self.game.turn}: {reply.error}")
             self.play(None if reply is None else reply.text)
 
 

@@ -18,7 +18,7 @@ from itertools import pairwise
 from threading import Thread
 from typing import Any, Literal
 
-from agentgym_py.env.actions import is_thought_mark
+from agentgym_py.env.thoughts import CLOSING_MARK, OPENING_MARK, THOUGHT_MARKS, is_thought_mark, thought_marks_of
 from agentgym_py.errors import TemplateError
 from agentgym_py.policy.chat_template import Thinking, prompting_of, thinking_of, with_settings
 from agentgym_py.policy.vocabulary import count_ids
@@ -43,13 +43,11 @@ _FALLBACKS: dict[str, tuple[str, str | None]] = {
 _RENDER_SECONDS = 20.0
 """Longest time that a chat template may take for a short conversation."""
 _MARK = "ContentZq{}Zq"
-_THOUGHT = "<think>\nWell.\n</think>\n\n"
-_OPENED = re.compile(r"<think>\s*\Z")
-_OWN_THOUGHT = re.compile(r"\A\s*(?:<think>\n?)?(?P<begun>.*</think>\s*)", re.DOTALL)
+_OPENED = re.compile(rf"(?:{OPENING_MARK})\s*\Z")
+_CLOSED = re.compile(rf"(?:{CLOSING_MARK})\s*\Z")
+_OWN_THOUGHT = re.compile(rf"\A\s*(?:(?:{OPENING_MARK})\n?)?(?P<thought>.*)(?:{CLOSING_MARK})(?P<space>\s*)", re.DOTALL)
 """A thought at the beginning of a reply; its opening mark may have stood in the prompt."""
-_EMPTY_THOUGHT = re.compile(r"\A\s*<think>\s*</think>\s*")
-_CLOSED = "\n</think>\n\n"
-"""What ends an opened thought, if the template does not say it."""
+_EMPTY_THOUGHT = re.compile(rf"\A\s*(?:{OPENING_MARK})\s*(?:{CLOSING_MARK})\s*")
 _SPACE = " \n"
 """White space that a template may strip; one that strips both is taken to strip all white space."""
 _Piece = int | str
@@ -137,7 +135,6 @@ class ChatFormat:
         self._tags = [text for text in visible if "think" not in text]
         self._eats_left = {id_ for id_, token in added.items() if token.lstrip}
         self._eats_right = {id_ for id_, token in added.items() if token.rstrip}
-        self._opening_after_system: list[_Piece] | None = None
         self._prompting = system_prompt, few_shot
         try:
             self._read_template(thinking, template_kwargs or {})
@@ -154,15 +151,9 @@ class ChatFormat:
 
     # ---- the ids of a conversation -------------------------------------------------------------------------------
 
-    def opening(self, user_text: str, *, system: str | None = None) -> list[int]:
+    def opening(self, user_text: str) -> list[int]:
         """Encode the first user turn, up to where the reply begins."""
-        user_text = self._strip(user_text, "user")
-        if system is None:
-            return self._encode(self._opening, user_text)
-        if self._opening_after_system is None:
-            renders = self._render_growing("", system=_MARK.format("S"))
-            self._opening_after_system = self._pieces(renders.first_prompt)
-        return self._encode(self._opening_after_system, system, user_text)
+        return self._encode(self._opening, self._strip(user_text, "user"))
 
     def turn(self, observation: str) -> list[int]:
         """Encode what follows a reply that ended with `end_of_turn`, up to where the next reply begins."""
@@ -180,8 +171,9 @@ class ChatFormat:
         rest = text[own.end() :]
         if self._writes_thought == "reply":
             begins = bool(self.opened) and text.lstrip().startswith(self.opened)
-            begun = text.lstrip().removeprefix(self.opened) if begins else own["begun"] + rest
-            rest = begun if self.opened else f"<think>\n{begun}"
+            closed = own["thought"] + self._thought_marks.closing + own["space"] + rest
+            begun = text.lstrip().removeprefix(self.opened) if begins else closed
+            rest = begun if self.opened else f"{self._thought_marks.opening}\n{begun}"
         return self._encode(self._reply[self._content :], rest, in_reply=True)
 
     def decode(self, ids: Sequence[int]) -> str:
@@ -203,7 +195,7 @@ class ChatFormat:
 
     def _advice(self, thinking: Thinking) -> str:
         template = getattr(self.tokenizer, "chat_template", None) or ""
-        if thinking == "auto" and "</think>" in template:
+        if thinking == "auto" and thought_marks_of(template):
             which = "on or off" if "enable_thinking" in template else "on"
             return f"thinking {which} keeps earlier thoughts; chat_format chatml or plain replaces the template"
         return "chat_format chatml or plain replaces the template"
@@ -218,20 +210,22 @@ class ChatFormat:
                 template, thinking, template_kwargs, *self._prompting
             )
         self._keeps_thoughts = isinstance(template, str) and thinking_of(template) != "auto"
+        self._thought_marks = thought_marks_of(str(template)) or THOUGHT_MARKS[0]
         renders = self._render_growing("")
-        self._render_growing(_THOUGHT)
+        self._render_growing(f"{self._thought_marks.opening}\nWell.\n{self._thought_marks.closing}\n\n")
         self._opening = self._pieces(renders.first_prompt)
         opened = _OPENED.search(renders.first_prompt)
         self.opened = opened[0] if opened else ""
         after_prompt = self._after_prompt(renders)
         self.end_of_turn, self._reply = self._reply_pieces(after_prompt)
         self._content = next(i for i, piece in enumerate(self._reply) if _is_mark(piece))
-        before = "".join(piece for piece in self._reply[: self._content] if isinstance(piece, str))
-        self._writes_thought: Literal["", "prompt", "reply"] = "reply" if "</think>" in before else ""
+        special = {id_: text for text, id_ in self._special_ids.items()}
+        before = "".join(special[piece] if isinstance(piece, int) else piece for piece in self._reply[: self._content])
+        self._writes_thought: Literal["", "prompt", "reply"] = "reply" if thought_marks_of(before) else ""
         """Where a thought ends that the template writes for a reply without one."""
-        if renders.first_prompt.rstrip().endswith("</think>"):
+        if _CLOSED.search(renders.first_prompt):
             self._writes_thought = "prompt"
-        end_text = next(text for text, id_ in self._special_ids.items() if id_ == self.end_of_turn)
+        end_text = special[self.end_of_turn]
         rest = after_prompt[after_prompt.rindex(end_text) + len(end_text) :]
         turns = self._require_equal_turns(renders, end_text, rest)
         self._turn = self._pieces(turns)
@@ -245,13 +239,11 @@ class ChatFormat:
         before = renders.first_prompt.removesuffix(self.opened)
         if not self.opened or not renders.first_reply.startswith(before):
             raise TemplateError(_difference(renders.first_prompt, renders.first_reply, ""))
-        return _CLOSED + _EMPTY_THOUGHT.sub("", renders.first_reply[len(before) :])
+        return f"\n{self._thought_marks.closing}\n\n" + _EMPTY_THOUGHT.sub("", renders.first_reply[len(before) :])
 
-    def _render(self, contents: Sequence[str], system: str | None = None) -> str:
+    def _render(self, contents: Sequence[str]) -> str:
         roles = ("user", "assistant")
         messages = [{"role": roles[i % 2], "content": content} for i, content in enumerate(contents)]
-        if system is not None:
-            messages.insert(0, {"role": "system", "content": system})
         try:
             prompt = len(contents) % 2 == 1
             return _within_time(
@@ -260,10 +252,10 @@ class ChatFormat:
         except Exception as error:  # jinja's errors, and whatever a template raises on purpose
             raise TemplateError(f"the chat template does not render a plain conversation: {error}") from error
 
-    def _render_growing(self, thought: str, system: str | None = None) -> _Renders:
+    def _render_growing(self, thought: str) -> _Renders:
         """Render a conversation as it grows; each render must begin with the one before."""
         contents = [("" if i % 2 == 0 else thought) + _MARK.format(i) for i in range(5)]
-        texts = self._without_last_eos([self._render(contents[: n + 1], system) for n in range(5)])
+        texts = self._without_last_eos([self._render(contents[: n + 1]) for n in range(5)])
         for shorter, longer in pairwise(texts):
             if not longer.startswith(shorter) and not self._keeps_thoughts:
                 raise TemplateError(_difference(shorter, longer, thought))
@@ -357,7 +349,7 @@ class ChatFormat:
             if is_token:
                 pieces.append(self._special_ids[part])
             else:
-                pieces.extend(p for p, _ in _cut(re.compile(_MARK.format("[0-9S]")), part))
+                pieces.extend(p for p, _ in _cut(re.compile(_MARK.format("[0-9]")), part))
         return pieces
 
     def _encode(self, pieces: Sequence[_Piece], *contents: str, in_reply: bool = False) -> list[int]:
@@ -419,7 +411,7 @@ def _cut(pattern: re.Pattern[str], text: str) -> Iterator[tuple[str, bool]]:
 
 
 def _is_mark(piece: _Piece) -> bool:
-    return isinstance(piece, str) and re.fullmatch(_MARK.format("[0-9S]"), piece) is not None
+    return isinstance(piece, str) and re.fullmatch(_MARK.format("[0-9]"), piece) is not None
 
 
 def _difference(shorter: str, longer: str, thought: str) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import Any, Literal, get_args
 
+from agentgym_py.env.thoughts import thought_ends
 from agentgym_py.errors import ConfigError, TemplateError
 
 Thinking = Literal["auto", "on", "off"]
@@ -45,7 +46,7 @@ def with_settings(
     template = template[before.end() :] if before else template
     values = _stored(before) | dict(kwargs)
     if thinking != "auto":
-        if "enable_thinking" not in template and (thinking == "off" or "</think>" not in template):
+        if "enable_thinking" not in template and (thinking == "off" or not thought_ends(template)):
             needed = "`enable_thinking`" + (" or `</think>`" if thinking == "on" else "")
             raise TemplateError(f"thinking {thinking} needs a chat template with {needed}, and it has none")
         values["enable_thinking"] = thinking == "on"

@@ -10,7 +10,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from agentgym_py.env.actions import split_thought
+from agentgym_py.env.thoughts import split_thought
 from agentgym_py.errors import ConfigError, PolicyError
 from agentgym_py.files import require_ordinary
 from agentgym_py.policy.adapters import (

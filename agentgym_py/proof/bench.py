@@ -17,7 +17,7 @@ import torch
 from agentgym_py.collection import Job, PlayConfig
 from agentgym_py.collection.rollouts import Rollouts
 from agentgym_py.engine.sampling import SamplingParams
-from agentgym_py.env.base import require_seed
+from agentgym_py.env.arguments import require_seed
 from agentgym_py.errors import ConfigError
 from agentgym_py.policy import Policy
 from agentgym_py.proof.exact import ExactReturn

@@ -14,7 +14,8 @@ from typing import Any, Generic, Self, TypeVar
 
 from agentgym_py.agents.chat import Completion, completion
 from agentgym_py.checks import require_arguments, require_field_types
-from agentgym_py.env.actions import json_object, thought_ends
+from agentgym_py.env.actions import json_object
+from agentgym_py.env.thoughts import thought_ends
 from agentgym_py.errors import ConfigError, DataError, EndpointError
 from agentgym_py.files import append_line, read_text, write_atomic
 from agentgym_py.http_client import (

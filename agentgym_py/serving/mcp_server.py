@@ -30,7 +30,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from agentgym_py.collection.env_turn import EnvTurn
-from agentgym_py.env.base import parse_task
+from agentgym_py.env.arguments import parse_task
 from agentgym_py.errors import AgentGymError, InfrastructureError
 from agentgym_py.serving.access import has_token
 from agentgym_py.serving.tool_episode import HAS_ENDED, EpisodeSettings, SessionLimits, ToolEpisode

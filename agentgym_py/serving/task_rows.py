@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from typing import Any, TypedDict, Unpack
 
@@ -50,6 +50,20 @@ def task_rows(env: EnvSpec | str, tasks: Iterable[int], **options: Unpack[RowOpt
                 "rules": settings.prompt, "seed": settings.seed,
                 "opening": opening_text(world.rules[settings.prompt], observation),
             }  # fmt: skip
+
+
+def rows_with(
+    columns: Callable[[int, str, Mapping[str, Any]], Mapping[str, Any]],
+    env: EnvSpec | str,
+    tasks: Iterable[int],
+    **options: Unpack[RowOptions],
+) -> list[dict[str, Any]]:
+    """Return the rows of `task_rows` with a framework's columns in place of the opening.
+
+    `columns` takes the number of a row, its opening and the row without it; the row's own columns win.
+    """
+    rows = enumerate(task_rows(env, tasks, **options))
+    return [{**columns(number, row.pop("opening"), row), **row} for number, row in rows]
 
 
 def start_row(row: Mapping[str, Any]) -> ToolEpisode:

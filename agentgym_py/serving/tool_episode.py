@@ -22,7 +22,7 @@ from agentgym_py.collection.env_turn import (
     read_turn,
 )
 from agentgym_py.env import EnvSpec, Prompt, StopReason, TextEnv, require_split
-from agentgym_py.env.base import require_prompt
+from agentgym_py.env.arguments import require_prompt
 from agentgym_py.env.tracebacks import contained
 from agentgym_py.errors import ConfigError
 from agentgym_py.files import canonical_json

@@ -17,7 +17,8 @@ An env may declare its `random_baseline`, the share of episodes in which luck ma
 thoughtless agent may be above it), and its `secrets()`, the texts that must not show yet.
 """
 
-from agentgym_py.testing.harness import Moves, Settings
+from agentgym_py.testing.failures import Moves
+from agentgym_py.testing.harness import Settings
 from agentgym_py.testing.report import Failure, Report, Result
 from agentgym_py.testing.runner import CHECKS, check_world, run_check, run_checks
 

@@ -9,15 +9,8 @@ from dataclasses import dataclass, field, replace
 
 from agentgym_py.env import SPLITS, TextEnv
 from agentgym_py.rng import Rng
-from agentgym_py.testing.harness import (
-    BrokenContractError,
-    Episode,
-    Moves,
-    NotApplicableError,
-    Subject,
-    contains_words,
-    short_repr,
-)
+from agentgym_py.testing.failures import BrokenContractError, Moves, NotApplicableError
+from agentgym_py.testing.harness import Episode, Subject, contains_words, short_repr
 
 _MIN_P = 1e-4
 """A thoughtless agent fails the check when its successes are less likely than this under the random baseline."""

@@ -4,27 +4,21 @@ from __future__ import annotations
 
 import json
 import math
-import random  # noqa: TID251  # to catch an env that uses it
 import re
-import signal
-import threading
-import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from types import FrameType
 from typing import Any, NamedTuple, NoReturn, get_args
-
-import numpy as np
 
 from agentgym_py.checks import require_at_least, require_positive
 from agentgym_py.collection.env_turn import read_start, read_task, read_turn
 from agentgym_py.env import EnvSpec, Prompt, TextEnv
-from agentgym_py.env.base import require_seed
-from agentgym_py.env.tracebacks import env_frames, error_text
+from agentgym_py.env.arguments import require_seed
 from agentgym_py.rng import Rng
+from agentgym_py.testing.failures import BrokenContractError, Moves, report_with
 from agentgym_py.testing.random_actions import NONSENSE, any_action
+from agentgym_py.testing.time_limits import time_limit
 
 _INFO = frozenset({"success", "task_id", "valid_action"})
 """What `info` always has."""
@@ -55,31 +49,6 @@ class Settings:
         return max(2, self.episodes // 5)
 
 
-@dataclass(frozen=True, slots=True)
-class Moves:
-    """An episode that reproduces a failure: its reset and its actions."""
-
-    seed: int | None = None
-    options: Mapping[str, Any] | None = None
-    actions: tuple[str, ...] = ()
-    snapshot: str | None = None
-    """A snapshot to restore afterwards, its bytes decoded as latin-1."""
-    setup: str = ""
-    """Lines of Python that run before the env is made."""
-    after: str = ""
-    """Lines of Python that run at the end: `env` is the env, `make()` makes another one."""
-    env_kwargs: Mapping[str, Any] = field(default_factory=dict)
-    """Arguments of the env beyond those of the report, such as another difficulty."""
-
-    @property
-    def summary(self) -> str:
-        """The episode in words, without what follows it."""
-        seed = "Any seed" if self.seed is None else f"Seed {self.seed}"
-        start = f"Options {dict(self.options)}" if self.options else seed
-        actions = f"{len(self.actions) or 'no'} action{'s' * (len(self.actions) != 1)}"
-        return f"{start} and {actions}, as a program"
-
-
 class Turn(NamedTuple):
     """What `step` returned."""
 
@@ -88,28 +57,6 @@ class Turn(NamedTuple):
     terminated: bool
     truncated: bool
     info: dict[str, Any]
-
-
-class BrokenContractError(Exception):
-    """The env breaks its contract.
-
-    `moves` reproduce it; `trace` is the traceback if the env raised in another process.
-    """
-
-    ends_process = False
-    """Whether the env would end the process of the other checks."""
-
-    def __init__(self, message: str, moves: Moves | None = None, trace: str = "") -> None:
-        super().__init__(message)
-        self.moves, self.trace = moves, trace
-
-
-class NotApplicableError(Exception):
-    """The check makes no sense for this env; the message says why."""
-
-
-class StoppedError(Exception):
-    """The check was given up, which says nothing about the env; the message says why."""
 
 
 @dataclass(slots=True)
@@ -368,158 +315,6 @@ class Episode:
         task = self.env.current_task
         same = task is not None and info["task_id"] == task.id
         self.require(same, f"task_id is {info['task_id']!r}, the task is {task.id if task else None!r}")
-
-
-# -------------------------------------------------------------------------------------------- what the env raises
-
-
-_CALLS = {"restore": "env.restore(env.snapshot())", "expert_thought": "env.expert_thought(env.expert()[0])"}
-_FRAMES = 3
-
-
-@contextmanager
-def report_with(moves: Moves) -> Iterator[None]:
-    """Report what fails inside the block as a broken contract that these moves reproduce."""
-    try:
-        yield
-    except BrokenContractError as error:
-        raise BrokenContractError(str(error), moves) from error.__cause__
-    except Exception as error:  # an env may raise anything
-        raise BrokenContractError(describe_error(error), moves) from error
-
-
-@contextmanager
-def report_error(seed: int, actions: Sequence[str]) -> Iterator[None]:
-    """Report an error inside the block with the reset, the actions up to it, and the call that raised it."""
-    try:
-        yield
-    except Exception as error:  # an env may raise anything
-        moves = moves_to_error(Moves(seed, None, tuple(actions)), error)
-        raise BrokenContractError(describe_error(error), moves) from error
-
-
-def describe_error(error: BaseException) -> str:
-    """Return `expert() raised IndexError('…')`."""
-    calls = _env_calls(error)
-    text = error_text(error)
-    return f"{calls[-1][1]}() raised {text}" if calls else f"raised {text}"
-
-
-def moves_to_error(moves: Moves, error: BaseException) -> Moves:
-    """Return the moves with the call that raised appended, unless they contain it."""
-    calls = _env_calls(error)
-    if not calls or calls[-1][1] in ("__init__", "step") or (calls[-1][1] == "reset" and not moves.actions):
-        return moves
-    return replace(moves, after=_CALLS.get(calls[-1][1], f"print(env.{calls[-1][1]}())"))
-
-
-def _env_calls(error: BaseException) -> list[tuple[type, str]]:
-    """Return the calls on the way to an error as (class, name), up to the first method of the env."""
-    calls: list[tuple[type, str]] = []
-    for frame, _ in traceback.walk_tb(error.__traceback__):
-        calls.append((type(frame.f_locals.get("self")), frame.f_code.co_name))
-        if issubclass(calls[-1][0], TextEnv):
-            return calls
-    return []
-
-
-def error_trace(error: BaseException | None) -> str:
-    """Return the traceback of an error's first cause, from the env's own source on if it is in it."""
-    if error is None:
-        return ""
-    while error.__cause__ is not None:
-        error = error.__cause__
-    lines = traceback.format_list(env_frames(error) or traceback.extract_tb(error.__traceback__)[-_FRAMES:])
-    if len(lines) > 2 * _FRAMES:
-        lines = [*lines[:_FRAMES], f"  … {len(lines) - 2 * _FRAMES} calls …\n", *lines[-_FRAMES:]]
-    return "".join([*lines, *traceback.format_exception_only(error)[-1:]]).rstrip()
-
-
-# ------------------------------------------------------------------------------------------------------------- helpers
-
-
-_WAIT_FACTOR = 10
-TIMERS = (
-    ((signal.ITIMER_VIRTUAL, signal.SIGVTALRM, 1), (signal.ITIMER_REAL, signal.SIGALRM, _WAIT_FACTOR))
-    if hasattr(signal, "setitimer")
-    else ()
-)
-
-
-_limited: list[tuple[str, float]] = []
-"""The call that has a time limit now, and its seconds; empty between calls."""
-_earlier: dict[int, Any] = {}
-"""The handlers that `handled_alarms` has replaced, by signal; empty outside."""
-
-
-def _ring(number: int, frame: FrameType | None) -> None:
-    """Fail the call that has a time limit; between two such calls the alarm is the earlier handler's."""
-    if _limited:
-        raise BrokenContractError("{} takes longer than {:g} seconds".format(*_limited[-1]))
-    if callable(handler := _earlier.get(number)):
-        handler(number, frame)
-
-
-@contextmanager
-def handled_alarms() -> Iterator[None]:
-    """Handle alarms of `time_limit` inside the block; installing handlers for each call takes longer than a step."""
-    if _earlier or threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    _earlier.update({number: signal.signal(number, _ring) for _, number, _ in TIMERS})
-    try:
-        yield
-    finally:
-        for number, handler in _earlier.items():
-            signal.signal(number, handler)
-        _earlier.clear()
-
-
-@contextmanager
-def time_limit(seconds: float, call: str) -> Iterator[None]:
-    """Fail after `seconds` of CPU time, or after `_WAIT_FACTOR` times as many of wall time.
-
-    Works only in the main thread of a system with timers, and not inside a C call. Existing timers are suspended
-    and set again afterwards.
-    """
-    if threading.current_thread() is not threading.main_thread() or not TIMERS:
-        yield
-    elif not _earlier:
-        with handled_alarms(), time_limit(seconds, call):
-            yield
-    else:
-        for _, number, _ in TIMERS:
-            if signal.getsignal(number) is not _ring:  # an earlier call of the world has replaced it
-                signal.signal(number, _ring)
-        before = [signal.setitimer(timer, seconds * factor) for timer, _, factor in TIMERS]
-        _limited.append((call, seconds))
-        try:
-            yield
-        finally:
-            for (timer, _, _), remaining in zip(TIMERS, before, strict=True):
-                signal.setitimer(timer, *remaining)
-            _limited.pop()
-
-
-_SEED_OFFSET = 771_000
-"""Added to a seed, so that it is none that an env sets itself."""
-SEED_GLOBALS = f"""import random, numpy
-random.seed({{number}} + {_SEED_OFFSET})
-numpy.random.seed({{number}} + {_SEED_OFFSET})"""
-"""The lines of Python that do what `seed_globals` does."""
-
-
-@contextmanager
-def seed_globals(number: int) -> Iterator[None]:
-    """Seed the global generators of Python and numpy inside the block, and restore their states afterwards."""
-    before = random.getstate(), np.random.get_state()  # noqa: NPY002  # to restore it
-    random.seed(number + _SEED_OFFSET)
-    np.random.seed(number + _SEED_OFFSET)  # noqa: NPY002  # as SEED_GLOBALS
-    try:
-        yield
-    finally:
-        random.setstate(before[0])
-        np.random.set_state(before[1])  # noqa: NPY002  # as above
 
 
 def short_repr(text: str) -> str:

@@ -19,7 +19,8 @@ from agentgym_py.checks import parameters_of
 from agentgym_py.env import SPLITS, Task, TextEnv
 from agentgym_py.env.registration import env_id
 from agentgym_py.errors import ActionError, ResetNeededError, SnapshotError, UnknownNameError
-from agentgym_py.testing.harness import BrokenContractError, Moves, Subject, short_repr
+from agentgym_py.testing.failures import BrokenContractError, Moves
+from agentgym_py.testing.harness import Subject, short_repr
 from agentgym_py.testing.random_actions import NONSENSE
 
 VECTORS: tuple[tuple[str, dict[str, Any]], ...] = (

@@ -20,9 +20,11 @@ from agentgym_py.env import EnvSpec, TextEnv
 from agentgym_py.env.registration import env_id
 from agentgym_py.env.tracebacks import error_text
 from agentgym_py.rng import Rng
-from agentgym_py.testing.harness import TIMERS, BrokenContractError, Moves, NotApplicableError, StoppedError, Subject
+from agentgym_py.testing.failures import BrokenContractError, Moves, NotApplicableError, StoppedError
+from agentgym_py.testing.harness import Subject
 from agentgym_py.testing.random_actions import NONSENSE, any_action
 from agentgym_py.testing.reproducibility import fresh_variables, register_target, target_module
+from agentgym_py.testing.time_limits import TIMERS
 
 _STEPS = 20
 _TIMEOUT = 300

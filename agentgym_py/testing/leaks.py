@@ -18,7 +18,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentgym_py.testing.agents import binomial_tail
-from agentgym_py.testing.harness import Episode, NotApplicableError, Subject, contains_words, short_repr
+from agentgym_py.testing.failures import NotApplicableError
+from agentgym_py.testing.harness import Episode, Subject, contains_words, short_repr
 from agentgym_py.testing.random_actions import NONSENSE
 
 _WORD = re.compile(r"\w+(?:[.,:'/-]\w+)*")

@@ -13,7 +13,8 @@ from typing import Any, Literal
 from agentgym_py.env import EnvSpec, TextEnv
 from agentgym_py.env.registration import env_id, target_of
 from agentgym_py.registry import installed_target
-from agentgym_py.testing.harness import Moves, Settings
+from agentgym_py.testing.failures import Moves
+from agentgym_py.testing.harness import Settings
 
 _RESTORE = """before = env.snapshot()
 try:

@@ -18,17 +18,16 @@ import gymnasium
 from agentgym_py.env import EnvSpec, TextEnv
 from agentgym_py.env.registration import env_id, register, target_of
 from agentgym_py.rng import Rng
-from agentgym_py.testing.harness import (
-    SEED_GLOBALS,
+from agentgym_py.testing.failures import (
     BrokenContractError,
     Moves,
     NotApplicableError,
     StoppedError,
-    Subject,
     error_trace,
     report_error,
-    seed_globals,
 )
+from agentgym_py.testing.global_generators import SEED_GLOBALS, seed_globals
+from agentgym_py.testing.harness import Subject
 from agentgym_py.testing.random_actions import NONSENSE, any_action
 from agentgym_py.testing.report import actions_source
 

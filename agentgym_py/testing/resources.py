@@ -18,18 +18,16 @@ import numpy as np
 
 from agentgym_py.policy.memory import unfreeze_afterwards
 from agentgym_py.rng import Rng
-from agentgym_py.testing.harness import (
-    SEED_GLOBALS,
+from agentgym_py.testing.failures import (
     BrokenContractError,
-    Episode,
     Moves,
     NotApplicableError,
-    Subject,
     describe_error,
     moves_to_error,
     report_error,
-    seed_globals,
 )
+from agentgym_py.testing.global_generators import SEED_GLOBALS, seed_globals
+from agentgym_py.testing.harness import Episode, Subject
 from agentgym_py.testing.random_actions import NONSENSE, any_action
 
 _BEFORE = """

@@ -14,18 +14,17 @@ from agentgym_py.env import EnvSpec, TextEnv
 from agentgym_py.env.registration import registered_id
 from agentgym_py.errors import ConfigError, ConformanceError, UnknownNameError, did_you_mean
 from agentgym_py.testing import agents, fuzz, interface, isolation, leaks, reproducibility, resources, snapshots
-from agentgym_py.testing.harness import (
+from agentgym_py.testing.failures import (
     BrokenContractError,
     NotApplicableError,
-    Settings,
     StoppedError,
-    Subject,
     describe_error,
     error_trace,
-    handled_alarms,
     moves_to_error,
 )
+from agentgym_py.testing.harness import Settings, Subject
 from agentgym_py.testing.report import Failure, Report, Result, Status
+from agentgym_py.testing.time_limits import handled_alarms
 
 Check = Callable[[Subject], None]
 

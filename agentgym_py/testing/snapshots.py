@@ -12,7 +12,8 @@ from typing import Any
 from agentgym_py.env import TextEnv
 from agentgym_py.errors import SnapshotError
 from agentgym_py.rng import Rng
-from agentgym_py.testing.harness import BrokenContractError, Episode, Moves, Subject, Turn, report_with, short_repr
+from agentgym_py.testing.failures import BrokenContractError, Moves, report_with
+from agentgym_py.testing.harness import Episode, Subject, Turn, short_repr
 from agentgym_py.testing.report import actions_source
 
 _FORK = """actions, here = {rest}, env.snapshot()

@@ -58,6 +58,13 @@ class TrainerInfo:
     pairs, `corrections` as demonstrations of single steps."""
 
 
+LEARNS_FROM_COMPARISONS = TrainerInfo(
+    several_processes=True, compares_attempts=True, warm_start="filtered_bc", evolve_defaults=KEEP_FAILURES_AND_RETRY,
+    feedback=("comparisons", "scores"),
+)  # fmt: skip
+"""What a trainer declares that learns which trajectories of one task are better."""
+
+
 def info_of(trainer: object) -> TrainerInfo:
     """Return what a trainer, or its class, declares; the defaults if it declares nothing.
 

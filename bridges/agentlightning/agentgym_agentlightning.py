@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any, Unpack
 
@@ -23,7 +23,7 @@ from agentgym_py.env import EnvSpec
 from agentgym_py.errors import ConfigError
 from agentgym_py.files import parse_json
 from agentgym_py.serving.chat_play import Message, play_chat
-from agentgym_py.serving.task_rows import RowOptions, start_row, task_rows
+from agentgym_py.serving.task_rows import RowOptions, rows_with, start_row
 
 ROW, SETTINGS = "AGENTGYM_ROW", "AGENTGYM_SETTINGS"
 """Variables of a rollout's process: the row, and the arguments of `local_runner`."""
@@ -36,23 +36,16 @@ UNFINISHED = "unfinished"
 
 
 def rows(env: EnvSpec | str, tasks: Iterable[int], **options: Unpack[RowOptions]) -> list[dict[str, Any]]:
-    """Return rows of a data set for `run_ppo`.
+    """Return rows of a data set for `run_ppo`; arguments and errors are as in `task_rows`.
 
-    Args:
-        env: The world.
-        tasks: Numbers of the tasks.
-        **options: `split`, `prompt` and `seed`, as in `RowOptions`.
-
-    Raises:
-        ConfigError, UnknownNameError: an argument is wrong, or there is no such world or task.
+    They lack the opening, because the agent reads it from the world.
     """
-    table = [
-        {"data_source": row["world"], "extra_info": {"index": number}} | row
-        for number, row in enumerate(task_rows(env, tasks, **options))
-    ]
-    for row in table:
-        del row["opening"]  # the agent reads it from the world
-    return table
+    return rows_with(_columns, env, tasks, **options)
+
+
+def _columns(number: int, opening: str, row: Mapping[str, Any]) -> dict[str, Any]:
+    del opening
+    return {"data_source": row["world"], "extra_info": {"index": number}}
 
 
 def local_runner(max_turns: int | None = None, **request: Any) -> dict[str, Any]:

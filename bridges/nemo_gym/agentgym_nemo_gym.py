@@ -24,7 +24,7 @@ from resources_servers.gymnasium import GymnasiumServer, extract_text
 
 from agentgym_py.env import EnvSpec, StopReason
 from agentgym_py.errors import InfrastructureError, ResetNeededError
-from agentgym_py.serving.task_rows import RowOptions, start_row, task_rows
+from agentgym_py.serving.task_rows import RowOptions, rows_with, start_row
 
 AGENT = "agentgym_agent"
 """The agent of the rows: NeMo Gym's `gymnasium_agent` under this name."""
@@ -44,13 +44,13 @@ def rows(
     Raises:
         ConfigError, UnknownNameError: an argument is wrong, or there is no such world or task.
     """
-    plays = {"type": "responses_api_agents", "name": agent}
-    made = [
-        {"responses_create_params": {"input": []}, "agent_ref": plays} | row for row in task_rows(env, tasks, **options)
-    ]
-    for row in made:
-        del row["opening"]
-    return made
+
+    def columns(number: int, opening: str, row: Mapping[str, Any]) -> dict[str, Any]:
+        del number, opening, row
+        agent_ref = {"type": "responses_api_agents", "name": agent}
+        return {"responses_create_params": {"input": []}, "agent_ref": agent_ref}
+
+    return rows_with(columns, env, tasks, **options)
 
 
 class AgentGymServer(GymnasiumServer):  # type: ignore[misc]  # nemo_gym has no types

@@ -14,7 +14,7 @@ from agentgym_babyai_view import Names, describe
 from agentgym_originals import OriginalEnv, import_original, seed_of_task
 
 from agentgym_py.env import Reply
-from agentgym_py.env.base import require_choice
+from agentgym_py.env.arguments import require_choice
 from agentgym_py.env.foreign import ForeignTurn
 
 MOVES = ("turn left", "turn right", "move forward", "pick up", "drop", "toggle")

@@ -15,7 +15,7 @@ from agentgym_originals import OriginalEnv, import_original
 from agentgym_scienceworld_engines import Engines
 
 from agentgym_py.env import Reply
-from agentgym_py.env.base import require_choice
+from agentgym_py.env.arguments import require_choice
 from agentgym_py.env.foreign import ForeignTurn
 from agentgym_py.errors import ConfigError
 

@@ -13,7 +13,7 @@ from agentgym_originals import OriginalEnv, import_original
 from agentgym_textworld_games import CHALLENGES, game_file, quiet
 
 from agentgym_py.env import SPLITS, Reply
-from agentgym_py.env.base import require_choice
+from agentgym_py.env.arguments import require_choice
 from agentgym_py.env.foreign import ForeignTurn
 
 INFOS = (

@@ -23,21 +23,12 @@ from rllm.workflows.workflow import TerminationReason
 
 from agentgym_py.env import EnvSpec, StopReason
 from agentgym_py.serving.chat_play import Message, play_chat
-from agentgym_py.serving.task_rows import RowOptions, start_row, task_rows
+from agentgym_py.serving.task_rows import RowOptions, rows_with, start_row
 
 
 def rows(env: EnvSpec | str, tasks: Iterable[int], **options: Unpack[RowOptions]) -> list[dict[str, Any]]:
-    """Return rows of a data set, whose `id` is the task and whose `question` is its opening.
-
-    Args:
-        env: The world.
-        tasks: Numbers of the tasks.
-        **options: `split`, `prompt` and `seed`, as in `RowOptions`.
-
-    Raises:
-        ConfigError, UnknownNameError: an argument is wrong, or there is no such world or task.
-    """
-    return [{"id": row["task"], "question": row.pop("opening")} | row for row in task_rows(env, tasks, **options)]
+    """Return rows of a data set, whose `id` is the task and whose `question` is its opening, as in `task_rows`."""
+    return rows_with(lambda number, opening, row: {"id": row["task"], "question": opening}, env, tasks, **options)
 
 
 class AgentGymFlow:

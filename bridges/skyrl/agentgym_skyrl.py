@@ -18,7 +18,7 @@ from skyrl_gym.envs.base_text_env import BaseTextEnv, BaseTextEnvStepOutput
 
 from agentgym_py.env import EnvSpec
 from agentgym_py.errors import InfrastructureError, ResetNeededError
-from agentgym_py.serving.task_rows import RowOptions, start_row, task_rows
+from agentgym_py.serving.task_rows import RowOptions, rows_with, start_row
 from agentgym_py.serving.tool_episode import ToolEpisode
 
 NAME = "agentgym"
@@ -32,21 +32,13 @@ def register() -> None:
 
 
 def rows(env: EnvSpec | str, tasks: Iterable[int], **options: Unpack[RowOptions]) -> list[dict[str, Any]]:
-    """Return rows of a data set, whose prompt is the opening of a task.
+    """Return rows of a data set, whose prompt is the opening of a task; arguments and errors are as in `task_rows`."""
+    return rows_with(_columns, env, tasks, **options)
 
-    Args:
-        env: The world.
-        tasks: Numbers of the tasks.
-        **options: `split`, `prompt` and `seed`, as in `RowOptions`.
 
-    Raises:
-        ConfigError, UnknownNameError: an argument is wrong, or there is no such world or task.
-    """
-    return [
-        {"prompt": [{"role": "user", "content": row.pop("opening")}], "env_class": NAME, "data_source": row["world"]}
-        | row
-        for row in task_rows(env, tasks, **options)
-    ]
+def _columns(number: int, opening: str, row: Mapping[str, Any]) -> dict[str, Any]:
+    del number
+    return {"prompt": [{"role": "user", "content": opening}], "env_class": NAME, "data_source": row["world"]}
 
 
 class AgentGymEnv(BaseTextEnv):  # type: ignore[misc]  # skyrl_gym has no types

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from agentgym_py.agents.chat import ACT, offered_tools
 from agentgym_py.env import EnvSpec, Prompt, TextEnv, require_split
-from agentgym_py.env.base import require_prompt
+from agentgym_py.env.arguments import require_prompt
 from agentgym_py.errors import AgentGymError, ConfigError, InfrastructureError, ResetNeededError
 from agentgym_py.rewards.functions import build_reward
 from agentgym_py.rng import seed_of

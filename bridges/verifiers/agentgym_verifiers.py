@@ -24,7 +24,7 @@ from pydantic import Field
 from verifiers.v1.dialects.chat import message_to_wire
 
 from agentgym_py.env import EnvSpec, Prompt
-from agentgym_py.env.base import require_prompt, require_split
+from agentgym_py.env.arguments import require_prompt, require_split
 from agentgym_py.errors import UnknownNameError
 from agentgym_py.rng import seed_of
 from agentgym_py.serving.tool_episode import EpisodeSettings, ToolEpisode

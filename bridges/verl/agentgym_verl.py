@@ -24,7 +24,7 @@ from verl.utils.profiler import simple_timer
 
 from agentgym_py.env import EnvSpec
 from agentgym_py.errors import ConfigError, InfrastructureError
-from agentgym_py.serving.task_rows import RowOptions, start_row, task_rows
+from agentgym_py.serving.task_rows import RowOptions, rows_with, start_row
 from agentgym_py.serving.tool_episode import ToolEpisode
 
 NAME = "agentgym"
@@ -33,24 +33,16 @@ logger = logging.getLogger(__name__)
 
 
 def rows(env: EnvSpec | str, tasks: Iterable[int], **options: Unpack[RowOptions]) -> list[dict[str, Any]]:
-    """Return rows of a data set, whose prompt is the opening of a task.
+    """Return rows of a data set, whose prompt is the opening of a task; arguments and errors are as in `task_rows`."""
+    return rows_with(_columns, env, tasks, **options)
 
-    Args:
-        env: The world.
-        tasks: Numbers of the tasks.
-        **options: `split`, `prompt` and `seed`, as in `RowOptions`.
 
-    Raises:
-        ConfigError, UnknownNameError: an argument is wrong, or there is no such world or task.
-    """
-    return [
-        {
-            "prompt": [{"role": "user", "content": row.pop("opening")}], "agent_name": NAME,
-            "data_source": row["world"], "extra_info": {"index": number},
-            "reward_model": {"style": "environment", "ground_truth": ""},  # verl's trainer reads the column
-        } | row
-        for number, row in enumerate(task_rows(env, tasks, **options))
-    ]  # fmt: skip
+def _columns(number: int, opening: str, row: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "prompt": [{"role": "user", "content": opening}], "agent_name": NAME,
+        "data_source": row["world"], "extra_info": {"index": number},
+        "reward_model": {"style": "environment", "ground_truth": ""},  # verl's trainer reads the column
+    }  # fmt: skip
 
 
 class AgentGymLoop(AgentLoopBase):  # type: ignore[misc]  # verl has no types

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from agentgym_py.cli.evolve import add_settings
+from agentgym_py.cli.evolve_settings import add_settings
 from agentgym_py.cli.parser import Parser
 from agentgym_py.cli.values import expand_plugins, load_yaml, plugin_names
 from agentgym_py.training.settings import current_settings

@@ -24,11 +24,12 @@ import yaml
 from agentgym_envs.maze.env import MazeEnv
 from agentgym_py import registry
 from agentgym_py.agents import ExpertAgent
-from agentgym_py.cli import build_parser, command_module, evolve_folder
+from agentgym_py.cli import build_parser, command_module, evolve_folder, evolve_settings
 from agentgym_py.cli.argv import normalize_argv
 from agentgym_py.cli.env_options import warn_of_training_tasks
 from agentgym_py.cli.evolve_defaults import chosen_by_worlds
 from agentgym_py.cli.evolve_header import header, learning_rates
+from agentgym_py.cli.evolve_settings import evolve_config, read_settings
 from agentgym_py.cli.saved_settings import saved_settings
 from agentgym_py.cli.train import is_interrupted
 from agentgym_py.cli.trainer_options import read_cloner, read_trainer
@@ -62,7 +63,7 @@ def parsed(*argv: str) -> Any:
 
 def config_of(*argv: str) -> Any:
     """The `EvolveConfig` of options."""
-    return command_module("evolve").evolve_config(parsed(*argv))
+    return evolve_config(parsed(*argv))
 
 
 # ------------------------------------------------------------------------------------------------------------- options
@@ -71,7 +72,7 @@ def config_of(*argv: str) -> Any:
 def test_options_come_with_dots_hyphens_and_underscores(agentgym: Run) -> None:
     """`--explore-tasks` is `--explore_tasks`; dots reach into the selector and the trainer."""
     given = parsed("--explore-tasks", "7", "--select.threshold=0.9", "--trainer.learning-rate", "1e-4", "--allow-empty")
-    config = command_module("evolve").evolve_config(given)
+    config = evolve_config(given)
     assert (config.explore_tasks, config.select.threshold, config.allow_empty) == (7, 0.9, True)
     assert given["trainer.learning_rate"] == 1e-4 and given["trainer.name"] == "filtered_bc"
 
@@ -80,7 +81,7 @@ def test_a_config_file_gives_way_to_the_command_line(agentgym: Run) -> None:
     """YAML sets anything; what stands on the command line wins; lists are replaced, not joined."""
     Path("c.yaml").write_text("env: [a, b]\nrounds: 9\nattempts: 2\ntrainer: filtered_bc\nselect: {per_task: 3}\n")
     given = parsed("--config", "c.yaml", "--rounds", "5", "--env", "x", "--env", "y,z")
-    config = command_module("evolve").evolve_config(given)
+    config = evolve_config(given)
     assert (config.rounds, config.attempts, config.select.per_task) == (5, 2, 3) and given["env"] == ["x", "y", "z"]
 
 
@@ -372,8 +373,8 @@ def test_ctrl_c_before_there_is_a_run(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        module = evolve_folder if place == "_inputs" else command_module("evolve")
-        patch.setattr(module, place, interrupted)
+        modules = {"_inputs": evolve_folder, "env_specs": evolve_settings}
+        patch.setattr(modules.get(place, command_module("evolve")), place, interrupted)
         status, _, err = agentgym("evolve", *SMALL, "--model", small_model, "--out", "run")
     assert status == 130 and "interrupted; nothing was written yet; start it again" in err and "--resume" not in err
     assert not Path("run").exists()
@@ -1059,8 +1060,7 @@ OLD_RUN = Path(__file__).parents[1] / "fixtures" / "58a3e36" / "run.yaml"
 def test_a_run_yaml_of_an_earlier_version_is_read(tmp_path: Path) -> None:
     """Settings that are called otherwise today keep their values."""
     (tmp_path / "run.yaml").write_text(OLD_RUN.read_text())
-    evolve = command_module("evolve")
-    config = evolve.evolve_config(evolve.read_settings(RunFolder.open(tmp_path)))
+    config = evolve_config(read_settings(RunFolder.open(tmp_path)))
     assert (config.attempts, config.forks, config.fork_attempts, config.temperature) == (2, 1, 3, 0.5)
 
 
@@ -1069,7 +1069,7 @@ def test_settings_of_a_trainer_of_an_earlier_version_are_read(tmp_path: Path, na
     """Each keeps its value by its current name, and none is lost."""
     written = OLD_RUN.with_name(f"run_{name}.yaml")
     (tmp_path / "run.yaml").write_text(written.read_text())
-    settings = command_module("evolve").read_settings(RunFolder.open(tmp_path))
+    settings = read_settings(RunFolder.open(tmp_path))
     trainer = read_trainer(settings)
     common = {"tasks_per_iteration": 3, "minibatch_size": 5, "microbatch_tokens": 300, "kl_coef": 0.05}
     common |= {"max_ratio": 9.0, "max_kl": 40.0}

@@ -231,6 +231,7 @@ def test_help_and_lists_load_no_torch() -> None:
         (["evolve", "--config", "nowhere.yaml"], "--config: there is no file 'nowhere.yaml'"),
         (["evolve", "--resume", "nowhere"], "nowhere: no such folder"),
         (["evolve", "--allow_empty=perhaps"], "--allow_empty: expected true or false, got 'perhaps'"),
+        (["evolve", "--env", "errand", "--self_play", "maybe"], "--self_play: expected true or false, got 'maybe'"),
         (["evolve", "--threads", "0", "--env", "GUESS"], ": --threads must be at least 1, got 0"),
         (["evolve", "extra"], "'extra': no argument is expected here: agentgym evolve [options]"),
         (

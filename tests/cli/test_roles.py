@@ -7,13 +7,16 @@ import shutil
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
 from agentgym_py.collection.replay import replay
 from agentgym_py.multiagent import MultiAgentEnv
+from agentgym_py.multiagent.partners import PartnerSettings, _load, load_partner
 from agentgym_py.trajectory import Trajectory, store
+from agentgym_trainers.filtered_bc import FilteredBC
 
 Run = Callable[..., tuple[int, str, str]]
 SMALL = (
@@ -62,8 +65,18 @@ def test_an_evaluation_has_a_line_for_each_role(agentgym: Run) -> None:
 def test_in_self_play_the_last_agent_is_the_partner(
     agentgym: Run, small_model: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In exploration alone, and in every round the newest one; the run says so and resumes with it."""
+    """In exploration alone, and in every round the newest one; the run says so and resumes with it.
+
+    No partner is in memory while a round trains.
+    """
     monkeypatch.setattr(MultiAgentEnv, "partner_moves", 1)  # the small model never comes to an end
+    loaded, train = list[int](), FilteredBC.train
+
+    def count_partners_and_train(*args: Any, **kwargs: Any) -> Any:
+        loaded.append(_load.cache_info().currsize)
+        return train(*args, **kwargs)
+
+    monkeypatch.setattr(FilteredBC, "train", count_partners_and_train)
     words = ("--env", "errand", "--roles", "client,shopper", "--self_play", "true", "--allow_empty", "true")
     status, out, err = agentgym("evolve", *words, *SMALL, "--rounds", "1", "--model", small_model, "--out", "run")
     assert status == 0 and "Self-play: the last round's agent plays the other roles" in out, err
@@ -75,6 +88,7 @@ def test_in_self_play_the_last_agent_is_the_partner(
         partners = {t.partner.digest if t.partner else None for t in explored}
         assert partners == ({digests[number - 1]} if number else {None})
         assert {t.partner for t in valid} == {None}
+    assert loaded and not any(loaded)
     shutil.rmtree("run/rounds/01/checkpoint")
     assert all(replay(t).holds for t in store.read("run/rounds/02/trajectories.jsonl"))
 
@@ -122,3 +136,10 @@ def test_a_policy_learns_roles_by_reward_and_becomes_a_partner(agentgym: Run, sm
     assert agentgym("collect", *words, *partner, "--out", "e.jsonl")[0] == 0
     (trajectory,) = store.read("e.jsonl")
     assert trajectory.provenance.env_kwargs["partner_model"] == str(checkpoint) and replay(trajectory).holds
+    settings = ("--max_new_tokens", "3", "--dtype", "bfloat16", "--device", "cpu")
+    assert agentgym("collect", *words, *partner, *settings, "--out", "b.jsonl")[0] == 0
+    (short,) = store.read("b.jsonl")
+    hits = _load.cache_info().hits  # of the partners that are in memory
+    follows = load_partner(checkpoint, PartnerSettings(dtype="bfloat16", device="cpu", max_new_tokens=3, slots=128))
+    assert _load.cache_info().hits == hits + 1
+    assert short.partner and short.partner.digest == follows.identity

@@ -29,7 +29,7 @@ from agentgym_py.evolution.sequence import (
     success_matrix,
 )
 from agentgym_py.policy import Policy
-from agentgym_py.report import page
+from agentgym_py.report import comparison, page
 from agentgym_py.report.model_card import round_origin
 from agentgym_py.training import TrainReport
 from agentgym_py.trajectory import Trajectory, store
@@ -165,8 +165,8 @@ def test_a_sequence_learns_worlds_in_turn(whole: tuple[Evolution, dict[str, Any]
     assert [path.name for path in anchors] == ["00.safetensors", "01.safetensors"]
     ids = [{t.task_id for t in store.read(run.folder.round(n) / "trajectories.jsonl")} for n in range(4)]
     assert not ids[0] & ids[1] and not ids[2] & ids[3]
-    assert page.matrix(run.folder)[0] == ["success in", "maze", "shop"]
-    text = page.comparison(run.folder)[1]
+    assert comparison.matrix(run.folder)[0] == ["success in", "maze", "shop"]
+    text = comparison.comparison(run.folder)[1]
     assert "success in all worlds after the last:" in text and "forgetting in points: maze" in text
     learnt = [round_origin(run.folder, number).rows.get("sequence") for number in (1, 3)]
     assert learnt == ["maze, of 2 worlds; replay ratio 0.5", "maze, then shop, of 2 worlds; replay ratio 0.5"]

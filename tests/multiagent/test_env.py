@@ -98,7 +98,7 @@ def count(role: str, partner: object = None) -> tuple[CountEnv, str]:
     """Return the counting world after a reset, and its first observation."""
     env = CountEnv(difficulty="easy", role=role)
     if partner:
-        env._partner = Partner(partner, "scripted")  # type: ignore[arg-type]
+        env._loaded_partner = Partner(partner, "scripted")  # type: ignore[arg-type]
     return env, env.reset(seed=0)[0]
 
 

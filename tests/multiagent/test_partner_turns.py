@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import re
 import shutil
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -18,12 +20,12 @@ from agentgym_py.collection.branching import snapshots_at
 from agentgym_py.collection.processes import Workers
 from agentgym_py.collection.replay import replay, replay_all
 from agentgym_py.env import EnvSpec, PartnerRecord
-from agentgym_py.errors import ConfigError, SnapshotError
+from agentgym_py.errors import ConfigError, PolicyError, SnapshotError
 from agentgym_py.evaluation.experts_comparison import compare_with_experts
 from agentgym_py.evaluation.first_fault import fault_or_reason
 from agentgym_py.multiagent import MultiAgentEnv
 from agentgym_py.multiagent.game import Asking, ask
-from agentgym_py.multiagent.partners import FrozenModel, Partner, load_partner
+from agentgym_py.multiagent.partners import FrozenModel, Partner, PartnerSettings, load_partner, release_partners
 from agentgym_py.rewards.state_values import exact_values
 from agentgym_py.trajectory import Trajectory
 from agentgym_py.trajectory.store import from_line, to_line
@@ -51,7 +53,8 @@ class Model(ExpertAgent):
 def model(monkeypatch: pytest.MonkeyPatch) -> Model:
     """Any folder holds this model."""
     agent = Model()
-    monkeypatch.setattr("agentgym_py.multiagent.env.load_partner", lambda folder: Partner(agent, "4f"))
+    monkeypatch.setattr("agentgym_py.multiagent.env.require_checkpoint", Path)
+    monkeypatch.setattr("agentgym_py.multiagent.env.load_partner", lambda folder, settings: Partner(agent, "4f"))
     return agent
 
 
@@ -59,10 +62,10 @@ def model(monkeypatch: pytest.MonkeyPatch) -> Model:
 def gone(model: Model, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """Call it to delete the model."""
 
-    def load(folder: Path) -> Partner:
+    def require(folder: Path) -> Path:
         raise ConfigError("partner_model must be the folder of a checkpoint")
 
-    return lambda: monkeypatch.setattr("agentgym_py.multiagent.env.load_partner", load)
+    return lambda: monkeypatch.setattr("agentgym_py.multiagent.env.require_checkpoint", require)
 
 
 def jobs(name: str, role: str, number: int = 6, **kwargs: Any) -> list[Job]:
@@ -109,7 +112,8 @@ def test_a_failing_model_fails_one_episode(model: Model, role: str, threads: int
     expected = played("errand", role)
     model.fails = expected[2].task_id
     found = played("errand", role, threads=threads)
-    assert "out of memory" in str(found[2].error) and found[2].partner is None
+    mover = "shopper" if role == "client" else "client"
+    assert f"the partner folder failed as {mover}: out of memory" in str(found[2].error) and found[2].partner is None
     assert [t for t in found if t.is_evidence] == [*expected[:2], *expected[3:]]
 
 
@@ -264,3 +268,56 @@ def test_a_checkpoint_keeps_no_cache_after_a_collection(checkpoint: Path) -> Non
         assert other and any(map(len, partner._engine.runner.places.book.contents))
         partner.release()
         assert not any(map(len, partner._engine.runner.places.book.contents))
+
+
+def test_a_checkpoint_follows_the_settings_of_the_collection(checkpoint: Path) -> None:
+    """Its number format and the length of its moves, also in another process."""
+    import torch
+
+    from agentgym_py.engine import HFEngine
+
+    settings = PartnerSettings(dtype="bfloat16", device="cpu", max_new_tokens=3, slots=2, kv_cache_gib=0.5)
+    partner = load_partner(checkpoint, settings)
+    assert isinstance(partner.agent, FrozenModel) and isinstance(partner.agent._engine, HFEngine)
+    assert partner.agent.policy.model.dtype == torch.bfloat16 and partner.agent.params.max_new_tokens == 3
+    assert (partner.agent._engine.slots, partner.agent._engine.kv_cache_gib) == (2, 0.5)
+    assert partner.identity != load_partner(checkpoint).identity
+    asked = jobs("twentyquestions", "answerer", 2, partner_model=str(checkpoint), max_steps=1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(MultiAgentEnv, "partner_moves", 2)
+        found = Collector(ExpertAgent(), PlayConfig(partner=settings)).collect_batch(asked)
+    for record in (t.partner for t in found):
+        assert record and record.digest == partner.identity
+        lengths = [len(partner.agent.policy.tokenizer(move or "")["input_ids"]) for move in record.moves]
+        assert lengths and max(lengths) <= 9  # a token that is no text is read as the three bytes of its mark
+
+
+def test_settings_of_a_partner_that_do_not_exist_are_refused() -> None:
+    """Before a model is loaded."""
+    with pytest.raises(ConfigError, match="dtype must be"):
+        PartnerSettings(dtype="float8")  # type: ignore[arg-type]
+
+
+def test_released_weights_are_gone(checkpoint: Path) -> None:
+    """A training then has their memory; the next collection loads them again, to the same episodes."""
+    asked = jobs("twentyquestions", "answerer", 1, partner_model=str(checkpoint), max_steps=1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(MultiAgentEnv, "partner_moves", 1)
+        before = Collector(ExpertAgent()).collect_batch(asked)
+        partner = load_partner(checkpoint).agent
+        assert isinstance(partner, FrozenModel)
+        model = weakref.ref(partner.policy.model)
+        del partner
+        release_partners()
+        gc.collect()
+        assert model() is None
+        assert Collector(ExpertAgent()).collect_batch(asked) == before
+
+
+def test_a_world_is_made_without_the_weights(checkpoint: Path, tmp_path: Path) -> None:
+    """A command makes worlds to check its settings; a folder that is no model is refused then."""
+    release_partners()
+    with closing(jobs("errand", "client", 1, partner_model=str(checkpoint))[0].env.make()) as env:
+        assert isinstance(env, MultiAgentEnv) and env.has_model_partner and env._loaded_partner is None
+    with pytest.raises(PolicyError, match=r"is not a model: it holds no config\.json"):
+        jobs("errand", "client", 1, partner_model=str(tmp_path))[0].env.make()

@@ -87,6 +87,39 @@ def test_a_template_that_always_thinks_keeps_its_thoughts(zoo: Any, template: st
     assert ChatFormat(tokenizer).opening("a") == chat.opening("a")  # it is kept with the template
 
 
+@pytest.mark.parametrize("is_special", [False, True])
+@pytest.mark.parametrize("marks", [("[THINK]", "[/THINK]"), ("<seed:think>", "</seed:think>")])
+@pytest.mark.parametrize("template", ["qwen3_training", "qwen3_6_training", "qwen3_5_think_training"])
+def test_a_template_may_mark_thoughts_in_another_way(
+    zoo: Any, template: str, marks: tuple[str, str], is_special: bool
+) -> None:
+    """It has one thought in a reply, as with `<think>`; a reply's own thought is written in the template's marks."""
+
+    def remarked(text: str) -> str:
+        return text.replace("<think>", marks[0]).replace("</think>", marks[1])
+
+    tokenizer = tokenizer_with(zoo, template)
+    if is_special:
+        tokenizer.add_special_tokens({"additional_special_tokens": list(marks)}, replace_extra_special_tokens=False)
+    tokenizer.chat_template = remarked(tokenizer.chat_template)
+    chat, usual = ChatFormat(tokenizer), ChatFormat(tokenizer_with(zoo, template))
+    assert chat.opened == remarked(usual.opened)
+    for reply in (THOUGHT, BEGUN, "Action: go south"):
+        expected = remarked(usual.tokenizer.decode(usual.reply(reply)))
+        assert tokenizer.decode(chat.reply(remarked(reply))) == expected
+        assert tokenizer.decode(chat.reply(reply)) == expected
+
+
+def test_a_template_that_strips_thoughts_in_other_marks_is_refused(zoo: Any) -> None:
+    """With the setting that keeps them."""
+    tokenizer = tokenizer_with(zoo, "qwen3")
+    tokenizer.chat_template = tokenizer.chat_template.replace("think>", "reasoning>")
+    with pytest.raises(TemplateError, match="thinking on or off keeps earlier thoughts"):
+        ChatFormat(tokenizer)
+    chat, reply = ChatFormat(tokenizer, thinking="on"), THOUGHT.replace("think>", "reasoning>")
+    assert reply in chat.decode(chat.reply(reply))
+
+
 @pytest.mark.parametrize("marks", [("[THINK]", "[/THINK]"), ("<|channel>thought\n", "<channel|>")])
 def test_special_tokens_around_a_thought_are_part_of_the_reply(zoo: Any, marks: tuple[str, str]) -> None:
     """Without them the thought would be read as the action; in an observation they stay text."""
@@ -149,7 +182,9 @@ def test_system_prompt_and_examples_stand_before_each_conversation(zoo: Any, epi
     whole = plain.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
     assert policy.tokenizer.decode(policy.chat.opening("a")) == whole and "🙂" in whole
     assert (policy.chat.turn("b"), policy.chat.reply("c")) == (plain.chat.turn("b"), plain.chat.reply("c"))
-    own = policy.tokenizer.decode(policy.chat.opening("a", system="Mine."))
+    own = policy.tokenizer.apply_chat_template(
+        [{"role": "system", "content": "Mine."}, {"role": "user", "content": "a"}], tokenize=False
+    )
     assert "Mine." in own and "Be brief" not in own and "buy" in own
 
 

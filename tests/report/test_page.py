@@ -23,8 +23,9 @@ from agentgym_py.evaluation.first_fault import FAULTS, find_first_fault, first_f
 from agentgym_py.evaluation.text import format_interval
 from agentgym_py.evolution.run_folder import RunFolder, read_estimate
 from agentgym_py.files import write_atomic
+from agentgym_py.report.comparison import comparison, role
 from agentgym_py.report.episodes import fault_table, task_changes
-from agentgym_py.report.page import SMOKE, TimeUnit, comparison, remarks, role, write_report
+from agentgym_py.report.page import SMOKE, TimeUnit, remarks, write_report
 from agentgym_py.trajectory import Provenance, Step, Trajectory, store
 
 NASTY = "<script>alert('x')</script> & \"quotes\" {{ 7 * 7 }} \ud800 ✓"

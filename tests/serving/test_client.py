@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -75,7 +76,8 @@ def test_an_episode_is_the_same_through_the_server(server: Any, world: str) -> N
 def test_the_moves_of_a_served_model_are_recorded(serve: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its episodes replay without server and model; a client cannot choose the model's moves."""
     model = Partner(ExpertAgent(fair=True, thoughts=False), "4f")
-    monkeypatch.setattr("agentgym_py.multiagent.env.load_partner", lambda folder: model)
+    monkeypatch.setattr("agentgym_py.multiagent.env.require_checkpoint", Path)
+    monkeypatch.setattr("agentgym_py.multiagent.env.load_partner", lambda folder, settings: model)
     target = serve(EnvSpec("errand", {"partner_model": "folder"}), experts=True, allow=["role"])
     arguments = {"role": "shopper", "difficulty": "easy"}
     spec = EnvSpec("remote", {"url": target.url, "env": "errand", "token": TOKEN, **arguments})

@@ -11,7 +11,7 @@ import pytest
 
 from agentgym_py.env import EnvSpec
 from agentgym_py.errors import AgentGymError
-from agentgym_py.serving.task_rows import start_row, task_rows
+from agentgym_py.serving.task_rows import rows_with, start_row, task_rows
 from agentgym_py.serving.tool_episode import EpisodeSettings, ToolEpisode
 
 SETTINGS = EpisodeSettings(EnvSpec("maze", {"difficulty": "easy"}), split="test", seed=3, prompt="brief")
@@ -28,6 +28,13 @@ def test_a_row_starts_the_episode_of_its_settings() -> None:
         episode, direct = start_row(json.loads(json.dumps(row))), ToolEpisode(SETTINGS, number)
         assert episode.opening == direct.opening == row["opening"]
         assert episode.env.snapshot() == direct.env.snapshot() and episode.task.id == f"maze/test/easy/{number}"
+
+
+def test_rows_have_the_columns_of_a_framework() -> None:
+    """In place of the opening, of which they are made; what determines the episode wins."""
+    made = rows_with(lambda number, opening, row: {"number": number, "prompt": opening, "seed": -1}, "maze", range(2))
+    for number, (row, plain) in enumerate(zip(made, task_rows("maze", range(2)), strict=True)):
+        assert row == {"number": number, "prompt": plain.pop("opening"), **plain}
 
 
 def test_parquet_stores_rows_of_a_world_without_arguments(tmp_path: Path) -> None:

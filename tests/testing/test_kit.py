@@ -24,10 +24,11 @@ from agentgym_py.env import EnvSpec
 from agentgym_py.errors import ConfigError, ConformanceError, SnapshotError, UnknownNameError
 from agentgym_py.testing import CHECKS, Failure, Moves, Settings, check_world, run_check, run_checks
 from agentgym_py.testing.agents import binomial_tail
+from agentgym_py.testing.failures import BrokenContractError
 from agentgym_py.testing.fuzz import MEGABYTE
-from agentgym_py.testing.harness import BrokenContractError, handled_alarms, time_limit
 from agentgym_py.testing.interface import _block_sigint
 from agentgym_py.testing.report import Result, text_source
+from agentgym_py.testing.time_limits import handled_alarms, time_limit
 
 FOLDER = Path(__file__).parent
 QUICK = Settings(episodes=15, memory_episodes=400)

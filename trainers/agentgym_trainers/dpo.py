@@ -29,7 +29,7 @@ from agentgym_py.training import TrainReport
 from agentgym_py.training.data import Pair, TrainingData, no_data_error, pair_tokens, prepare_pairs
 from agentgym_py.training.progress import Progress
 from agentgym_py.training.settings import PairSettings, Rates
-from agentgym_py.training.trainer import KEEP_FAILURES_AND_RETRY, TrainerInfo
+from agentgym_py.training.trainer import LEARNS_FROM_COMPARISONS
 from agentgym_py.trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -72,10 +72,7 @@ def sft_loss(logps_B: Tensor, tokens_B: Tensor) -> Tensor:
 class DPO(PairSettings):
     """Settings of DPO."""
 
-    info: ClassVar = TrainerInfo(
-        several_processes=True, compares_attempts=True, warm_start="filtered_bc",
-        evolve_defaults=KEEP_FAILURES_AND_RETRY, feedback=("comparisons", "scores"),
-    )  # fmt: skip
+    info: ClassVar = LEARNS_FROM_COMPARISONS
 
     rates: ClassVar = Rates(3e-4, 1e-6)
     beta: float = 0.1

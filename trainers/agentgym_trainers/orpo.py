@@ -23,7 +23,7 @@ from agentgym_py.training import TrainReport
 from agentgym_py.training.data import Pair, no_data_error, pair_tokens, prepare_pairs
 from agentgym_py.training.progress import Progress
 from agentgym_py.training.settings import PairSettings
-from agentgym_py.training.trainer import KEEP_FAILURES_AND_RETRY, TrainerInfo
+from agentgym_py.training.trainer import LEARNS_FROM_COMPARISONS
 from agentgym_py.trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -66,10 +66,7 @@ def orpo_loss(chosen_B: Tensor, rejected_B: Tensor, weight: float) -> ORPOLoss:
 class ORPO(PairSettings):
     """Settings of ORPO."""
 
-    info: ClassVar = TrainerInfo(
-        several_processes=True, compares_attempts=True, warm_start="filtered_bc",
-        evolve_defaults=KEEP_FAILURES_AND_RETRY, feedback=("comparisons", "scores"),
-    )  # fmt: skip
+    info: ClassVar = LEARNS_FROM_COMPARISONS
 
     odds_weight: float = 0.1
     """lambda, the weight of the odds against the worse trajectory; 0 only clones the better one."""

@@ -26,7 +26,7 @@ from agentgym_py.training import TrainReport
 from agentgym_py.training.data import TrainingData, no_data_error, prepare
 from agentgym_py.training.progress import Progress
 from agentgym_py.training.settings import OfflineSettings, Rates
-from agentgym_py.training.trainer import KEEP_FAILURES_AND_RETRY, TrainerInfo
+from agentgym_py.training.trainer import LEARNS_FROM_COMPARISONS
 from agentgym_py.trajectory import Trajectory, preferences
 from agentgym_py.trajectory.selectors import best_first
 
@@ -89,10 +89,7 @@ def best_loss(logps_R: Tensor, tokens_R: Tensor, returns_R: Tensor, tasks_R: Ten
 class Ranking(OfflineSettings):
     """Settings of trajectory ranking."""
 
-    info: ClassVar = TrainerInfo(
-        several_processes=True, compares_attempts=True, warm_start="filtered_bc",
-        evolve_defaults=KEEP_FAILURES_AND_RETRY, feedback=("comparisons", "scores"),
-    )  # fmt: skip
+    info: ClassVar = LEARNS_FROM_COMPARISONS
 
     rates: ClassVar = Rates(1e-4, 1e-6)
     batch_size: int = 2

@@ -15,7 +15,7 @@ from agentgym_envs.grid.saving import load, save
 from agentgym_envs.grid.view import Sight, describe, seen_cells, sights
 from agentgym_envs.grid.world import Layout, World
 from agentgym_py.env import GeneratedEnv, Outcome, Reply, Task, function_tool, text_parameter
-from agentgym_py.env.base import require_choice
+from agentgym_py.env.arguments import require_choice
 from agentgym_py.env.generated import Draft
 from agentgym_py.env.types import TINY_WORLDS_DEFAULTS
 from agentgym_py.rng import Rng

@@ -14,9 +14,9 @@ from agentgym_envs.service.drafting import draft
 from agentgym_envs.service.policy import VIOLATIONS, policy_text
 from agentgym_envs.service.puzzle import Puzzle
 from agentgym_envs.service.talk import DOMAINS
-from agentgym_py.env import GeneratedEnv, Outcome, Reply, Task
-from agentgym_py.env.actions import parse_tool_call
+from agentgym_py.env import Outcome, Reply, Task
 from agentgym_py.env.generated import Draft
+from agentgym_py.env.tool_env import ToolEnv
 from agentgym_py.env.tools import CALL_FORM, RefusedError, format_arguments, format_call
 from agentgym_py.env.types import TINY_WORLDS_DEFAULTS
 from agentgym_py.rng import Rng
@@ -30,7 +30,7 @@ _TERMS = (
 )
 
 
-class ServiceEnv(GeneratedEnv[Puzzle]):
+class ServiceEnv(ToolEnv[Puzzle]):
     """AgentService-v0: serve a customer under a policy.
 
     It is like tau-bench, with a customer who is a program: never wrong, forkable, and the same on every replay.
@@ -132,10 +132,6 @@ class ServiceEnv(GeneratedEnv[Puzzle]):
         """Return the state of the current episode."""
         self._require_reset()
         return self._talk
-
-    def read(self, text: str) -> Reply:
-        """Parse a reply in any form; the arguments may follow the tool's name in its line."""
-        return parse_tool_call(text)
 
     def act(self, reply: Reply) -> Outcome:
         """Call a tool."""

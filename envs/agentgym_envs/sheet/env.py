@@ -14,9 +14,9 @@ from agentgym_envs.sheet.judge import has_lost, marks
 from agentgym_envs.sheet.repair import plan
 from agentgym_envs.sheet.requests import draft
 from agentgym_envs.sheet.tools import ASCENDING, DESCENDING, TOOLS, call
-from agentgym_py.env import GeneratedEnv, Outcome, Reply, Task
-from agentgym_py.env.actions import parse_tool_call
+from agentgym_py.env import Outcome, Reply, Task
 from agentgym_py.env.generated import Draft
+from agentgym_py.env.tool_env import ToolEnv
 from agentgym_py.env.tools import RefusedError, format_call, rules_of_tools
 from agentgym_py.env.types import TINY_WORLDS_DEFAULTS
 from agentgym_py.rng import Rng
@@ -37,7 +37,7 @@ _COSTS = {
 """The cost that a tool may cause."""
 
 
-class SheetEnv(GeneratedEnv[Puzzle]):
+class SheetEnv(ToolEnv[Puzzle]):
     """AgentSheet-v0: change a workbook as a request says.
 
     It is like AgentGym's sheet tools, with formulas.
@@ -122,10 +122,6 @@ class SheetEnv(GeneratedEnv[Puzzle]):
         self._calls: list[str] | None = None
         self._notes: list[str] = []
         """The expert's plan and what is said before its calls, until the next call."""
-
-    def read(self, text: str) -> Reply:
-        """Parse a reply in any form; the arguments may follow the tool's name in its line."""
-        return parse_tool_call(text)
 
     def act(self, reply: Reply) -> Outcome:
         """Call a tool."""

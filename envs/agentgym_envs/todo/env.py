@@ -22,9 +22,9 @@ from agentgym_envs.todo.plan import describe, format_call, plan
 from agentgym_envs.todo.requests import draft
 from agentgym_envs.todo.task_templates import Puzzle
 from agentgym_envs.todo.tools import TOOLS, call
-from agentgym_py.env import GeneratedEnv, Outcome, Reply, Task
-from agentgym_py.env.actions import parse_tool_call
+from agentgym_py.env import Outcome, Reply, Task
 from agentgym_py.env.generated import Draft
+from agentgym_py.env.tool_env import ToolEnv
 from agentgym_py.env.tools import RefusedError, rules_of_tools
 from agentgym_py.env.types import TINY_WORLDS_DEFAULTS
 from agentgym_py.rng import Rng
@@ -37,7 +37,7 @@ _TERMS = (
 )
 
 
-class TodoEnv(GeneratedEnv[Puzzle]):
+class TodoEnv(ToolEnv[Puzzle]):
     """AgentTodo-v0: carry out a request in a to-do list.
 
     Nothing else may change.
@@ -125,10 +125,6 @@ class TodoEnv(GeneratedEnv[Puzzle]):
         """Id to a task's row and its actions."""
         self._plan: list[str] | None = None
         """The expert's plan until the next call."""
-
-    def read(self, text: str) -> Reply:
-        """Parse a reply in any form; the arguments may follow the tool's name in its line."""
-        return parse_tool_call(text)
 
     def act(self, reply: Reply) -> Outcome:
         """Call a tool."""

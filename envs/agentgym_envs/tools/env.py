@@ -11,16 +11,16 @@ from agentgym_envs.tools.database import CONNECTIONS
 from agentgym_envs.tools.session import Session
 from agentgym_envs.tools.task_templates import Puzzle, draft
 from agentgym_envs.tools.tool import Tool, ToolError, unknown_tool
-from agentgym_py.env import GeneratedEnv, Outcome, Reply, StopReason, Task
-from agentgym_py.env.actions import parse_tool_call
+from agentgym_py.env import Outcome, Reply, StopReason, Task
 from agentgym_py.env.generated import Draft
+from agentgym_py.env.tool_env import ToolEnv
 from agentgym_py.env.types import TINY_WORLDS_DEFAULTS
 from agentgym_py.errors import ConfigError, ResetNeededError, SnapshotError
 from agentgym_py.retrieval import ToolIndex, ToolQuery
 from agentgym_py.rng import Rng
 
 
-class ToolsEnv(GeneratedEnv[Puzzle]):
+class ToolsEnv(ToolEnv[Puzzle]):
     """AgentTools-v0: carry out requests by calling tools.
 
     The tools read and change a database.
@@ -186,10 +186,6 @@ class ToolsEnv(GeneratedEnv[Puzzle]):
         if self._session is not None:
             self._session.close()
         self._session = None
-
-    def read(self, text: str) -> Reply:
-        """Parse a reply in any form; the parameters may follow the tool's name in its line."""
-        return parse_tool_call(text)
 
     def act(self, reply: Reply) -> Outcome:
         """Call a tool, or finish."""
