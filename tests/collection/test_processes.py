@@ -29,6 +29,9 @@ pytest.importorskip("torch")
 
 SHOP = EnvSpec("shop", {"max_steps": 3})
 JOBS = jobs_for([SHOP], "train", range(35), attempts=2)
+MAZE = EnvSpec("maze", {"max_steps": 3})
+MAZE_JOBS = jobs_for([MAZE], "train", range(35), attempts=2)
+"""Jobs of a world that each new process makes at once."""
 
 
 @pytest.fixture(scope="module")
@@ -88,10 +91,10 @@ def test_nobody_notices_that_a_process_died(workers: Workers, agent: ModelAgent)
 def test_a_process_that_dies_between_two_batches_is_replaced(workers: Workers) -> None:
     """By a new one, which plays the same."""
     collector = Collector(RandomAgent(), PlayConfig(executor=workers))
-    expected = collector.collect_batch(JOBS)
+    expected = collector.collect_batch(MAZE_JOBS)
     first, other = pids(workers)
     os.kill(other, signal.SIGKILL)
-    assert collector.collect_batch(JOBS) == expected
+    assert collector.collect_batch(MAZE_JOBS) == expected
     assert first in pids(workers) and other not in pids(workers)
 
 
@@ -99,9 +102,9 @@ def test_processes_that_die_again_and_again_are_an_error(workers: Workers, fault
     """WorkerError says how they ended, as no world was at work; the next jobs are played by fresh ones."""
     workers.close()  # those that run do not know the module yet, and would die of that once
     with pytest.raises(WorkerError, match=r"died \(-9\), 2 times"):
-        Collector(faulty_env.DyingAgent(), PlayConfig(executor=workers)).collect_batch(JOBS)
+        Collector(faulty_env.DyingAgent(), PlayConfig(executor=workers)).collect_batch(MAZE_JOBS)
     assert not pids(workers)
-    assert len(Collector(RandomAgent(), PlayConfig(executor=workers)).collect_batch(JOBS)) == len(JOBS)
+    assert len(Collector(RandomAgent(), PlayConfig(executor=workers)).collect_batch(MAZE_JOBS)) == len(MAZE_JOBS)
 
 
 @pytest.mark.parametrize("begins", [False, pytest.param(True, marks=pytest.mark.slow)])
@@ -149,39 +152,39 @@ def test_a_world_that_comes_back_as_it_is_ended_is_not_blamed() -> None:
 
 def test_what_is_raised_there_is_raised_here(workers: Workers) -> None:
     """An unknown task of a job is the same error as in one process."""
-    wrong = [*JOBS, Job(SHOP, "shop/train/easy/none")]
-    with pytest.raises(UnknownNameError, match="shop/train/easy/none"):
+    wrong = [*MAZE_JOBS, Job(MAZE, "maze/train/medium/none")]
+    with pytest.raises(UnknownNameError, match="maze/train/medium/none"):
         Collector(RandomAgent(), PlayConfig(executor=workers)).collect_batch(wrong)
 
 
 def test_who_leaves_a_stream_leaves_nothing_running(workers: Workers) -> None:
     """What the processes would still say of those jobs must not be taken for the next ones."""
     collector = Collector(RandomAgent(), PlayConfig(executor=workers))
-    stream = collector.stream(JOBS)
+    stream = collector.stream(MAZE_JOBS)
     next(iter(stream))
     running = pids(workers)
     stream.close()  # type: ignore[attr-defined]  # it is a generator
     assert len(running) == 2 and not pids(workers)
-    assert [t.provenance.task_id for t in collector.collect_batch(JOBS[:64])] == [
-        t.provenance.task_id for t in Collector(RandomAgent()).collect_batch(JOBS[:64])
+    assert [t.provenance.task_id for t in collector.collect_batch(MAZE_JOBS[:64])] == [
+        t.provenance.task_id for t in Collector(RandomAgent()).collect_batch(MAZE_JOBS[:64])
     ]
 
 
 def test_ctrl_c_is_the_parents(workers: Workers) -> None:
     """The terminal sends it to every process of the group; those that play do not stop at it."""
     collector = Collector(RandomAgent(), PlayConfig(executor=workers))
-    collector.collect_batch(JOBS)
+    collector.collect_batch(MAZE_JOBS)
     before = pids(workers)
     for pid in before:
         os.kill(pid, signal.SIGINT)
-    assert len(collector.collect_batch(JOBS)) == len(JOBS)
+    assert len(collector.collect_batch(MAZE_JOBS)) == len(MAZE_JOBS)
     assert pids(workers) == before
 
 
 def test_few_jobs_start_no_process() -> None:
     """Starting one takes seconds."""
     with Workers(2) as idle:
-        Collector(RandomAgent(), PlayConfig(executor=idle)).collect_batch(JOBS[:8])
+        Collector(RandomAgent(), PlayConfig(executor=idle)).collect_batch(MAZE_JOBS[:8])
         assert not pids(idle)
     with pytest.raises(ConfigError, match="at least 1"):
         Workers(0)
@@ -219,7 +222,7 @@ from agentgym_py.collection.processes import Workers
 from agentgym_py.env import EnvSpec
 if __name__ == "__main__":
     workers = Workers(2)
-    jobs = jobs_for([EnvSpec("shop", {"max_steps": 2})], "train", range(64))
+    jobs = jobs_for([EnvSpec("maze", {"max_steps": 2})], "train", range(64))
     Collector(RandomAgent(), PlayConfig(executor=workers)).collect_batch(jobs)
     print(*(each.process.pid for each in workers._running.values()), flush=True)
     os.kill(os.getpid(), signal.SIGKILL)

@@ -28,7 +28,7 @@ from agentgym_trainers.filtered_bc import FilteredBC
 from agentgym_trainers.r3 import R3
 
 SMALL = EvolveConfig(
-    rounds=2, expert_tasks=3, explore_tasks=4, valid_tasks=3, test_tasks=2, max_new_tokens=6,
+    rounds=2, expert_tasks=3, explore_tasks=4, valid_tasks=3, test_tasks=2, max_new_tokens=3,
     select=SelectConfig(threshold=0.0, success_only=False, dedupe=False),
 )  # fmt: skip
 
@@ -116,15 +116,20 @@ def forked(tiny_policy: Any, tmp_path_factory: pytest.TempPathFactory) -> RunFol
     return run.folder
 
 
-def test_other_seeds_meet_other_training_tasks(tiny_policy: Any, tmp_path: Path) -> None:
+def test_other_seeds_meet_other_training_tasks(
+    tiny_policy: Any, tmp_path: Path, whole: tuple[RunFolder, dict[str, Any]]
+) -> None:
     """A seed draws its training tasks: each is met once in a run, again by the same seed, and not by another."""
 
-    def tasks(name: str, seed: int) -> list[str]:
-        run = evolution(tmp_path / name, tiny_policy, replace(SMALL, seed=seed, valid_tasks=1, test_tasks=0))
-        run.run()
-        return [t.task_id for r in range(3) for t in store.read(run.folder.round(r) / "trajectories.jsonl")]
+    def tasks(folder: RunFolder) -> list[str]:
+        return [t.task_id for r in range(3) for t in store.read(folder.round(r) / "trajectories.jsonl")]
 
-    first, again, other = tasks("a", 0), tasks("b", 0), tasks("c", 1)
+    def run(seed: int) -> RunFolder:
+        of_seed = evolution(tmp_path / str(seed), tiny_policy, replace(SMALL, seed=seed, valid_tasks=1, test_tasks=0))
+        of_seed.run()
+        return of_seed.folder
+
+    first, again, other = tasks(whole[0]), tasks(run(0)), tasks(run(1))
     assert len(set(first)) == len(first) == 3 + 2 * 4
     assert first == again and not set(first) & set(other)
 

@@ -9,24 +9,31 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
 
 from agentgym_py.agents import ExpertAgent, RandomAgent
 from agentgym_py.cli import main
+from agentgym_py.cli.server_options import listen, server_config
 from agentgym_py.collection import Collector, PlayConfig, jobs_for
 from agentgym_py.collection.branching import collect_with_branches
 from agentgym_py.feedback import verdicts
+from agentgym_py.policy import Policy
 from agentgym_py.trajectory import store
+from agentgym_py.viewer.index import Index
+from agentgym_py.viewer.source import Source
 
 playwright = pytest.importorskip("playwright.sync_api", reason="the extra `dev` has playwright")
 pytest.importorskip("fastapi")
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")
+PICTURES = os.environ.get("AGENTGYM_SCREENSHOTS")
+TOKEN = "a-token-for-tests"
 COMMAND = "import sys; from agentgym_py.cli import main; sys.exit(main())"
 WIDE, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 800}
 
@@ -34,8 +41,8 @@ WIDE, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 800}
 class Seen:
     """A page, what its console said, and what it asked for."""
 
-    def __init__(self, page: Any, pictures: Path) -> None:
-        self.page, self.pictures = page, pictures
+    def __init__(self, page: Any) -> None:
+        self.page = page
         self.said: list[str] = []
         self.asked: list[str] = []
         page.on("console", lambda message: self.said.append(f"{message.type}: {message.text}"))
@@ -43,9 +50,10 @@ class Seen:
         page.on("request", lambda request: self.asked.append(request.url))
         page.on("dialog", lambda dialog: self.said.append(f"dialog: {dialog.message}"))
 
-    def picture(self, name: str) -> None:
-        """Keep what can be seen."""
-        self.page.screenshot(path=self.pictures / f"{name}.png")
+    def picture(self, name: str, **more: Any) -> None:
+        """Keep what can be seen in $AGENTGYM_SCREENSHOTS, if it is set."""
+        if PICTURES:
+            self.page.screenshot(path=Path(PICTURES, f"{name}.png"), **more)
 
     def rows(self, number: int) -> None:
         """Wait until the list has that many rows."""
@@ -62,13 +70,11 @@ def browser() -> Iterator[Any]:
 
 
 @pytest.fixture
-def seen(browser: Any, tmp_path: Path) -> Iterator[Seen]:
-    """A fresh page; pictures are kept in $AGENTGYM_SCREENSHOTS, where it is set. A silent console is asserted."""
-    pictures = Path(os.environ.get("AGENTGYM_SCREENSHOTS", tmp_path))
-    pictures.mkdir(parents=True, exist_ok=True)
+def seen(browser: Any) -> Iterator[Seen]:
+    """A fresh page; a silent console is asserted."""
     context = browser.new_context(viewport=WIDE)
     context.set_default_timeout(60_000)
-    made = Seen(context.new_page(), pictures)
+    made = Seen(context.new_page())
     yield made
     assert made.said == []
     context.close()
@@ -76,9 +82,27 @@ def seen(browser: Any, tmp_path: Path) -> Iterator[Seen]:
 
 @pytest.fixture
 def address(run: Path) -> Iterator[str]:
-    """What `agentgym view` prints, while it serves the run."""
-    with served(run) as printed:
-        yield printed
+    """Where the run is served."""
+    with hosted(run) as made:
+        yield made
+
+
+@contextmanager
+def hosted(folder: Path) -> Iterator[str]:
+    """Serve a folder in a thread of this process, which has loaded torch; return the address."""
+    import uvicorn
+
+    from agentgym_py.viewer.server import Viewer, app_of
+
+    with closing(Index(Source.from_paths([folder]))) as index, listen("127.0.0.1", 0) as listener:
+        server = uvicorn.Server(server_config(app_of(Viewer(index, Policy.load), TOKEN)))
+        thread = Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}/#token={TOKEN}"
+        finally:
+            server.should_exit = True
+            thread.join(10)
 
 
 @contextmanager
@@ -116,8 +140,14 @@ def test_a_continue_that_fails_leaves_the_episode(seen: Seen, run: Path) -> None
     seen.said.clear()
 
 
-def test_a_run_in_the_browser(seen: Seen, address: str, run: Path) -> None:
+def test_a_run_in_the_browser(seen: Seen, run: Path) -> None:
     """Open, filter, step, look at tokens and the plan, compare, judge, go on as a person, as a model, and keep it."""
+    with served(run) as address:
+        look_at_everything(seen, address, run)
+
+
+def look_at_everything(seen: Seen, address: str, run: Path) -> None:
+    """Do all that a person can do with a run."""
     page, keyboard = seen.page, seen.page.keyboard
     page.goto(address)
     seen.rows(19)
@@ -232,7 +262,7 @@ def test_the_report_of_a_run(seen: Seen, evolved: Path, scheme: str, size: dict[
         figure = page.locator("figure", has=page.locator(f"figcaption:text-is('{title}')"))
         assert figure.locator("svg").bounding_box()["width"] > 300, title
         assert len(figure.locator("[role=img]").get_attribute("aria-label")) > 20, title
-    page.screenshot(path=seen.pictures / f"report-{scheme}-{'wide' if size is WIDE else 'phone'}.png", full_page=True)
+    seen.picture(f"report-{scheme}-{'wide' if size is WIDE else 'phone'}", full_page=True)
     assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
     table = page.locator("figure details").first
     table.locator("summary").focus()
@@ -259,7 +289,7 @@ def test_the_report_of_a_run(seen: Seen, evolved: Path, scheme: str, size: dict[
 def test_a_run_of_rounds_in_the_viewer(seen: Seen, evolved: Path) -> None:
     """What evolve left: filter by round, open, step, tokens, judge, and the round's own model continues from there."""
     page, keyboard = seen.page, seen.page.keyboard
-    with served(evolved) as at:
+    with hosted(evolved) as at:
         page.goto(at)
         page.wait_for_selector("ol.list li")
         page.select_option("[name=round]", "2")
@@ -412,7 +442,7 @@ def forked(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_tree_of_a_task_by_keyboard(seen: Seen, forked: Path) -> None:
     """From an episode to its tree: branches fold, a step opens its episode, Escape leads back; then values and help."""
     page, keyboard, expect = seen.page, seen.page.keyboard, playwright.expect
-    with served(forked) as at:
+    with hosted(forked) as at:
         page.goto(at)
         seen.rows(12)
         page.select_option("[name=agent]", "random")
@@ -517,16 +547,21 @@ def test_it_fits_a_phone(seen: Seen, address: str, scheme: str) -> None:
     page.emulate_media(color_scheme=scheme)
     page.goto(address)
     seen.rows(19)
-    for name, go in (
-        ("list", lambda: None),
-        ("episode", lambda: page.click("ol.list li:nth-child(14) a")),
-        ("tokens", lambda: page.click("#toggle-tokens")),
-        ("plan", lambda: page.click("#toggle-plan")),
-        ("two", lambda: page.click("text=Compare")),
-        ("continue", lambda: page.evaluate("location.hash = location.hash.replace(/two.(\\d+).*/, 'on/$1/0')")),
+    for name, go, shows in (
+        ("list", lambda: None, "ol.list li"),
+        ("episode", lambda: page.click("ol.list li:nth-child(14) a"), "ol.steps > li.here"),
+        ("tokens", lambda: page.click("#toggle-tokens"), ".tok.sampled"),
+        ("plan", lambda: page.click("#toggle-plan"), "aside ol li"),
+        ("two", lambda: page.click("text=Compare"), ".two"),
+        (
+            "continue",
+            lambda: page.evaluate("location.hash = location.hash.replace(/two.(\\d+).*/, 'on/$1/0')"),
+            "#action",
+        ),
     ):
         go()
-        page.wait_for_timeout(700)
+        page.wait_for_selector(shows)
+        page.wait_for_timeout(100)
         seen.picture(f"phone-{scheme}-{name}")
         assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"], name
     colours = page.evaluate("[getComputedStyle(document.body).color, getComputedStyle(document.body).backgroundColor]")
