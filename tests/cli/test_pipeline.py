@@ -20,10 +20,10 @@ from agentgym_py.trajectory import store
 
 Run = Callable[..., tuple[int, str, str]]
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples" / "pipelines").glob("*.yaml"))
-FEW = {"valid_tasks": 2, "test_tasks": 2, "max_new_tokens": 4, "allow_empty": True}
+FEW = {"valid_tasks": 2, "test_tasks": 2, "max_new_tokens": 8, "allow_empty": True}
 SIZES: dict[str, dict[str, Any]] = {
-    "sft": {"expert_tasks": 8, **FEW}, "collect": {"tasks": 8, "attempts": 3, "max_new_tokens": 4},
-    "rl": {"rounds": 1, "explore_tasks": 16, **FEW}, "evaluate": {"tasks": 4, "max_new_tokens": 4},
+    "sft": {"expert_tasks": 8, **FEW}, "collect": {"tasks": 8, "attempts": 3, "max_new_tokens": 8},
+    "rl": {"rounds": 1, "explore_tasks": 16, **FEW}, "evaluate": {"tasks": 4, "max_new_tokens": 8},
 }  # fmt: skip
 """Options by kind that make a stage small."""
 LEARNING = {"tasks_per_iteration": 4, "epochs": 1}
@@ -44,7 +44,7 @@ def short(model: str, **changes: Any) -> dict[str, Any]:
     ]
     for stage in stages:
         stage.update(changes.get(str(stage["stage"]), {}))
-    common = {"env": "GuessForTests-v0", "model": model, "max_new_tokens": 4, "threads": 1}
+    common = {"env": "GuessForTests-v0", "model": model, "max_new_tokens": 8, "threads": 1}
     return {"out": "made", "defaults": common, "stages": stages}
 
 
@@ -320,7 +320,7 @@ def stopping(done: int, total: int) -> None:
 
 def test_an_interrupted_training_goes_on(agentgym: Run, small_model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """From its state, to the weights that it would have come to."""
-    often = {"batch_size": 1, "checkpoint_minutes": 0, "epochs": 1}
+    often = {"batch_size": 1, "checkpoint_minutes": 0}
     stages = [{"stage": "collect", "tasks": 8}, {"stage": "sft", "model": small_model, "trainer": often, "threads": 1}]
     file = written({"defaults": {"env": "GuessForTests-v0"}, "stages": stages})
 
@@ -340,7 +340,7 @@ def test_a_training_that_was_killed_at_its_end_goes_on(
     agentgym: Run, small_model: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With its weights there, and not what is written last; what a training that went wrong left is not deleted."""
-    often = {"batch_size": 1, "checkpoint_minutes": 0, "epochs": 1}
+    often = {"batch_size": 1, "checkpoint_minutes": 0}
     stages = [{"stage": "collect", "tasks": 8}, {"stage": "sft", "model": small_model, "trainer": often, "threads": 1},
               {"stage": "evaluate", "tasks": 2, "max_new_tokens": 4}]  # fmt: skip
     file, save = written({"defaults": {"env": "GuessForTests-v0"}, "stages": stages}), Policy.save
