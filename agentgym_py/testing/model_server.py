@@ -207,8 +207,7 @@ class ModelServer:
 @contextmanager
 def serving(server: ModelServer) -> Iterator[ModelServer]:
     """Run the server in a thread, on a free port."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
+    with socket.create_server(("127.0.0.1", 0)) as listener:  # listens before the thread serves
         runner = uvicorn.Server(uvicorn.Config(server.app(), log_level="critical"))
         thread = threading.Thread(target=runner.run, kwargs={"sockets": [listener]}, daemon=True)
         thread.start()

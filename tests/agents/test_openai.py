@@ -97,8 +97,7 @@ def call(name: str, arguments: Any) -> list[Any]:
 @contextmanager
 def serving(app: Any) -> Iterator[str]:
     """The address of a server in a thread."""
-    with socket.socket() as own:
-        own.bind(("127.0.0.1", 0))
+    with socket.create_server(("127.0.0.1", 0)) as own:  # listens before the thread serves
         running = uvicorn.Server(uvicorn.Config(app, log_level="critical"))
         thread = threading.Thread(target=running.run, kwargs={"sockets": [own]}, daemon=True)
         thread.start()
@@ -666,6 +665,19 @@ def test_importing_it_loads_no_client() -> None:
 # ---- a server that generates ----------------------------------------------------------------------------------------
 
 
+def _wait_for(port: int, seconds: float = 60) -> None:
+    """Wait until a server listens at the port."""
+    until = time.monotonic() + seconds
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port), 1).close()
+            return
+        except OSError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.05)
+
+
 @pytest.mark.skipif(not (find_spec("transformers") and find_spec("openai")), reason="needs transformers[serving]")
 def test_a_model_behind_a_real_server_says_what_it_says_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """`transformers serve` with the base of `tiny`: its greedy replies and counts of tokens are our engine's."""
@@ -684,6 +696,7 @@ def test_a_model_behind_a_real_server_says_what_it_says_here(monkeypatch: pytest
             port = own.getsockname()[1]
         served = Serve(str(folder), host="127.0.0.1", port=port, device="cpu", log_level="error", non_blocking=True)
         try:
+            _wait_for(port)
             agent = OpenAIAgent(str(folder), f"http://127.0.0.1:{port}/v1", temperature=0, max_new_tokens=16)
             jobs = jobs_for(EnvSpec("maze", {"max_steps": 3}), "train", range(3))
             there = Collector(agent).collect_batch(jobs)
