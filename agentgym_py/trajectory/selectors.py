@@ -173,7 +173,7 @@ def by_chance() -> Selector:
 
 
 def mask_invalid() -> Selector:
-    """Keep every trajectory, without loss on replies whose action was invalid; the replies after them stay learned."""
+    """Keep every trajectory, but do not train on its replies whose action was invalid."""
 
     def mask(trajectory: Trajectory) -> Trajectory:
         return replace(
