@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from agentgym_py.policy import Policy
 
 
-KEEP_FAILURES_AND_RETRY: Mapping[str, Any] = {
-    "attempts": 4, "explore_tasks": 250, "select.threshold": -math.inf, "select.success_only": False,
+KEEP_FAILURES: Mapping[str, Any] = {
+    "select.threshold": -math.inf, "select.success_only": False, "select.mask_invalid": False,
 }  # fmt: skip
+"""`TrainerInfo.evolve_defaults` of a trainer that learns from failed trajectories and refused replies too."""
+KEEP_FAILURES_AND_RETRY: Mapping[str, Any] = {**KEEP_FAILURES, "attempts": 4, "explore_tasks": 250}
 """`TrainerInfo.evolve_defaults` of a trainer that compares trajectories of one task: failed ones are selected too, and
 each task is attempted several times. The number of episodes per round stays the same."""
-KEEP_FAILURES: Mapping[str, Any] = {"select.threshold": -math.inf, "select.success_only": False}
-"""`TrainerInfo.evolve_defaults` of a trainer that learns from failed trajectories too."""
 
 
 @dataclass(frozen=True, slots=True)

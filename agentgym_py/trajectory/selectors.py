@@ -57,7 +57,7 @@ class SelectConfig:
     by_chance: bool = False
     """Whether a trajectory is then kept with its reward, clipped to [0, 1], as the probability."""
 
-    mask_invalid: bool = False
+    mask_invalid: bool = True
     """Whether replies whose action the world refused are read but not learned."""
 
     def __post_init__(self) -> None:

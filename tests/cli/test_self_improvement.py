@@ -107,14 +107,15 @@ def test_wrong_settings_are_refused(agentgym: Run, words: str, message: str) -> 
 
 def test_scores_have_another_threshold_than_rewards() -> None:
     """0.5 with a critic, of successes and failures alike; a trainer that compares attempts keeps its own."""
-    for words, threshold, success_only in (
-        (["--critic", "self_consistency"], 0.5, False),
-        ([], 1.0, True),
-        (["--critic", "self_consistency", "--trainer", "dpo"], float("-inf"), False),
+    for words, threshold, success_only, mask_invalid in (
+        (["--critic", "self_consistency"], 0.5, False, True),
+        ([], 1.0, True, True),
+        (["--critic", "self_consistency", "--trainer", "dpo"], float("-inf"), False, False),
     ):
         name, *argv = normalize_argv(["evolve", "--env", "maze", *words])
         values = build_parser(name, argv).parse(argv)
         assert (values["select.threshold"], values["select.success_only"]) == (threshold, success_only)
+        assert values["select.mask_invalid"] == mask_invalid
 
 
 def test_a_pipeline_checks_them(agentgym: Run) -> None:

@@ -95,7 +95,7 @@ class HouseholdEnv(GeneratedEnv[Room]):
     max_return: ClassVar[float | None] = 1.0
     version: ClassVar[int] = 0
     rules: ClassVar[Mapping[str, str]] = RULES
-    evolve_defaults: ClassVar[Mapping[str, Any]] = {"expert_tasks": 50, "horizon": [20], "select.mask_invalid": True}
+    evolve_defaults: ClassVar[Mapping[str, Any]] = {"expert_tasks": 50, "horizon": [20]}
     limits: ClassVar[Mapping[str, int]] = {"easy": 30, "medium": 50, "hard": 50}
 
     def __init__(
