@@ -365,6 +365,7 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
     """A hub of one's own, seen from an empty folder: it answers with `status`, or hangs up where that is 0."""
     import huggingface_hub
     import transformers
+    from transformers.models.auto import tokenization_auto
 
     hub = Hub()
 
@@ -389,10 +390,11 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
     monkeypatch.setattr("agentgym_py.policy.loading._ON_HUB", set())
     monkeypatch.setattr(huggingface_hub, "try_to_load_from_cache", lambda *_: "a path" if hub.cached else None)
+    monkeypatch.setattr(tokenization_auto, "get_tokenizer_config", lambda *_, **__: {})
     monkeypatch.setattr(transformers.AutoTokenizer, "from_pretrained", opened)
     with ThreadingHTTPServer(("127.0.0.1", 0), Answers) as server:
         monkeypatch.setattr(huggingface_hub.hf_api.api, "endpoint", f"http://127.0.0.1:{server.server_port}")
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=[0.01], daemon=True).start()
         yield hub
         server.shutdown()
 
