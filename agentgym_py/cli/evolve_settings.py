@@ -41,8 +41,8 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
     "default": {},
     "smoke": {
         "rounds": 1, "expert_tasks": 8, "explore_tasks": 8, "valid_tasks": 4, "test_tasks": 4, "max_new_tokens": 32,
-        "select.threshold": 0.0, "select.success_only": False, "trainer.epochs": 1, "trainer.threshold": 0.0,
-        "trainer.tasks_per_iteration": 4, "trainer.group_size": 2, "allow_empty": True,
+        "select.threshold": 0.0, "select.success_only": False, "select.mask_invalid": False, "trainer.epochs": 1,
+        "trainer.threshold": 0.0, "trainer.tasks_per_iteration": 4, "trainer.group_size": 2, "allow_empty": True,
     },
 }  # fmt: skip
 """Other defaults by name; settings that a trainer does not have are ignored."""

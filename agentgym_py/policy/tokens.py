@@ -121,8 +121,12 @@ def mask_cut_replies(trajectory: Trajectory) -> Trajectory:
 
 def why_nothing_to_learn(trajectory: Trajectory) -> str:
     """Say why a trajectory is left out that has no token to train on."""
-    cut = any(step.cut for step in trajectory.steps)
-    return "without a reply to learn" + (" that was not cut at max_new_tokens" if cut else "")
+    reasons = {
+        "cut at max_new_tokens": any(step.cut for step in trajectory.steps),
+        "refused by the world": any(not step.valid and not step.trained for step in trajectory.steps),
+    }
+    told = " or ".join(reason for reason, holds in reasons.items() if holds)
+    return "without a reply to learn" + (f" that was not {told}" if told else "")
 
 
 def _mask_cut(step: Step) -> Step:

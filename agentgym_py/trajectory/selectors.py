@@ -176,9 +176,10 @@ def mask_invalid() -> Selector:
     """Keep every trajectory, but do not train on its replies whose action was invalid."""
 
     def mask(trajectory: Trajectory) -> Trajectory:
-        return replace(
-            trajectory, steps=tuple(step if step.valid else replace(step, trained=False) for step in trajectory.steps)
-        )
+        if all(step.valid for step in trajectory.steps):
+            return trajectory
+        steps = (step if step.valid else replace(step, trained=False) for step in trajectory.steps)
+        return replace(trajectory, steps=tuple(steps))
 
     return lambda trajectories: Selection(tuple(map(mask, trajectories)))
 

@@ -818,7 +818,8 @@ def test_who_sampled_the_data_is_said(agentgym: Run, small_model: str) -> None:
     words = ("--env", "GUESS", "--tasks", "2", "--model", small_model, "--max_new_tokens", "4")
     assert agentgym("collect", *words, "--out", "own.jsonl")[0] == 0
     train = ("train", "--trainer.threshold", "-9", "--trainer.epochs", "1", "--trainer.batch_size", "1",
-             "--select.success_only", "false", "--select.threshold", "-inf")  # fmt: skip
+             "--select.success_only", "false", "--select.threshold", "-inf",
+             "--select.mask_invalid", "false")  # fmt: skip
     status, out, err = agentgym(*train, "--data", "own.jsonl", "--model", small_model, "--out", "first")
     assert status == 0 and "were sampled by" not in out, err
     status, out, _ = agentgym(*train, "--data", "own.jsonl", "--model", "first/checkpoint", "--out", "second")

@@ -29,7 +29,7 @@ from agentgym_trainers.r3 import R3
 
 SMALL = EvolveConfig(
     rounds=2, expert_tasks=3, explore_tasks=4, valid_tasks=3, test_tasks=2, max_new_tokens=3,
-    select=SelectConfig(threshold=0.0, success_only=False, dedupe=False),
+    select=SelectConfig(threshold=0.0, success_only=False, dedupe=False, mask_invalid=False),
 )  # fmt: skip
 
 

@@ -41,8 +41,8 @@ from agentgym_trainers.weighted_bc import WeightedBC
 WORLDS = [EnvSpec("maze", {"difficulty": "easy", "max_steps": 3}), EnvSpec("shop", {"max_steps": 3})]
 SMALL = EvolveConfig(
     sequence=True, rounds=1, expert_tasks=2, explore_tasks=3, valid_tasks=2, test_tasks=2, max_new_tokens=4,
-    prompt="none", select=SelectConfig(threshold=-1e9, success_only=False, dedupe=False), replay_ratio=0.5,
-    fisher_episodes=3,
+    prompt="none", select=SelectConfig(threshold=-1e9, success_only=False, dedupe=False, mask_invalid=False),
+    replay_ratio=0.5, fisher_episodes=3,
 )  # fmt: skip
 TRAINER = FilteredBC(epochs=1, threshold=-1e9, batch_size=1, checkpoint_minutes=0.0, ewc_lambda=10.0)
 

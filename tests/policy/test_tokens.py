@@ -77,7 +77,11 @@ def test_cut_replies_can_be_masked(tiny_policy: Any, demos: list[Trajectory]) ->
         assert sum(before.mask) > 0 and [bit for bit, old in zip(after.mask, before.mask, strict=True) if old] == (
             list(trained) or [0] * sum(before.mask)
         )
-    assert why_nothing_to_learn(replace(demos[0], steps=rows[0, 0])).endswith("that was not cut at max_new_tokens")
+    why = why_nothing_to_learn(replace(demos[0], steps=rows[0, 0]))
+    assert why == "without a reply to learn that was not cut at max_new_tokens"
+    refused = replace(first, valid=False, trained=False)
+    why = why_nothing_to_learn(replace(demos[0], steps=(refused,)))
+    assert why == "without a reply to learn that was not refused by the world"
 
 
 def test_another_tokenizers_record_is_noticed(tiny_policy: Any, demos: list[Trajectory]) -> None:
