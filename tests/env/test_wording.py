@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentgym_py.env.wording import count_expansions, expand, is_expansion, made_up_name, sample_names
+from agentgym_py.env.wording import (
+    count_expansions,
+    expand,
+    is_expansion,
+    made_up_name,
+    read_wordings,
+    sample_names,
+    split_words,
+)
+from agentgym_py.errors import CatalogueError
 from agentgym_py.rng import Rng
+
+DATA = Path(__file__).parents[2] / "datasets" / "agentgym_data"
 
 
 def test_every_expansion_is_drawn_and_no_other() -> None:
@@ -52,3 +65,71 @@ def test_sampled_names_differ(seed: int, count: int, made_up: float) -> None:
     assert len(set(drawn)) == len(drawn) == count
     assert "zinc" not in drawn
     assert made_up < 1 or not set(drawn) & set(names)
+
+
+WORDS = """\
+# The words of a test.
+<place> = [a shop|
+    a market]
+<then> = [|[Then|Later], ]
+<please> = [<rest>.|please <rest>.]
+
+names:
+  Ana, Bruno,
+  Mrs Baker, Carla
+
+# things that are counted
+stock more:
+  <then>{name} buys {a} {goods} in <place>, where they
+    are [cheap|
+    # a comment between two parts
+    good].
+  <please> add {a} {goods} from <place>
+"""
+
+
+def test_a_file_of_wordings_is_read(tmp_path: Path) -> None:
+    """Definitions stand in place of their names, continued lines are joined, and comments are left out."""
+    file = tmp_path / "words.txt"
+    file.write_text(WORDS, encoding="utf-8")
+    sections = read_wordings(file)
+    assert list(sections) == ["names", "stock more"]
+    assert split_words(sections["names"]) == ("Ana", "Bruno", "Mrs Baker", "Carla")
+    assert sections["stock more"] == (
+        "[|[Then|Later], ]{name} buys {a} {goods} in [a shop|a market], where they are [cheap|good].",
+        "[add {a} {goods} from [a shop|a market].|please add {a} {goods} from [a shop|a market].]",
+    )
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "error"),
+    [
+        ("names:", "names", "line 7: neither `section:`, .*: 'names'"),
+        ("names:\n", "", "line 7: an entry before the first section: 'Ana, Bruno,'"),
+        ("names:", "stock more:", "line 12: 'stock more' is there twice"),
+        ("  Ana, Bruno,\n  Mrs Baker, Carla\n", "", "section 'names' is empty"),
+        ("  Ana", "   Ana", "line 8: indented by 3, not by 0, 2 or 4 spaces"),
+        ("  Ana", "\tAna", "line 8: indented by 1,"),
+        ("<then> =", "<then>:", "line 4: not a definition"),
+        ("<then> =", "<place> =", "line 4: 'place' is there twice"),
+        ("<then> =", "<rest> =", "line 4: 'rest' is there twice"),
+        ("in <place>", "in <town>", "line 13: <town> is not defined above: '<then>{name} buys"),
+        ("  <please> add", "  so <please> add", "line 17: a definition with <rest> stands elsewhere"),
+        ("[cheap|", "cheap|", "line 13: a bracket is not closed, or not opened"),
+        ("[Then|Later]", "[Then|Later", "line 4: a bracket is not closed, or not opened"),
+    ],
+)
+def test_a_malformed_file_of_wordings_is_an_error(tmp_path: Path, old: str, new: str, error: str) -> None:
+    """It names the file, the line and what is wrong."""
+    file = tmp_path / "words.txt"
+    file.write_text(WORDS.replace(old, new, 1), encoding="utf-8")
+    with pytest.raises(CatalogueError, match=rf"words\.txt.*{error}"):
+        read_wordings(file)
+
+
+@pytest.mark.parametrize("name", sorted(file.relative_to(DATA).as_posix() for file in DATA.glob("*/training*.txt")))
+def test_the_wordings_of_the_worlds_are_grammars(name: str) -> None:
+    """Each entry of each file expands."""
+    for section, entries in read_wordings(DATA / name).items():
+        for entry in entries:
+            assert count_expansions(entry) > 0, section

@@ -1,23 +1,29 @@
-"""The words of the problems: each wording, name and thing belongs to one split."""
+"""The words of the problems: each wording, name and thing belongs to one split.
+
+Those of training problems are in `agentgym_data/calculator/training.txt`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib.resources import files
 
-from agentgym_envs.calculator import training
+from agentgym_py.env.wording import read_wordings, split_words
+
+_TRAINING = read_wordings(files("agentgym_data") / "calculator" / "training.txt")
 
 NAMES: Mapping[str, tuple[str, ...]] = {
-    "train": tuple(training.NAMES.split()),
+    "train": split_words(_TRAINING["names"]),
     "valid": ("Mira", "Nils", "Olga", "Pavel", "Rosa", "Simon", "Tessa", "Umar"),
     "test": ("Vera", "Wim", "Xenia", "Yusuf", "Zoe", "Aron", "Britta", "Cyril"),
 }
 GOODS: Mapping[str, tuple[str, ...]] = {
-    "train": tuple(training.GOODS.split()),
+    "train": split_words(_TRAINING["goods"]),
     "valid": ("oranges", "crayons", "beads", "screws", "postcards", "muffins"),
     "test": ("lemons", "markers", "shells", "hinges", "badges", "pretzels"),
 }
 FOODS: Mapping[str, tuple[str, ...]] = {
-    "train": tuple(training.FOODS.split()),
+    "train": split_words(_TRAINING["foods"]),
     "valid": ("semolina", "barley", "honey", "salt"),
     "test": ("polenta", "millet", "couscous", "cornmeal"),
 }
@@ -250,12 +256,12 @@ _HELD_OUT: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     },
 }  # fmt: skip
 WORDINGS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
-    key: {"train": training.WORDINGS[key], **wordings} for key, wordings in _HELD_OUT.items()
+    key: {"train": _TRAINING[key], **wordings} for key, wordings in _HELD_OUT.items()
 }
 """Wordings by sentence and split; those of the train split are grammars."""
 
 IRRELEVANT: Mapping[str, tuple[str, ...]] = {
-    "train": training.IRRELEVANT,
+    "train": _TRAINING["irrelevant"],
     "valid": (
         "A neighbour of {name} is {n} years old.", "{name} lives at number {n}.", "There are {n} trees in the street.",
         "The last train leaves in {n} minutes.", "A cat of {n} months looks on.", "Outside it is {n} degrees.",
@@ -269,7 +275,7 @@ IRRELEVANT: Mapping[str, tuple[str, ...]] = {
 """Irrelevant sentences by split."""
 
 TOLERANCE_NOTES: Mapping[str, str] = {
-    "train": training.TOLERANCE_NOTE,
+    "train": _TRAINING["tolerance note"][0],
     "valid": "The answer may be off by 0.01 at most.",
     "test": "Answers that are wrong by no more than 0.01 count.",
 }

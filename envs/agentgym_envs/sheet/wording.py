@@ -1,13 +1,17 @@
-"""The words of requests; each split has wordings of its own."""
+"""The words of requests; each split has wordings of its own.
+
+Those of training requests are in `agentgym_data/sheet/training.txt`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib.resources import files
 
-from agentgym_envs.sheet import training_wording
-from agentgym_py.env.wording import expand
+from agentgym_py.env.wording import expand, read_wordings
 from agentgym_py.rng import Rng
 
+_TRAINING = read_wordings(files("agentgym_data") / "sheet" / "training.txt")
 _HELD_OUT: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     # parts of sentences
     "sum": (
@@ -172,11 +176,8 @@ _HELD_OUT: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     ),
 }
 WORDINGS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
-    meaning: {
-        "train": {**training_wording.PHRASES, **training_wording.SENTENCES}[meaning], "valid": valid, "test": test
-    }
-    for meaning, (valid, test) in _HELD_OUT.items()
-}  # fmt: skip
+    meaning: {"train": _TRAINING[meaning], "valid": valid, "test": test} for meaning, (valid, test) in _HELD_OUT.items()
+}
 """Meaning to split to wordings."""
 
 

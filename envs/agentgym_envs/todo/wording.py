@@ -1,18 +1,23 @@
-"""The wordings of requests; each belongs to one split."""
+"""The wordings of requests; each belongs to one split.
+
+Those of training requests are in `agentgym_data/todo/training.txt`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib.resources import files
 
-from agentgym_envs.todo import training_wording as training
+from agentgym_py.env.wording import read_wordings
 
 Wording = Mapping[str, tuple[str, ...]]
 """Split to its wordings; those of the train split are grammars."""
 Wordings = Mapping[str, Wording]
+_TRAINING = read_wordings(files("agentgym_data") / "todo" / "training.txt")
 
 
-def _with_training(held_out: Wordings, training: Wording) -> Wordings:
-    return {kind: {"train": training[kind], **wording} for kind, wording in held_out.items()}
+def _with_training(held_out: Wordings, part: str) -> Wordings:
+    return {kind: {"train": _TRAINING[f"{part} {kind}"], **wording} for kind, wording in held_out.items()}
 
 
 _HELD_OUT_DO: Wordings = {
@@ -188,7 +193,7 @@ _HELD_OUT_DO: Wordings = {
         ),
     },
 }
-DO = _with_training(_HELD_OUT_DO, training.DO)
+DO = _with_training(_HELD_OUT_DO, "do")
 """Kind of change to split to wordings. `{what}` is one task's title or the tasks that a filter finds."""
 
 _HELD_OUT_WHAT: Wordings = {
@@ -292,17 +297,17 @@ _HELD_OUT_WHAT: Wordings = {
         ),
     },
 }
-WHAT = _with_training(_HELD_OUT_WHAT, training.WHAT)
+WHAT = _with_training(_HELD_OUT_WHAT, "what")
 """Which tasks; `earliest` and `commented` find one."""
 
 EXCEPT: Wording = {
-    "train": training.EXCEPT,
+    "train": _TRAINING["except"],
     "valid": ("{what} (but none with the label {label})", "{what} (leave out those with the label {label})"),
     "test": ("{what} (unless labelled {label})", "{what} (skip any that bear the label {label})"),
 }
 
 COUNT: Wording = {
-    "train": training.COUNT,
+    "train": _TRAINING["count"],
     "valid": ("Report the number of those tasks.", "Say how many that came to."),
     "test": ("I want to know, too, how many tasks that was.", "State also the number of tasks concerned."),
 }
@@ -333,11 +338,11 @@ _HELD_OUT_ASK: Wordings = {
         "test": ("How did I word the title of {what}?", "I have forgotten the title of {what}; what is it?"),
     },
 }
-ASK = _with_training(_HELD_OUT_ASK, training.ASK)
+ASK = _with_training(_HELD_OUT_ASK, "ask")
 """Questions that change nothing."""
 
 IF: Wording = {
-    "train": training.IF,
+    "train": _TRAINING["if"],
     "valid": (
         "Look at {what}. Should that be more than {n} tasks: {yes} If not: {no}",
         "In case there are more than {n} tasks here ({what}): {yes} In any other case: {no}",
@@ -348,7 +353,7 @@ IF: Wording = {
     ),
 }
 
-TITLE: Wording = {"train": training.TITLE, "valid": ('"{title}"',), "test": ('"{title}"',)}
+TITLE: Wording = {"train": _TRAINING["title"], "valid": ('"{title}"',), "test": ('"{title}"',)}
 """A task by its title."""
 
 PLACE: Wordings = _with_training(
@@ -356,17 +361,17 @@ PLACE: Wordings = _with_training(
         "project": dict.fromkeys(("valid", "test"), ("the project {project}",)),
         "section": dict.fromkeys(("valid", "test"), ("the section {section} of {project}",)),
     },
-    training.PLACE,
+    "place",
 )
 
 DETAILS: Wordings = _with_training(
     {name: dict.fromkeys(("valid", "test"), (f"{name} {{{name}}}",)) for name in ("due", "priority", "label")},
-    training.DETAILS,
+    "detail",
 )
 """Details of a new task."""
 
-JOIN: Wording = {"train": training.JOIN, "valid": ("{first} {second}",), "test": ("{first} {second}",)}
+JOIN: Wording = {"train": _TRAINING["join"], "valid": ("{first} {second}",), "test": ("{first} {second}",)}
 """Two parts of a request."""
 
-REQUEST: Wording = {"train": training.REQUEST, "valid": ("{request}",), "test": ("{request}",)}
+REQUEST: Wording = {"train": _TRAINING["request"], "valid": ("{request}",), "test": ("{request}",)}
 """A whole request."""

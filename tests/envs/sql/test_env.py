@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentgym_envs.sql import questions, subjects, vocabulary, words
+from agentgym_envs.sql import subjects, vocabulary, wording, words
 from agentgym_envs.sql.domains import DOMAINS, Entity
 from agentgym_envs.sql.env import SQLEnv, _answer, _unique_answer
 from agentgym_envs.sql.guard import Result
@@ -233,10 +233,10 @@ def test_a_result_is_shown_short() -> None:
 
 def test_splits_share_no_name_and_no_way_to_ask() -> None:
     """Names of people and things differ between any two splits, and so do the sentences of every kind of question."""
-    for wordings in (*questions.WORDINGS.values(), {split: (note,) for split, note in questions.NOTES.items()}):
+    for wordings in (*wording.WORDINGS.values(), {split: (note,) for split, note in wording.NOTES.items()}):
         for text in (*wordings["valid"], *wordings["test"]):
             assert not any(is_expansion(text, grammar) for grammar in wordings["train"])
-    for wordings in questions.WORDINGS.values():
+    for wordings in wording.WORDINGS.values():
         assert wordings["valid"] != wordings["test"]
         assert sum(map(count_expansions, wordings["train"])) >= 24
     for made in (words.people, words.titles):

@@ -355,7 +355,7 @@ def test_training_names_are_rich() -> None:
     """Hundreds of names, many of them made up; none is a held-out one."""
     env = TodoEnv(difficulty="easy")
     boards = [env.puzzle_of(env.task(number, "train")).start for number in range(150)]
-    listed = {word.casefold() for words in WORDS.values() for word in words.split(", ")}
+    listed = {word.casefold() for words in WORDS.values() for word in words}
     held_out = {word.casefold() for split in ("valid", "test") for words in FILL[split].values() for word in words}
     for names in (
         {project for board in boards for project in board.projects},
