@@ -429,6 +429,16 @@ def _pairs(comparison: Comparison) -> Table:
     return header, rows
 
 
+def _decoding_notes(comparison: Comparison) -> Iterator[str]:
+    """Yield how the decoding of the models differs; other agents have no temperature."""
+    samplings = [entrant.manifest["agent"]["sampling"] for entrant in comparison.entrants]
+    models = [sampling for sampling in samplings if sampling.get("temperature") is not None]
+    if len({sampling["temperature"] for sampling in models}) > 1:
+        yield "The agents decode differently: greedy and sampled are different questions."
+    if len({sampling.get("max_new_tokens") for sampling in models}) > 1:
+        yield "The agents' replies have different maximum lengths."
+
+
 def _notes(comparison: Comparison) -> list[str]:
     once = all(entrant.manifest["attempts"] == 1 for entrant in comparison.entrants)
     notes = [f"{e.name}: {fork[0].lower()}{fork[1:]}" for e in comparison.entrants if (fork := e.manifest.get("fork"))]
@@ -439,8 +449,7 @@ def _notes(comparison: Comparison) -> list[str]:
         "better in: tasks in which the first, and the second, did better; detectable: the smallest difference, in "
         "points, detectable with this many tasks in 80 % of comparisons.",
     ]  # fmt: skip
-    if len({entrant.agent.partition(",")[2] for entrant in comparison.entrants}) > 1:
-        notes.append("The agents decode differently: greedy and sampled are different questions.")
+    notes += _decoding_notes(comparison)
     if note := small_sample_note(comparison.pairs[0].paired.difference):
         notes.append(f"{note[0].upper()}{note[1:]}.")
     if comparison.left_out:

@@ -106,6 +106,17 @@ def test_the_table_says_how_to_read_it() -> None:
     assert said.startswith("AgentShop-v0 (5 tasks); test split, brief prompt, seed 0\n\n| evaluation |")
 
 
+def test_only_models_decode_differently() -> None:
+    """A random agent or an expert does not decode; a shorter maximum of replies is not another temperature."""
+    greedy = {"name": "tiny", "policy_digest": None, "sampling": {"temperature": 0.0, "max_new_tokens": 64}}
+    model = entrant("a", [[1]] * 5, agent=greedy)
+    rule = entrant("b", [[0]] * 5, agent={"name": "random", "policy_digest": None, "sampling": {}})
+    assert "different" not in markdown(compare([model, rule]))
+    shorter = {"temperature": 0.0, "max_new_tokens": 32}
+    said = markdown(compare([model, entrant("b", [[0]] * 5, agent=greedy | {"sampling": shorter})]))
+    assert "different maximum lengths" in said and "decode differently" not in said
+
+
 def test_latex_compiles_whatever_a_folder_is_called() -> None:
     """Signs that mean something there are escaped; every row has as many cells as the head."""
     said = latex(compare([replace(A, name="evals/a_1&2%"), replace(B, name="b~^\\{}#$")]))
