@@ -63,14 +63,11 @@ class Watchdog:
 
     def require_descriptors(self) -> None:
         """End a worker in which failed envs have left no free file descriptor: its other episodes need some."""
-        if not self.has_parent:
-            return
-        gc.collect()  # closes the files of envs that are gone
-        try:
-            os.close(os.open(os.devnull, os.O_RDONLY))
-        except OSError:
-            with self:  # shows the parent process which job is to blame
-                os._exit(EXHAUSTED)
+        if self.has_parent and not _has_descriptors():
+            gc.collect()  # closes the files of envs that are gone; a collection takes too long to begin with one
+            if not _has_descriptors():
+                with self:  # shows the parent process which job is to blame
+                    os._exit(EXHAUSTED)
 
     def __enter__(self) -> None:
         self._began = self._beats[self._since] = monotonic()
@@ -86,6 +83,15 @@ class Watchdog:
             raise InfrastructureError(f"the world took longer than the step_timeout of {self.limit:g} s")
         if error is not None and not isinstance(error, Exception | KeyboardInterrupt):
             raise InfrastructureError(f"the world raised {error_text(error)}").with_traceback(trace) from error
+
+
+def _has_descriptors() -> bool:
+    """Return whether this process can open another file."""
+    try:
+        os.close(os.open(os.devnull, os.O_RDONLY))
+    except OSError:
+        return False
+    return True
 
 
 def read_beats(beats: Sequence[float], lanes: int) -> list[tuple[float, int]]:
