@@ -49,14 +49,14 @@ def test_a_worker_with_descriptors_collects_no_garbage(calls: list[Any]) -> None
 
 
 def test_garbage_may_hold_the_descriptors(calls: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Then a worker goes on."""
+    """Then a worker does not end."""
     fail_to_open(monkeypatch, 1)
     Watchdog(None, [0.0, 0.0]).require_descriptors()
     assert calls == ["collect"]
 
 
 def test_a_worker_without_descriptors_ends(calls: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the status that tells its parent why, and showing the job; a process without a parent goes on."""
+    """With the status that tells its parent why, and showing the job; a process without a parent does not."""
     fail_to_open(monkeypatch, 2)
     beats = [0.0, 0.0]
     with pytest.raises(InfrastructureError, match="Exited"):
