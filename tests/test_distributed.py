@@ -324,7 +324,8 @@ def test_a_run_of_two_goes_on_in_two(both: tuple[Path, str]) -> None:
     assert again["processes"] == 2
 
 
-@pytest.mark.parametrize("trainer", ["grpo", pytest.param("filtered_bc", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("trainer", ["grpo", "filtered_bc"])
 def test_kill_9_in_a_training_of_two(both: tuple[Path, str], trainer: str) -> None:
     """All processes of the job are killed; the resumed run has bit-identical weights and episodes."""
     killed_and_resumed(both[0], trainer, "2", "")
