@@ -46,7 +46,7 @@ def options(parser: Parser) -> None:
 
 def run(args: Values) -> int:
     """Compare and print."""
-    from agentgym_py.evaluation.compare import Algorithm, compare, compare_algorithms, latex, markdown
+    from agentgym_py.evaluation.compare import Algorithm, compare, compare_algorithms
     from agentgym_py.evolution.entrants import load_entrant
 
     if args["latex"] and args["json"]:
@@ -71,7 +71,7 @@ def run(args: Values) -> int:
     if args["json"]:
         print_json(comparison.as_dict())
     else:
-        print(latex(comparison) if args["latex"] else markdown(comparison))
+        print(comparison.latex() if args["latex"] else comparison)
     return 0
 
 

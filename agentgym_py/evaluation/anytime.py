@@ -35,9 +35,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agentgym_py.errors import ConfigError
-from agentgym_py.evaluation.compare import Entrant, p_value
+from agentgym_py.evaluation.compare import Entrant
 from agentgym_py.evaluation.folder import SAME_QUESTION, differences
 from agentgym_py.evaluation.stats import Estimate
+from agentgym_py.evaluation.text import p_value
 
 Verdict: TypeAlias = Literal["first", "second", "equal", "undecided"]
 """Which agent is better; `equal`: the difference is smaller than the margin; `undecided`: more tasks are needed."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -26,7 +25,8 @@ from agentgym_py.evaluation.stats import (
     runs_mean,
     success_rate,
 )
-from agentgym_py.evaluation.text import decoding_label, format_interval, format_mean, small_sample_note
+from agentgym_py.evaluation.tables import Page, Table, latex, markdown
+from agentgym_py.evaluation.text import decoding_label, format_interval, format_mean, p_value, small_sample_note
 from agentgym_py.trajectory import Trajectory, store
 
 TaskKey = tuple[str, str, str]
@@ -143,7 +143,11 @@ class Comparison:
 
     def __str__(self) -> str:
         """Return the tables of `agentgym compare`."""
-        return markdown(self)
+        return markdown(_page(self))
+
+    def latex(self) -> str:
+        """Return these tables in LaTeX, with the rules of booktabs."""
+        return latex(_page(self))
 
     def as_dict(self) -> dict[str, Any]:
         """Return the comparison as JSON values."""
@@ -264,7 +268,11 @@ class AlgorithmComparison:
 
     def __str__(self) -> str:
         """Return the tables of `agentgym compare`."""
-        return markdown(self)
+        return markdown(_page(self))
+
+    def latex(self) -> str:
+        """Return these tables in LaTeX, with the rules of booktabs."""
+        return latex(_page(self))
 
     def as_dict(self) -> dict[str, Any]:
         """Return the comparison as JSON values."""
@@ -332,13 +340,10 @@ def _question(entrant: Entrant) -> dict[str, Any]:
 
 # ---- tables ---------------------------------------------------------------------------------------------------------
 
-Table = tuple[Sequence[str], Sequence[Sequence[str]]]
 
-
-def tables(comparison: Comparison | AlgorithmComparison) -> tuple[str, list[Table], list[str]]:
-    """Return a title, tables of a header and rows, and notes on how to read them."""
+def _page(comparison: Comparison | AlgorithmComparison) -> Page:
     if isinstance(comparison, Comparison):
-        return (
+        return Page(
             _title(comparison.entrants[0]),
             [_agents(comparison), _pairs(comparison), *_rounds(comparison), *_resources(comparison)],
             _notes(comparison),
@@ -355,10 +360,10 @@ def tables(comparison: Comparison | AlgorithmComparison) -> tuple[str, list[Tabl
     ]
     if any(mean.n < MIN_SEEDS for mean in comparison.means):
         notes.append(f"Fewer than {MIN_SEEDS} training seeds: too few for a claim about an algorithm.")
-    return title, [
+    return Page(title, [
         (("algorithm", "seeds", "success, interquartile mean [95 %]"), means),
         (("a run of the one beats one of the other", "probability [95 %]"), pairs),
-    ], notes  # fmt: skip
+    ], notes)  # fmt: skip
 
 
 def _title(entrant: Entrant) -> str:
@@ -455,51 +460,3 @@ def _notes(comparison: Comparison) -> list[str]:
     if comparison.left_out:
         notes.append(f"{comparison.left_out} tasks are left out: infrastructure failed in them.")
     return notes
-
-
-def p_value(p: float) -> str:
-    """Return `0.0312`, or `< 0.0001`."""
-    return "< 0.0001" if p < 0.0001 else f"{p:.4f}"
-
-
-def markdown(comparison: Comparison | AlgorithmComparison) -> str:
-    """Return title, tables and notes in Markdown."""
-    title, all_tables, notes = tables(comparison)
-    parts = [_one_line(title)]
-    for header, rows in all_tables:
-        lines = [header, ["---"] * len(header), *rows]
-        parts.append("\n".join(f"| {' | '.join(map(_markdown_cell, line))} |" for line in lines))
-    return "\n\n".join([*parts, "\n".join(map(_one_line, notes))])
-
-
-def _markdown_cell(text: str) -> str:
-    return _one_line(text).replace("|", "\\|")
-
-
-def _one_line(text: str) -> str:
-    """Return a text without line breaks, which names in a stranger's manifest may hold to look like other lines."""
-    return " ".join(text.split())
-
-
-_TEX = {
-    "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "−": "$-$", "–": "--",
-    "<": "$<$", ">": "$>$", **{char: f"\\{char}" for char in "&%$#_{}"},
-}  # fmt: skip
-
-
-def latex(comparison: Comparison | AlgorithmComparison) -> str:
-    """Return `tabular`s with the rules of booktabs; title and notes are comments."""
-    title, all_tables, notes = tables(comparison)
-    parts = [f"% {_one_line(title)}\n% \\usepackage{{booktabs}}"]
-    for header, rows in all_tables:
-        lines = [" & ".join("".join(_TEX.get(char, char) for char in cell) for cell in row) + r" \\"
-                 for row in (header, *rows)]  # fmt: skip
-        lines = [r"\toprule", lines[0], r"\midrule", *lines[1:], r"\bottomrule"]
-        columns = "l" + "".join(map(_alignment, list(zip(*rows, strict=True))[1:]))
-        parts.append("\n".join([rf"\begin{{tabular}}{{{columns}}}", *lines, r"\end{tabular}"]))
-    return "\n\n".join([*parts, "\n".join(f"% {_one_line(note)}" for note in notes)])
-
-
-def _alignment(column: Sequence[str]) -> str:
-    """Return how LaTeX aligns a column: numbers to the right, texts to the left."""
-    return "r" if all(re.match(r"[+−-]?\d|< \d|–$", cell) for cell in column) else "l"

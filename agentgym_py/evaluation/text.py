@@ -23,6 +23,11 @@ def format_interval(rate: Estimate) -> str:
     return f"{100 * rate.value:.1f} % [{100 * rate.low:.0f}, {100 * rate.high:.0f}]"
 
 
+def p_value(p: float) -> str:
+    """Return `0.0312`, or `< 0.0001`."""
+    return "< 0.0001" if p < 0.0001 else f"{p:.4f}"
+
+
 def format_rate(rate: Estimate) -> str:
     """Return `41.3 % [36, 47]`, with the note of a small sample: `(only 4 tasks)`."""
     return format_interval(rate) + (f" ({small_sample_note(rate)})" if rate.small else "")

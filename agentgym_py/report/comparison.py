@@ -7,9 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from agentgym_py.env.registration import short_name
-from agentgym_py.evaluation.compare import p_value
 from agentgym_py.evaluation.stats import PairedComparison, compare_rates
-from agentgym_py.evaluation.text import env_summaries, format_interval, format_mean, given_up_note, small_sample_note
+from agentgym_py.evaluation.text import (
+    env_summaries,
+    format_interval,
+    format_mean,
+    given_up_note,
+    p_value,
+    small_sample_note,
+)
 from agentgym_py.evolution.run_folder import RunFolder, read_estimate
 from agentgym_py.report.episodes import outcomes_of, read_episodes
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from agentgym_py.errors import ConfigError
-from agentgym_py.evaluation.compare import Algorithm, Entrant, Resources, compare, compare_algorithms, latex, markdown
+from agentgym_py.evaluation.compare import Algorithm, Entrant, Resources, compare, compare_algorithms
 from agentgym_py.evaluation.stats import bootstrap_mean, holm, mcnemar, runs_mean, sign_flips
 
 WORLD = {"id": "AgentShop-v0", "version": 1, "kwargs": {}, "max_steps": 15, "rules": "r", "first_state": "s"}
@@ -57,14 +57,14 @@ def test_several_agents_are_adjusted_by_holm() -> None:
     found = compare([A, B, entrant("c", [[0]] * 60)])
     assert [(each.first, each.second) for each in found.pairs] == [("a", "b"), ("a", "c"), ("b", "c")]
     assert [each.p_holm for each in found.pairs] == holm([each.paired.p for each in found.pairs])
-    assert "p (Holm)" in markdown(found) and "p (Holm)" not in markdown(compare([A, B]))
+    assert "p (Holm)" in str(found) and "p (Holm)" not in str(compare([A, B]))
 
 
 def test_tasks_without_a_try_are_left_out_of_all() -> None:
     """And counted; the success rates stay each agent's own."""
     found = compare([A, entrant("b", [[1]] * 29 + [[]] + [[0]] * 30)])
     assert (found.tasks, found.left_out, found.pairs[0].paired.only_first) == (59, 1, 0)
-    assert "1 tasks are left out" in markdown(found)
+    assert "1 tasks are left out" in str(found)
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_the_table_says_how_to_read_it() -> None:
     greedy = {"name": "tiny", "policy_digest": None, "sampling": {"temperature": 0.0}}
     one = entrant("a", [[1]] * 5, agent=greedy)
     other = entrant("b", [[0]] * 5, agent=greedy | {"sampling": {"temperature": 0.7}})
-    said = markdown(compare([one, other]))
+    said = str(compare([one, other]))
     assert "| a | tiny, greedy | 1 | 100.0 % [57, 100] |" in said and "tiny, sampled at temperature 0.7" in said
     assert "Only 5 tasks." in said and "different questions" in said and "McNemar" in said
     assert "| a − b | +100.0 [" in said and "] | 0.0625 | 5 : 0 |" in said
@@ -111,15 +111,15 @@ def test_only_models_decode_differently() -> None:
     greedy = {"name": "tiny", "policy_digest": None, "sampling": {"temperature": 0.0, "max_new_tokens": 64}}
     model = entrant("a", [[1]] * 5, agent=greedy)
     rule = entrant("b", [[0]] * 5, agent={"name": "random", "policy_digest": None, "sampling": {}})
-    assert "different" not in markdown(compare([model, rule]))
+    assert "different" not in str(compare([model, rule]))
     shorter = {"temperature": 0.0, "max_new_tokens": 32}
-    said = markdown(compare([model, entrant("b", [[0]] * 5, agent=greedy | {"sampling": shorter})]))
+    said = str(compare([model, entrant("b", [[0]] * 5, agent=greedy | {"sampling": shorter})]))
     assert "different maximum lengths" in said and "decode differently" not in said
 
 
 def test_latex_compiles_whatever_a_folder_is_called() -> None:
     """Signs that mean something there are escaped; every row has as many cells as the head."""
-    said = latex(compare([replace(A, name="evals/a_1&2%"), replace(B, name="b~^\\{}#$")]))
+    said = compare([replace(A, name="evals/a_1&2%"), replace(B, name="b~^\\{}#$")]).latex()
     assert r"evals/a\_1\&2\%" in said and r"b\textasciitilde{}\textasciicircum{}\textbackslash{}\{\}\#\$" in said
     rows = [line for line in said.splitlines() if line.endswith(r"\\")]
     assert {row.replace(r"\&", "").count("&") for row in rows} == {3, 4} and said.count(r"\begin{tabular}") == 2
@@ -128,15 +128,15 @@ def test_latex_compiles_whatever_a_folder_is_called() -> None:
 def test_a_name_leaves_no_comment_and_no_cell() -> None:
     """A manifest of a stranger names worlds and splits, and LaTeX may read files and run programs."""
     manifest = {**A.manifest, "split": "test\n\\input{/etc/passwd}\r\\write18{id}\u2028\\x"}
-    said = latex(compare([replace(A, manifest=manifest), replace(B, manifest=manifest)]))
+    said = compare([replace(A, manifest=manifest), replace(B, manifest=manifest)]).latex()
     assert all(line.startswith("% ") for line in said.splitlines() if "input{" in line or "write18" in line), said
-    said = markdown(compare([replace(A, name="a\n| b | 100 % |", manifest=manifest), replace(B, manifest=manifest)]))
+    said = str(compare([replace(A, name="a\n| b | 100 % |", manifest=manifest), replace(B, manifest=manifest)]))
     assert "| a \\| b \\| 100 % \\| |" in said and not any(line.startswith("| b | 100") for line in said.splitlines())
 
 
 def test_latex_has_the_rules_of_booktabs() -> None:
     """Three in each table, around its head and at its end."""
-    for table in latex(compare([A, B])).split(r"\begin{tabular}")[1:]:
+    for table in compare([A, B]).latex().split(r"\begin{tabular}")[1:]:
         lines = table.splitlines()
         rules = [number for number, line in enumerate(lines) if line.endswith("rule")]
         assert rules == [1, 3, lines.index(r"\end{tabular}") - 1] and r"\hline" not in table
@@ -145,18 +145,18 @@ def test_latex_has_the_rules_of_booktabs() -> None:
 def test_latex_aligns_texts_to_the_left() -> None:
     """Names of evaluations and agents; numbers, intervals, p-values and dashes to the right."""
     used = Resources.of({"tokens": 1234.5, "spent": {"cost": 0.0126}})
-    said = latex(compare([replace(A, resources=used), replace(B, resources=Resources.of({"tokens": 30.0}))]))
+    said = compare([replace(A, resources=used), replace(B, resources=Resources.of({"tokens": 30.0}))]).latex()
     assert re.findall(r"begin{tabular}{(\w+)}", said) == ["llrr", "lrrrr", "lrr"]
 
 
 def test_what_the_agents_used_is_a_table() -> None:
     """With the columns in which an agent has a value; without any there is no such table."""
     paid = Resources.of({"tokens": 1234.5, "spent": {"prompt_tokens": 60000, "cost": 0.0126, "latency": 1.239}})
-    said = markdown(compare([replace(A, resources=paid), replace(B, resources=Resources.of({"tokens": 30.0}))]))
+    said = str(compare([replace(A, resources=paid), replace(B, resources=Resources.of({"tokens": 30.0}))]))
     assert "| evaluation | tokens per episode | prompt tokens | cost | seconds per reply |" in said
     assert "| a | 1,234.5 | 60,000 | 0.0126 | 1.24 |\n| b | 30.0 | – | – | – |" in said
     free = compare([replace(A, resources=Resources.of({"tokens": None})), B])
-    assert "tokens" not in markdown(free) and free.as_dict()["agents"][0]["resources"]["cost"] is None
+    assert "tokens" not in str(free) and free.as_dict()["agents"][0]["resources"]["cost"] is None
 
 
 def runs(name: str, rates: Sequence[float]) -> Algorithm:
@@ -172,9 +172,9 @@ def test_algorithms_are_compared_by_their_seeds() -> None:
     found = compare_algorithms([ppo, bc])
     assert found.means[0] == runs_mean([[0.5], [0.6], [0.7], [0.65], [0.55]]) and found.means[0].n == 5
     assert found.pairs[0].probability.value == pytest.approx(24 / 25)  # 0.5 equals two of five
-    said = markdown(found)
+    said = str(found)
     assert "| ppo | 5 | 0.600 [" in said and "| ppo > bc | 0.960 [" in said and "Fewer than" not in said
-    assert "Fewer than 5 training seeds" in markdown(compare_algorithms([runs("a", [0.1, 0.2]), bc]))
+    assert "Fewer than 5 training seeds" in str(compare_algorithms([runs("a", [0.1, 0.2]), bc]))
     assert found.as_dict()["algorithms"][1]["scores"] == [[0.4], [0.5], [0.45], [0.5], [0.35]]
 
 

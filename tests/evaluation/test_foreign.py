@@ -16,7 +16,7 @@ import pytest
 from agentgym_py.errors import ConfigError, DataError, RunError
 from agentgym_py.evaluation import foreign
 from agentgym_py.evaluation.anytime import compare_in_order
-from agentgym_py.evaluation.compare import Algorithm, Entrant, compare, compare_algorithms, latex, markdown
+from agentgym_py.evaluation.compare import Algorithm, Entrant, compare, compare_algorithms
 
 SPEC: dict[str, Any] = {
     "task": "sums", "task_version": 1, "task_args": {"digits": 2}, "model": "some/model", "dataset": {"name": "d"},
@@ -82,10 +82,10 @@ def test_logs_of_inspect_are_compared(tmp_path: Path, zstd: bool) -> None:
     (pair,) = found.pairs
     assert (found.tasks, pair.paired.difference.value) == (4, 0.75)
     assert [entrant.success.value for entrant in found.entrants] == [7 / 8, 1 / 8]
-    text = markdown(found)
+    text = str(found)
     assert text.startswith("sums (4 tasks); scored by match\n")
     assert f"| {a} | some/model, sampled at temperature 0.5, replies of at most 64 tokens | 2 |" in text
-    assert "scored by match" in latex(found) and found.as_dict()["tasks"] == 4
+    assert "scored by match" in found.latex() and found.as_dict()["tasks"] == 4
 
 
 def test_errors_and_samples_without_a_score_are_left_out(tmp_path: Path) -> None:
@@ -147,13 +147,13 @@ def test_samples_of_lm_eval_are_compared(tmp_path: Path) -> None:
         for task in ("gsm8k", "arc_easy"):
             samples(tmp_path / name / f"samples_{task}_{date}.jsonl", rows)
     both = [Entrant.load(tmp_path / name, "exact_match,strict") for name in ("one", "two")]
-    assert markdown(compare(both)).startswith("arc_easy (3 tasks), gsm8k (3 tasks); scored by exact_match,strict\n")
+    assert str(compare(both)).startswith("arc_easy (3 tasks), gsm8k (3 tasks); scored by exact_match,strict\n")
     assert [entrant.agent for entrant in both] == ["one", "two"]
     assert compare(both).pairs[0].paired.difference.value == pytest.approx(2 / 3)
     files = [tmp_path / name / f"samples_gsm8k_{date}.jsonl" for name in ("one", "two")]
     assert compare([Entrant.load(file, "exact_match,strict") for file in files]).tasks == 3
     runs = [Algorithm(entrant.name, [entrant]) for entrant in both]
-    assert "interquartile mean" in markdown(compare_algorithms(runs))
+    assert "interquartile mean" in str(compare_algorithms(runs))
 
 
 def written(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
