@@ -2,14 +2,15 @@
 
 | study | world, trainer | rewards | question |
 |---|---|---|---|
-| parts | shop, grpo | success, return, agent, potential | held-out success and steps |
+| parts | shop, grpo | success, return, agent | held-out success and steps |
 | shaping | shop, ppo | return, potential | does a potential learn faster at equal episodes? |
 | length | calculator, grpo | success, length_penalty | are replies shorter at equal success? |
 
-All rewards spend the same number of episodes in one round, from the same Agent_v0. The agents then play the same test
-tasks, greedy. The first table has the improvement of success over Agent_v0 with its interval over seeds, and the steps
-and agent tokens of a test episode. The second has the success of the training episodes in each tenth of the budget.
-Both count the world's success, whatever an agent learnt from.
+All rewards spend the same number of episodes in one round, from the same Agent_v0. (grpo compares the returns of whole
+episodes, which a potential does not change, so only ppo tries one.) The agents then play the same test tasks, greedy.
+The first table has the improvement of success over Agent_v0 with its interval over seeds, and the steps and agent
+tokens of a test episode. The second has the success of the training episodes in each tenth of the budget. Both count
+the world's success, whatever an agent learnt from.
 
 Further options are those of `agentgym evolve`, for every run. See `studies.py` for what is kept.
 """
@@ -33,7 +34,7 @@ TENTHS = 10
 STUDIES: Mapping[str, Study] = {
     "parts": Study(
         "--env shop --expert_tasks 12", "--trainer grpo --rounds 1 --explore_tasks 1000 --temperature 0.8",
-        {name: f"--reward {name}" for name in ("success", "return", "agent", "potential")},
+        {name: f"--reward {name}" for name in ("success", "return", "agent")},
     ),
     "shaping": Study(
         "--env shop --expert_tasks 12", "--trainer ppo --rounds 1 --explore_tasks 1000 --temperature 0.8",

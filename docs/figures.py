@@ -52,6 +52,8 @@ COMPARISONS: Mapping[str, Sequence[str]] = {
 """Comparisons of trainers, with the options of `benchmarks/trainers.py`."""
 PARTS = ("gains", "tenths", "pairs")
 """The tables that a comparison has; a page shows some of them."""
+STUDIES: Mapping[str, Sequence[str]] = {"rewards": ["parts"]}
+"""Benchmarks whose rows are kept, with the studies that a guide shows; its block names the table, from 1."""
 
 Line = Mapping[str, Any]
 
@@ -117,6 +119,9 @@ def block(name: str, before: str, lines: Sequence[Line]) -> str:
     if name.startswith("trainers"):
         _, comparison, part = name.split()
         return f"\n{trainer_tables(comparison)[PARTS.index(part)]}\n\n"
+    if name.startswith("study"):
+        _, study, number = name.split()
+        return f"\n{study_tables(study)[int(number) - 1]}\n\n"
     if name == "main job":
         return replace_cells(before, result_cells(main_job(lines)), by_place)
     if name == "worlds":
@@ -125,17 +130,28 @@ def block(name: str, before: str, lines: Sequence[Line]) -> str:
         return f"\n{worlds().table(worlds().read())}\n\n"
     if name in SHORT_FORMS:
         return f"\n{SHORT_FORMS[name]()}\n\n"
-    number = ("learning runs", "learning others", "learning rounds", "learning agents").index(name)
-    table: str = learning().tables(lines)[number]
+    part = ("learning runs", "learning others", "learning rounds", "learning agents").index(name)
+    table: str = learning().tables(lines)[part]
     return f"\n{table}\n\n"
 
 
 @cache
 def trainer_tables(comparison: str) -> list[str]:
     """Return the tables of a comparison of trainers."""
+    return printed_tables("trainers", COMPARISONS[comparison])
+
+
+@cache
+def study_tables(name: str) -> list[str]:
+    """Return the tables of a benchmark's kept rows."""
+    return printed_tables(name, [*STUDIES[name], "--results", str(BENCHMARKS / f"{name}.jsonl")])
+
+
+def printed_tables(benchmark: str, words: Sequence[str]) -> list[str]:
+    """Return what a benchmark prints of rows that it has kept."""
     printed = io.StringIO()
     with redirect_stdout(printed):
-        script(BENCHMARKS / "trainers.py").main([*COMPARISONS[comparison], "--tables"])
+        script(BENCHMARKS / f"{benchmark}.py").main([*words, "--tables"])
     return printed.getvalue().strip().split("\n\n")
 
 
