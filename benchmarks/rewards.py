@@ -3,7 +3,7 @@
 | study | world, trainer | rewards | question |
 |---|---|---|---|
 | parts | shop, grpo | success, return, agent | held-out success and steps |
-| shaping | shop, ppo | return, potential | does a potential learn faster at equal episodes? |
+| shaping | shop, ppo | success, return, potential | does a potential learn faster at equal episodes? |
 | length | calculator, grpo | success, length_penalty | are replies shorter at equal success? |
 
 All rewards spend the same number of episodes in one round, from the same Agent_v0. (grpo compares the returns of whole
@@ -38,7 +38,7 @@ STUDIES: Mapping[str, Study] = {
     ),
     "shaping": Study(
         "--env shop --expert_tasks 12", "--trainer ppo --rounds 1 --explore_tasks 1000 --temperature 0.8",
-        {"return": "--reward return", "potential": "--reward potential"},
+        {name: f"--reward {name}" for name in ("success", "return", "potential")},
     ),
     "length": Study(
         "--env calculator --env_kwargs.difficulty easy --expert_tasks 100",
