@@ -8,9 +8,9 @@
 
 All rewards spend the same number of episodes in one round, from the same Agent_v0. (grpo compares the returns of whole
 episodes, which a potential does not change, so only ppo tries one.) The agents then play the same test tasks, greedy.
-The first table has the improvement of success over Agent_v0 with its interval over seeds, and the steps and agent
-tokens of a test episode. The second has the success of the training episodes in each tenth of the budget. Both count
-the world's success, whatever an agent learnt from.
+The first table has the improvement of success over Agent_v0 and over the agent of the study's first reward on the same
+tasks, with intervals over seeds, and the steps and agent tokens of a test episode. The second has the success of the
+training episodes in each tenth of the budget. Both count the world's success, whatever an agent learnt from.
 
 Further options are those of `agentgym evolve`, for every run. See `studies.py` for what is kept.
 """
@@ -21,7 +21,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
-from studies import Row, Study, by_arm, parse, parser_of, report, study_rows, tested
+from studies import Row, Study, by_arm, by_seed, gain_over, parse, parser_of, report, study_rows, tested
 
 from agentgym_py.evaluation.stats import improvement
 from agentgym_py.evaluation.text import format_mean
@@ -66,15 +66,20 @@ def row(study: str, reward: str, seed: int, run: RunFolder) -> dict[str, Any]:
 def tables(rows: Sequence[Row]) -> Iterator[str]:
     """Yield the lines of both tables."""
     groups = by_arm(rows)
-    yield "| study | reward | seeds | success before | after | improvement | return | steps | agent tokens |"
-    yield "|---|---|--:|--:|--:|---|--:|--:|--:|"
+    yield (
+        "| study | reward | seeds | success before | after | improvement | beside the first reward | return | steps | "
+        "agent tokens |"
+    )
+    yield "|---|---|--:|--:|--:|---|---|--:|--:|--:|"
     for (study, reward), group in groups.items():
+        of_study = by_seed(row for row in rows if row["study"] == study)
+        beside = gain_over(next(iter(of_study)), reward, of_study)
         gain = improvement([(r["before"], r["after"]) for r in group])
         means = [fmean(r[name] for r in group) for name in ("return", "steps", "tokens")]
         rates = [100 * fmean(fmean(r[name]) for r in group) for name in ("before", "after")]
         yield (
             f"| {study} | {reward} | {len(group)} | {rates[0]:.1f} % | {rates[1]:.1f} % | {format_mean(gain)} | "
-            f"{means[0]:.3f} | {means[1]:.2f} | {means[2]:.0f} |"
+            f"{beside} | {means[0]:.3f} | {means[1]:.2f} | {means[2]:.0f} |"
         )
     yield ""
     yield f"| study | reward | success of the training episodes, in % of each of {TENTHS} parts |"

@@ -34,7 +34,7 @@ BENCHMARKS = ROOT / "benchmarks"
 RESULTS = ROOT / "docs" / "results"
 PAGES = (
     "README.md", "README.zh-CN.md", "docs/index.md", "docs/get-started/first-run.md", "docs/results/trainers.md",
-    "docs/results/worlds.md", "docs/results/index.md",
+    "docs/results/worlds.md", "docs/results/index.md", "docs/guides/rewards.md",
 )  # fmt: skip
 SEEDS = (0, 1, 2)
 BLOCK = re.compile(r"(<!-- figures: ([\w ]+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
@@ -52,7 +52,7 @@ COMPARISONS: Mapping[str, Sequence[str]] = {
 """Comparisons of trainers, with the options of `benchmarks/trainers.py`."""
 PARTS = ("gains", "tenths", "pairs")
 """The tables that a comparison has; a page shows some of them."""
-STUDIES: Mapping[str, Sequence[str]] = {"rewards": ["parts"]}
+STUDIES: Mapping[str, Sequence[str]] = {"rewards": ["parts", "length"]}
 """Benchmarks whose rows are kept, with the studies that a guide shows; its block names the table, from 1."""
 
 Line = Mapping[str, Any]
