@@ -130,8 +130,8 @@ def block(name: str, before: str, lines: Sequence[Line]) -> str:
         return f"\n{worlds().table(worlds().read())}\n\n"
     if name in SHORT_FORMS:
         return f"\n{SHORT_FORMS[name]()}\n\n"
-    part = ("learning runs", "learning others", "learning rounds", "learning agents").index(name)
-    table: str = learning().tables(lines)[part]
+    table_number = ("learning runs", "learning others", "learning rounds", "learning agents").index(name)
+    table: str = learning().tables(lines)[table_number]
     return f"\n{table}\n\n"
 
 
