@@ -53,7 +53,7 @@ COMPARISONS: Mapping[str, Sequence[str]] = {
 PARTS = ("gains", "tenths", "pairs")
 """The tables that a comparison has; a page shows some of them."""
 STUDIES: Mapping[str, Sequence[str]] = {"rewards": ["parts", "length"]}
-"""Benchmarks whose rows are kept, with the studies that a guide shows; its block names the table, from 1."""
+"""Benchmarks with kept rows, and the studies in their tables; a block such as `study rewards 1` has the first table."""
 
 Line = Mapping[str, Any]
 
