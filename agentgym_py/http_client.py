@@ -101,6 +101,8 @@ class RetryingClient:
         """Whether any request was answered yet."""
         self._gate, self._timeout, self._retries = asyncio.Semaphore(concurrency), timeout, retries
         self._failures = 0
+        self._outages = 0
+        """Number of times that the server counted as broken."""
         self._logged = False
         """Whether a retry was logged."""
 
@@ -112,14 +114,20 @@ class RetryingClient:
             PromptTooLongError: the prompt is longer than the context.
             RequestFailedError: this request got no answer.
         """
+        outages = self._outages
         try:
             async with self._gate:
+                if self._outages > outages:  # it broke while this request waited
+                    raise EndpointError(f"{self.where} gave no answer to {_MAX_FAILURES} requests in a row")
                 result = await self._retry(send, seed)
         except RequestFailedError as error:
             self._failures += 1
             outcome = "refused a request" if isinstance(error, RequestRefusedError) else "gave no answer"
             message = f"{self.where} {outcome}: {error}"
-            raise (EndpointError if self._failures >= _MAX_FAILURES else RequestFailedError)(message) from None
+            if self._failures < _MAX_FAILURES:
+                raise RequestFailedError(message) from None
+            self._outages += 1
+            raise EndpointError(message) from None
         self.answered, self._failures = True, 0
         return result
 
