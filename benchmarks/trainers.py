@@ -129,7 +129,7 @@ def run_trainer(env: str, trainer: str, seed: int, out: Path, more: Sequence[str
     longest, before = first.config()["max_new_tokens"], first.read_json(PLAYED)
     settings = settings_of(env, trainer, more)
     begin = [*common_options(env, seed), *PLAY[env], "--expert_tasks", "0", "--max_new_tokens", str(longest)]
-    begin += ["--trainer", trainer.partition(":")[0]]
+    begin += ["--merge", "last", "--restart", "previous", "--trainer", trainer.partition(":")[0]]  # alike in all
     path = out / f"s{seed}" / trainer.replace(":", "-")
     is_new, began = not path.exists(), time.process_time()
     folder = evolve(path, [*begin, *settings], "--model", str(first.round(0) / "checkpoint"))

@@ -19,7 +19,7 @@ from agentgym_py.cli.agent_options import ModelOptions
 from agentgym_py.cli.argv import peek_envs, peek_options, require_allowed
 from agentgym_py.cli.curriculum_options import curriculum_lines
 from agentgym_py.cli.env_options import warn_of_training_tasks
-from agentgym_py.cli.evolve_defaults import require_options, world_defaults
+from agentgym_py.cli.evolve_defaults import defaults_for_trainer, require_options, world_defaults
 from agentgym_py.cli.evolve_folder import (
     record_resumption,
     require_same_inputs,
@@ -84,9 +84,10 @@ def options(parser: Parser) -> None:
     parser.add_dataclass(RunOptions)
     trainer = first.get("trainer", "filtered_bc")
     add_settings(parser, trainer, first)
-    defaults = info_of(trainer_class(trainer)).evolve_defaults
+    kind = trainer_class(trainer)
+    defaults = info_of(kind).evolve_defaults
     require_options(parser, defaults, f"the trainer {trainer}")
-    worlds = world_defaults(peek_envs(parser.argv) or ["shop"], parser)
+    worlds = defaults_for_trainer(world_defaults(peek_envs(parser.argv) or ["shop"], parser), kind)
     scores = critic.SELECT_DEFAULTS if first.get("critic") else {}
     parser.set_defaults({**worlds, **scores, **defaults, **preset(first.get("preset", "default"), parser)})
 

@@ -11,9 +11,13 @@ from agentgym_py.cli.help import format_default
 from agentgym_py.cli.parser import Parser, suggestion
 from agentgym_py.cli.values import flatten_options
 from agentgym_py.errors import AgentGymError, ConfigError
+from agentgym_py.training.trainer import info_of
 
 _LEAST = "select.threshold"
 """Of this number several worlds have the smallest, because the rewards of some stay below 1 in a success."""
+_OF_CLONING = ("merge", "restart")
+"""Options that a world chooses only for a trainer that clones the expert, as filtered_bc does: others continue the last
+agent, because what they learn from an episode depends on who played it."""
 
 
 def defaults_by_world(names: Sequence[str]) -> dict[str, Mapping[str, Any]]:
@@ -23,6 +27,12 @@ def defaults_by_world(names: Sequence[str]) -> dict[str, Mapping[str, Any]]:
         with suppress(AgentGymError):
             defaults[name] = getattr(env_class(name), "evolve_defaults", {})
     return defaults
+
+
+def defaults_for_trainer(defaults: Mapping[str, Any], trainer: object) -> dict[str, Any]:
+    """Return those of the worlds' defaults that suit a trainer, or its class."""
+    clones = info_of(trainer).warm_start is None and not hasattr(trainer, "improve")
+    return {key: value for key, value in defaults.items() if clones or key not in _OF_CLONING}
 
 
 def world_defaults(names: Sequence[str], parser: Parser) -> dict[str, Any]:
