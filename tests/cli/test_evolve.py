@@ -1112,7 +1112,7 @@ def test_a_world_chooses_defaults_of_its_runs(agentgym: Run, monkeypatch: pytest
         config: dict[str, Any] = yaml.safe_load(out)
         return config
 
-    usual, chosen = settings("--env", "shop"), settings("--env", "maze")
+    usual, chosen = settings("--env", "GUESS"), settings("--env", "maze")
     assert (usual["env_kwargs"], chosen["env_kwargs"]) == ({}, {"difficulty": "easy"})
     assert (usual["model"], chosen["model"]) == ("tiny", "tiny-worlds")
     assert chosen["expert_tasks"] == MazeEnv.evolve_defaults["expert_tasks"] > usual["expert_tasks"]
@@ -1131,6 +1131,28 @@ def test_a_world_chooses_defaults_of_its_runs(agentgym: Run, monkeypatch: pytest
     status, _, err = agentgym("evolve", "--env", "maze")
     assert status == 2
     assert "the world maze has evolve_defaults for 'expert_task', no option of evolve; did you mean" in err
+
+
+@pytest.mark.parametrize(
+    ("words", "rounds"),
+    [
+        (("shop",), ("all", "base")),
+        (("shop", "--restart", "previous"), ("all", "previous")),
+        (("shop", "--trainer", "trl_sft"), ("all", "base")),
+        (("shop", "--trainer", "weighted_bc"), ("last", "previous")),
+        (("shop", "--trainer", "dpo"), ("last", "previous")),
+        (("shop", "--trainer", "grpo"), ("last", "previous")),
+        (("shop,maze",), ("last", "previous")),
+    ],
+)
+def test_a_world_chooses_what_rounds_keep_for_cloning_alone(
+    agentgym: Run, words: Sequence[str], rounds: tuple[str, str]
+) -> None:
+    """A trainer that continues the last agent keeps its own rule; so do several worlds."""
+    status, out, err = agentgym("evolve", "--env", *words, "--print_config")
+    assert status == 0, err
+    config = yaml.safe_load(out)
+    assert (config["merge"], config["restart"]) == rounds
 
 
 @pytest.mark.parametrize("name", [each.name for each in env_plugins() if each.target.startswith("agentgym_envs.")])
