@@ -346,7 +346,7 @@ class Fit(Generic[Row]):
     def _save(self, folder: Path) -> None:
         self.optimization.backend.save(folder)
         if distributed.is_rank_zero():
-            state = {"step": self._step, "history": self.history}
+            state = {"step": self._step, "history": self.history, "seconds": time.monotonic() - self._began}
             (folder / "fit.json").write_text(json.dumps(state), encoding="utf-8")
         if self._validation:
             self._validation.save(folder)
@@ -355,6 +355,7 @@ class Fit(Generic[Row]):
         self.optimization.backend.load(folder)
         state = load_json(folder / "fit.json")
         self._step, self.history = state["step"], state["history"]
+        self._began -= state.get("seconds", 0.0)  # states of earlier versions have no time
         if self._validation:
             self._validation.load(folder)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from agentgym_py.errors import RunError
 from agentgym_py.policy.adapters import base_parameters
 from agentgym_py.policy.logprobs import agent_logprobs
 from agentgym_py.policy.tokens import Sample
+from agentgym_py.training import fit
 from agentgym_py.training.data import sequential_batches
 from agentgym_py.training.fit import Fit
 from agentgym_py.training.settings import OfflineSettings
@@ -108,6 +110,29 @@ def test_a_resumed_training_draws_the_dropout_that_it_would_have_drawn(
     policy = fresh(tiny_policy)
     trainer.train(policy, played, seed=3, output_dir=tmp_path / "plain")
     assert policy.digest() != run(tmp_path / "again")[0], "dropout has no effect"
+
+
+def test_the_time_of_a_training_counts_every_sitting(
+    toy_envs: Any, episode: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Up to the state from which it resumes: eight steps are as long as without an interruption."""
+    clock = [0.0]
+    monkeypatch.setattr(fit, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+
+    def run(cut: int = 0) -> float:
+        def progress(step: int, steps: int) -> None:
+            clock[0] += 100
+            if step == cut:
+                raise Cut
+
+        played = [episode("a", task=f"t{n}") for n in range(4)]
+        trainer = FilteredBC(batch_size=1, checkpoint_minutes=0.0, threshold=-9.0)
+        report = trainer.train(toy_envs.word_policy(), played, seed=0, output_dir=tmp_path, progress=progress)
+        return report.seconds
+
+    with pytest.raises(Cut):
+        run(cut=3)
+    assert run() == 800
 
 
 def test_an_interrupted_training_leaves_an_ordinary_model(toy_envs: Any, tmp_path: Path) -> None:
