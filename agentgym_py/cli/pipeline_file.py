@@ -169,6 +169,8 @@ def _argv(settings: Mapping[str, Any]) -> list[str]:
     """Return the options on which other options depend."""
     options = {f"{group}.name": name for group, name in plugin_names(settings).items()}
     options |= {"preset": settings["preset"]} if settings.get("preset") else {}
+    options |= {"env": ",".join(map(str, as_list(settings["env"])))} if settings.get("env") else {}
+    options |= {"env_kwargs": ""} if settings.get("env_kwargs") else {}  # that there are some decides defaults, too
     return [word for option, value in options.items() for word in (f"--{option}", str(value))]
 
 

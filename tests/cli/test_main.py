@@ -188,7 +188,7 @@ def test_help_and_lists_load_no_torch() -> None:
         (["eval", "--agent", "expert", "--env", "shop,AgentShop-v0"], "--env has AgentShop-v0 twice"),
         (
             ["evolve", "--env_kwargs.goals", "human", "--expert_tasks", "200"],
-            ": --expert_tasks 200 + --rounds 3 * --explore_tasks 1000 asks for 3200 train tasks, shop has 223; "
+            ": --expert_tasks 200 + --rounds 3 * --explore_tasks 500 asks for 1700 train tasks, shop has 223; "
             "--valid_tasks asks for 100 valid tasks, shop has 31; --test_tasks asks for 300 test tasks, shop has 46\n",
         ),
         (

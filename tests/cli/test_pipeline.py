@@ -14,7 +14,7 @@ import yaml
 
 pytest.importorskip("torch")
 
-from agentgym_py.cli.pipeline_file import read_file, read_stages, substitute
+from agentgym_py.cli.pipeline_file import parse_settings, read_file, read_stages, substitute
 from agentgym_py.policy import Policy
 from agentgym_py.trajectory import store
 
@@ -120,6 +120,22 @@ def test_an_sft_is_not_tested_unless_it_is_asked_for(agentgym: Run, small_model:
     assert read_stages(read_file(written(held)), "p.yaml")[0].settings["test_tasks"] == 5
     held["stages"][0]["test_tasks"] = 2
     assert read_stages(read_file(written(held)), "p.yaml")[0].settings["test_tasks"] == 2
+
+
+@pytest.mark.parametrize(
+    ("world", "kwargs"),
+    [("maze", {}), ("shop", {}), (["shop", "maze"], {}), (["maze", "todo"], {"maze": {"difficulty": "hard"}})],
+)
+def test_a_stage_has_the_defaults_of_its_world(agentgym: Run, world: str | list[str], kwargs: dict[str, Any]) -> None:
+    """As `agentgym evolve --env WORLD` has them, for one world as for several."""
+    stage = {"env": world, **({"env_kwargs": kwargs} if kwargs else {})}
+    Path("evolve.yaml").write_text(yaml.safe_dump(stage), encoding="utf-8")
+    status, out, err = agentgym("evolve", "--config", "evolve.yaml", "--print_config")
+    assert status == 0, err
+    (read,) = read_stages({"stages": [{"stage": "rl", **stage}]}, "p.yaml")
+    values, expected = parse_settings(read, read.settings), yaml.safe_load(out)
+    for name in ("model", "expert_tasks", "explore_tasks", "max_new_tokens", "merge", "restart", "env_kwargs"):
+        assert values[name] == expected[name], name
 
 
 def test_advice_is_that_of_a_pipeline(agentgym: Run, small_model: str) -> None:
