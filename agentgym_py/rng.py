@@ -9,6 +9,8 @@ from typing import TypeVar
 
 T = TypeVar("T")
 _MASK = (1 << 64) - 1
+_LARGE = 10_000
+"""Number of items beyond which `sample` does not copy them, such as the million tasks of an env."""
 
 
 def seed_of(*parts: object) -> int:
@@ -72,8 +74,19 @@ class Rng:
         """Draw `k` different positions of `items`, in random order; ValueError unless 0 <= k <= len(items)."""
         if k < 0:
             raise ValueError(f"sample needs k >= 0, got {k}")
+        if len(items) > _LARGE:
+            return self._sample_large(items, k)
         pool = list(items)
         for i in range(k):
             j = i + self.below(len(pool) - i)
             pool[i], pool[j] = pool[j], pool[i]
         return pool[:k]
+
+    def _sample_large(self, items: Sequence[T], k: int) -> list[T]:
+        """Draw what `sample` draws, but remember only the places that swaps change, because a copy costs more."""
+        chosen, swapped = list[T](), dict[int, int]()
+        for i in range(k):
+            j = i + self.below(len(items) - i)
+            chosen.append(items[swapped.get(j, j)])
+            swapped[j] = swapped.get(i, i)
+        return chosen

@@ -44,11 +44,31 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _frozen_heap() -> None:
-    """Keep all that was imported so far out of garbage collections: a run collects several times a round."""
-    gc.collect()
-    gc.freeze()
+_frozen: tuple[str, int] = ("", 0)
+"""The module of tests that ran when the heap was frozen last, and the number of imported modules then."""
+_MANY_MODULES = 100
+
+
+@pytest.fixture(autouse=True)
+def _frozen_heap(request: pytest.FixtureRequest) -> None:
+    """Keep all that was imported so far out of garbage collections: a run collects several times a round.
+
+    A test may import torch and transformers; without a freeze before the next one, each collection looks at them.
+    """
+    global _frozen
+    (name, modules), path = _frozen, request.node.path.name
+    if name != path or len(sys.modules) > modules + _MANY_MODULES:
+        gc.collect()
+        gc.freeze()
+        _frozen = path, len(sys.modules)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_waiting_for_the_disk() -> Iterator[None]:
+    """Skip `os.fsync` in this process, which protects from power cuts only: a run syncs dozens of files a round."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda _: None)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -85,6 +85,22 @@ def test_samples_are_fair_and_without_repeats() -> None:
     assert items == ["a", "b", "c"] and sorted(rng.sample(items, 3)) == items and rng.sample(items, 0) == []
 
 
+def test_a_sample_of_many_items_copies_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is the sample of a copy, and the generator goes the same way."""
+    for seed in range(300):
+        items = [f"item {number % 5}" for number in range(seed % 23)]
+        number = 7 * seed % (len(items) + 1)
+        one, other = Rng(seed), Rng(seed)
+        expected = one.sample(items, number)
+        with monkeypatch.context() as patch:
+            patch.setattr("agentgym_py.rng._LARGE", -1)
+            assert other.sample(items, number) == expected and other.state == one.state
+    many = Rng(0).sample(range(1 << 40), 50)
+    assert len(set(many)) == 50 and max(many) > 1 << 39
+    with pytest.raises(ValueError, match="needs"):
+        Rng().sample(range(20_000), 20_001)
+
+
 def test_neighbouring_seeds_are_unrelated() -> None:
     """Of the bits of the first draws of seeds 0, 1, 2, ... about half differ from one seed to the next."""
     draws = [Rng("task", i).bits() for i in range(500)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED, Future, wait
 from typing import Any, Protocol
@@ -10,7 +9,6 @@ from typing import Any, Protocol
 from agentgym_py.agents import Agent, AgentReply, Episode
 from agentgym_py.agents.base import AsyncAgent, ReplyStream, StreamingAgent, env_failure, require_replies
 from agentgym_py.errors import InfrastructureError
-from agentgym_py.http_client import event_loop
 
 Reply = AgentReply | InfrastructureError | None
 Live = Mapping[int, Episode]
@@ -102,7 +100,7 @@ class _AsyncReplies:
         """Send a request for each new episode; wait for a reply or an env."""
         for index, episode in live.items():
             if index not in self._requests:
-                self._requests[index] = asyncio.run_coroutine_threadsafe(self._agent.areply(episode), event_loop())
+                self._requests[index] = self._send(episode)
         wait([*self._requests.values(), *envs], patience, FIRST_COMPLETED)
         return True
 
@@ -115,6 +113,13 @@ class _AsyncReplies:
         """Cancel the requests."""
         for future in self._requests.values():
             future.cancel()
+
+    def _send(self, episode: Episode) -> Future[AgentReply | None]:
+        import asyncio  # here, because processes that play other agents start faster without it
+
+        from agentgym_py.http_client import event_loop
+
+        return asyncio.run_coroutine_threadsafe(self._agent.areply(episode), event_loop())
 
 
 def _result(future: Future[AgentReply | None]) -> Reply:

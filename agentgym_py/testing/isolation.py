@@ -14,17 +14,19 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import monotonic, sleep
-from typing import IO, Any, NoReturn
+from typing import IO, TYPE_CHECKING, Any, NoReturn
 
 from agentgym_py.env import EnvSpec, TextEnv
 from agentgym_py.env.registration import env_id
 from agentgym_py.env.tracebacks import error_text
 from agentgym_py.rng import Rng
 from agentgym_py.testing.failures import BrokenContractError, Moves, NotApplicableError, StoppedError
-from agentgym_py.testing.harness import Subject
 from agentgym_py.testing.random_actions import NONSENSE, any_action
 from agentgym_py.testing.reproducibility import fresh_variables, register_target, target_module
 from agentgym_py.testing.time_limits import TIMERS
+
+if TYPE_CHECKING:
+    from agentgym_py.testing.harness import Subject
 
 _STEPS = 20
 _TIMEOUT = 300

@@ -11,7 +11,7 @@ from contextlib import closing
 from dataclasses import asdict, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gymnasium
 
@@ -27,9 +27,10 @@ from agentgym_py.testing.failures import (
     report_error,
 )
 from agentgym_py.testing.global_generators import SEED_GLOBALS, seed_globals
-from agentgym_py.testing.harness import Subject
 from agentgym_py.testing.random_actions import NONSENSE, any_action
-from agentgym_py.testing.report import actions_source
+
+if TYPE_CHECKING:
+    from agentgym_py.testing.harness import Subject
 
 _STEPS = 20
 _TIMEOUT = 300
@@ -201,6 +202,8 @@ def _compare(first: list[Line], second: list[Line], label: str, past: str = "") 
 
 def _moves(seed: int | None, actions: list[str], key: str, past: str) -> Moves:
     """Return an episode and the call that differs; with `past` also in a used instance."""
+    from agentgym_py.testing.report import actions_source  # not for the fresh processes, which import this module
+
     call = _CALLS.get(key, "env.render()")
     again = past.format(seed=seed, actions=actions_source(actions), call=call)
     setup = _setup(_ENVIRONMENTS[0])

@@ -17,7 +17,8 @@ TIMERS = (
     if hasattr(signal, "setitimer")
     else ()
 )
-
+_handler_of = getattr(signal.getsignal, "__wrapped__", signal.getsignal)
+"""`signal.getsignal`, but in Python 3.11 without its search for an enum member, which takes as long as many a step."""
 
 _limited: list[tuple[str, float]] = []
 """The call that has a time limit now, and its seconds; empty between calls."""
@@ -62,7 +63,7 @@ def time_limit(seconds: float, call: str) -> Iterator[None]:
             yield
     else:
         for _, number, _ in TIMERS:
-            if signal.getsignal(number) is not _ring:  # an earlier call of the world has replaced it
+            if _handler_of(number) is not _ring:  # an earlier call of the world has replaced it
                 signal.signal(number, _ring)
         before = [signal.setitimer(timer, seconds * factor) for timer, _, factor in TIMERS]
         _limited.append((call, seconds))

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agentgym_py.errors import ConfigError
-from agentgym_py.trajectory.formats.rows import Message
-from agentgym_py.trajectory.reading import read_any
 from agentgym_py.trajectory.types import Trajectory, opening_text
+
+if TYPE_CHECKING:
+    from agentgym_py.trajectory.formats.rows import Message
 
 
 def read_few_shot(path: str | Path) -> list[Trajectory]:
@@ -18,6 +20,8 @@ def read_few_shot(path: str | Path) -> list[Trajectory]:
         ConfigError: there is none with a step.
         DataError: the file cannot be read.
     """
+    from agentgym_py.trajectory.reading import read_any  # here, because it imports all formats
+
     examples = [trajectory for trajectory in read_any(path) if trajectory.steps]
     if not examples:
         raise ConfigError(f"few_shot: {path} holds no episode with a step")

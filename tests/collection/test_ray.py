@@ -33,6 +33,8 @@ JOBS = jobs_for([SHOP], "train", range(20), attempts=2)
 def actors(faulty_env: Any) -> Iterator[RayWorkers]:
     """Two actors of a Ray of this machine."""
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    # by default actors yield to all other processes of a busy machine
+    os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112  # Ray's name
     with TemporaryDirectory(prefix="ray", ignore_cleanup_errors=True) as folder:  # sockets' names must be short
         ray.init(
             address="local", num_cpus=2, num_gpus=0, include_dashboard=False, log_to_driver=False,
