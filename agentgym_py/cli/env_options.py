@@ -109,7 +109,9 @@ def _roles(args: Values | Mapping[str, Any], names: Sequence[str]) -> list[str]:
             raise UsageError(f"{setting('roles')} needs worlds of several roles; {name} has one")
         for role in roles:
             if role not in known:
-                raise UsageError(f"{setting('roles')}: {name} has no role {role!r}.{did_you_mean(role, known)}")
+                raise UsageError(
+                    f"{setting('roles')}: {name} has no role {role!r}.{did_you_mean(role, known, 'Its roles')}"
+                )
     if roles and any("role" in _env_kwargs(name, names, as_plain(args["env_kwargs"])) for name in names):
         raise UsageError(f"{setting('roles')} and {setting('env_kwargs.role')} say the same: give one of them")
     return roles

@@ -84,7 +84,8 @@ def _convert(value: Any, hint: Any) -> Any:
         return _require(value is None or value == "null", None)
     if hint in (int, float):
         _require(not isinstance(value, bool) and (hint is float or not isinstance(value, float)), value)
-        return hint(parse_scalar(value, hint) if isinstance(value, str) else value)
+        number = parse_scalar(value, hint) if isinstance(value, str) else value
+        return _require(hint is float or int(number) == number, hint(number))
     if isinstance(value, str):
         value = parse_scalar(value, hint)
     return _require(isinstance(value, bool) if hint is bool else has_type(value, hint), value)

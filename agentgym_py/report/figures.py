@@ -44,7 +44,7 @@ _SERIES = {"valid": 0, "valid split": 0, "test split": 1, "explored": 3, "expert
 """Colour numbers of curves and histograms by round, the same in every chart."""
 _PARTS = {
     "success": 2, "out of steps": 0, "wrong goal": 1, "looped": 3, "no valid action": 4, "gave up": 5,
-    "trained on": 2, "kept": 0, "below reward": 1, "duplicates": 3, "without success": 4,
+    "kept": 2, "below reward": 1, "duplicates": 3, "without success": 4,
     "ended by an infrastructure error": 5, "longer than": 6, "in a group with identical returns": 7,
 }  # fmt: skip
 """Colour numbers of the parts of bars, by the beginning of their names; the same in every chart of every run."""
@@ -111,7 +111,7 @@ def _outcome(
 def selection(rounds: Rounds) -> Figure:
     """Draw how many of a round's episodes were trained on, or left out for which reason."""
     bars = [(f"round {metrics['round']}", _usage(metrics)) for metrics in rounds]
-    return _stacked("Use of the explored episodes", bars, "trained on")
+    return _stacked("Use of the explored episodes", bars, "kept")
 
 
 def failing(rounds: Rounds) -> Figure:
@@ -469,7 +469,7 @@ def _usage(metrics: Mapping[str, Any]) -> dict[str, int]:
     training, selected = metrics["training"] or {}, metrics["selection"]["kept"]
     dropped = Counter(training.get("dropped", {}))
     alone = bool(training) and training["trajectories"] + dropped.total() == selected
-    used = {"trained on": training["trajectories"]} | dropped if alone else {"kept": selected}
+    used = {"kept": training["trajectories"]} | dropped if alone else {"kept": selected}
     return used | dict(metrics["selection"]["dropped"])
 
 

@@ -181,7 +181,8 @@ def require_policy_trainer(trainer: object) -> None:
     """Raise ConfigError for a trainer that produces something other than a policy."""
     if (output := info_of(trainer).output) != "policy":
         raise ConfigError(
-            f"the trainer must train a policy, and this one makes a {output}: run it with `agentgym train`"
+            f"{setting('trainer')} must train a policy, and {type(trainer).__name__} makes a {output}: run it with "
+            "`agentgym train`"
         )
 
 

@@ -446,9 +446,18 @@ def test_one_lost_request_is_one_lost_episode(server: Server) -> None:
 
 def test_a_first_request_that_is_refused_is_not_the_endpoints_end(server: Server) -> None:
     """Where another of the same batch is answered, as where a filter dislikes one prompt."""
-    server.script = [refusal(400, '{"message": "a bad word"}'), completion()]
-    trajectories = play(server, tasks=3, concurrency=1)
-    assert ["a bad word" in (t.error or "") for t in trajectories] == [True, False, False]
+    others = asyncio.Event()
+
+    async def answered(body: dict[str, Any]) -> Any:
+        if len(server.asked) == 1:
+            await asyncio.wait_for(others.wait(), 20)
+            return refusal(400, '{"message": "a bad word"}')
+        others.set()
+        return completion()
+
+    server.script = [answered]
+    trajectories = play(server, tasks=3, concurrency=3)
+    assert sorted("a bad word" in (t.error or "") for t in trajectories) == [False, False, True]
 
 
 def test_no_episode_waits_for_anothers_reply(server: Server) -> None:

@@ -22,6 +22,7 @@ import pytest
 import yaml
 
 from agentgym_envs.maze.env import MazeEnv
+from agentgym_envs.shop.env import ShopEnv
 from agentgym_py import registry
 from agentgym_py.agents import ExpertAgent
 from agentgym_py.cli import build_parser, command_module, evolve_folder, evolve_settings
@@ -107,7 +108,7 @@ def test_a_trainer_changes_the_defaults_of_the_rounds(agentgym: Run) -> None:
     """One that compares wants several tries and failures, too; a preset, a file and the command line win over it."""
     config = config_of("--trainer", "dpo")
     assert (config.attempts, config.explore_tasks) == (4, 250) and not config.select.success_only
-    assert config.select.threshold == -math.inf and config_of() == EvolveConfig()
+    assert config.select.threshold == -math.inf and config_of() == EvolveConfig(**ShopEnv.evolve_defaults)
     assert config.attempts * config.explore_tasks == EvolveConfig().attempts * EvolveConfig().explore_tasks
     smoke = config_of("--trainer", "dpo", "--preset", "smoke")
     assert (smoke.attempts, smoke.explore_tasks, smoke.select.threshold) == (4, 8, 0.0)

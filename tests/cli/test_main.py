@@ -147,7 +147,10 @@ def test_help_and_lists_load_no_torch() -> None:
         (["evolve", "--temperature", "-1"], ": --temperature must be 0 (greedy) or more, got -1.0"),
         (["evolve", "--max_new_tokens", "0"], ": --max_new_tokens must be at least 1, got 0"),
         (["evolve", "--trainer", "filterd_bc"], "Did you mean 'filtered_bc'?"),
-        (["evolve", "--trainer", "reward_model"], "this one makes a reward_model: run it with `agentgym train`"),
+        (
+            ["evolve", "--trainer", "reward_model"],
+            "--trainer must train a policy, and RewardModelling makes a reward_model: run it with `agentgym train`",
+        ),
         (["evolve", "--env", "GUES"], "No environment 'GUES' is installed."),
         (["evolve", "--env", "nope"], "No environment 'nope' is installed. Installed: calculator, "),
         (["evolve", "--env", "AgentShp-v0"], "is installed. Did you mean 'shop'? Installed: calculator, "),
@@ -491,6 +494,7 @@ def test_texts_become_values_of_their_type(text: str, hint: Any, value: Any) -> 
     ("value", "hint", "said"),
     [
         ("x", int, "expected int, got 'x'"), (2.5, int, "expected int, got 2.5"),
+        ("1.5", int, "expected int, got '1.5'"), ("-0.5", int | None, "expected int or null, got '-0.5'"),
         (True, float, "expected float, got True"),
         ("perhaps", bool, "expected true or false, got 'perhaps'"), (3, str, "expected text, got 3"),
         ("[1]", dict[str, Any], "expected a mapping, got '[1]'"), ("c", Literal["a", "b"], "expected a or b, got 'c'"),

@@ -58,9 +58,9 @@ def test_the_funnel_says_what_became_of_every_episode() -> None:
     trained = {"trajectories": 5, "dropped": {"longer than 9 tokens": 1}}
     merged = {"trajectories": 25, "dropped": {"longer than 9 tokens": 1}}
     found = figures.selection([metrics(0), metrics(1, training=trained), metrics(2, training=merged)])
-    assert found.header == ["", "trained on", "kept", "below reward 1", "longer than 9 tokens"]
+    assert found.header == ["", "kept", "below reward 1", "longer than 9 tokens"]
     assert found.rows == [
-        ["round 0", "0", "6", "4", "0"], ["round 1", "5", "0", "4", "1"], ["round 2", "0", "6", "4", "0"],
+        ["round 0", "6", "4", "0"], ["round 1", "5", "4", "1"], ["round 2", "6", "4", "0"],
     ]  # fmt: skip
 
 
@@ -137,7 +137,7 @@ def test_a_name_has_the_same_colour_in_every_chart() -> None:
     reasons = ["z", "longer than 9 tokens", "a", "below reward 1", "beyond the best 2 of their task"]
     legend = figures.selection([metrics(0, selection={"kept": 1, "dropped": dict.fromkeys(reasons, 1)})]).legend
     colours = {name: colour for colour, _, name in legend}
-    assert len(set(colours.values())) == len(colours) == 7
+    assert len(set(colours.values())) == len(colours) == 6
     same = figures.selection([metrics(0, selection={"kept": 0, "dropped": {"longer than 4 tokens": 1}})]).legend
     assert [colour for colour, _, name in same if name.startswith("longer")] == [colours["longer than 9 tokens"]]
     both, alone = (
