@@ -204,6 +204,22 @@ def test_nothing_is_appended_to_a_pipe_or_a_device(tmp_path: Path, no_waiting: N
             store.TrajectoryWriter(path)
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a: 1\nstages: [\n  b: c: d\n", "line 3, column 7: expected ',' or ']', but got ':'"),
+        ("a: b: c", "line 1, column 5: mapping values are not allowed here"),
+        ("a: !!python/object:os.system", "line 1, column 4: could not determine a constructor"),
+        ("a: \x01", "unacceptable character #x0001: special characters are not allowed in position 3"),
+    ],
+)
+def test_errors_of_yaml_name_the_line(text: str, message: str) -> None:
+    """The message is short, and does not call the file a string."""
+    with pytest.raises(ValueError) as caught:
+        parse_yaml(text)
+    assert message in str(caught.value) and "<" not in str(caught.value)
+
+
 @pytest.mark.parametrize("text", [BOMB, "&a {x: *a}", "&a [*a]", "[" * 1000, "{a: " * 1000, "1" * 5000, "- 2020-99-99"])
 def test_no_yaml_fills_the_memory(text: str, folder: Path) -> None:
     """Aliases, values within themselves, deep nesting, long numbers and impossible dates are errors of one line."""

@@ -42,7 +42,11 @@ def curriculum_lines(config: EvolveConfig, envs: Sequence[EnvSpec], name: str | 
         lines.append(f"Curriculum {name} of {world}: exploration at {levels}; demonstrations and evaluations at {own}.")
     if config.horizon and config.rounds:
         steps = " steps, then ".join(map(str, config.horizon))
-        lines.append(f"Episodes of exploration end after {steps} steps; evaluations have the world's limit.")
+        limits = "each world's limit"
+        if len(envs) == 1:
+            with closing(envs[0].make()) as env:
+                limits = f"the world's limit of {env.max_steps}"
+        lines.append(f"Episodes of exploration end after {steps} steps; evaluations have {limits}.")
     if config.self_play and config.rounds:
         lines.append("Self-play: the last round's agent plays the other roles in exploration, but not in evaluations.")
     return lines

@@ -23,7 +23,7 @@ from agentgym_py.env.tracebacks import contained, env_line
 from agentgym_py.errors import AgentGymError, ConfigError, UnknownNameError, did_you_mean, setting
 from agentgym_py.registry import is_source
 
-TITLE = "The environment"
+TITLE = "The world"
 ENV_FAILED = 1
 ALL = "all"
 """The name of all installed worlds together."""

@@ -124,7 +124,7 @@ class RepeatOptions:
 def options(parser: Parser) -> None:
     """Add the options of `eval`."""
     if "manifest" in peek_options(parser.argv) and not wants_help(parser.argv):
-        require_allowed(parser.argv, RepeatOptions, "settings come from the manifest")
+        require_allowed(parser.argv, RepeatOptions, "its settings are repeated; to change them, evaluate without it")
         parser.add_dataclass(RepeatOptions)
         return
     add_config(parser)

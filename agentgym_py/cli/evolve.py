@@ -27,7 +27,7 @@ from agentgym_py.cli.evolve_folder import (
     threads_of,
     trust_options,
 )
-from agentgym_py.cli.evolve_header import header, headline, learning_rates
+from agentgym_py.cli.evolve_header import header, headline, learning_rates, round_lines
 from agentgym_py.cli.evolve_settings import ResumeOptions, RunPlan, add_settings, preset, read_plan, read_settings
 from agentgym_py.cli.evolve_tasks import require_all_tasks
 from agentgym_py.cli.improvement_options import improvement_lines
@@ -172,6 +172,7 @@ def _header_lines(folder: RunFolder, plan: RunPlan, settings: Values, base: Sequ
     """Describe a run before its first round; a new one, whose base is loaded, with its learning rates."""
     config = plan.config
     plan_lines = [
+        *round_lines(config, len(plan.envs), hasattr(plan.trainer, "improve")),
         *curriculum_lines(config, plan.envs, settings["curriculum.name"]),
         *improvement_lines(config, settings["critic.name"], settings["reflection.name"]),
     ]

@@ -23,8 +23,6 @@ def headline(settings: Values, config: EvolveConfig) -> str:
 
 def header(folder: RunFolder, config: EvolveConfig, worlds: int, more: Sequence[str] = ()) -> list[str]:
     """Describe the plan of a run, with `more` lines on it, unusual settings and its progress."""
-    from agentgym_py.report.page import is_smoke
-
     rounds = f"then {config.rounds} round{'s' * (config.rounds != 1)}" if config.rounds else "no rounds after it"
     demonstrated = 1 if config.sequence else worlds
     source = f"from {config.expert_tasks * demonstrated} episodes of the {config.expert} expert"
@@ -34,14 +32,30 @@ def header(folder: RunFolder, config: EvolveConfig, worlds: int, more: Sequence[
     if config.sequence:
         replayed = f"; {100 * config.replay_ratio:g} % of a training is replayed" if config.replay_ratio else ""
         lines.append(f"A sequence: {', then '.join(folder.config()['env'])}, each with these rounds{replayed}.")
-    if (
-        not is_smoke(folder) and not config.select.success_only and not config.critic
-    ):  # the result of a smoke run has its own note
+    if not config.select.success_only and not config.critic:
         lines.append(
             f"Failed episodes are selected, too: {setting('select.success_only', False)}, "
             f"{setting('select.threshold', f'{config.select.threshold:g}')}."
         )
     return [*lines, *more, *chosen_by_worlds(folder.config()), *_progress(folder)]
+
+
+def round_lines(config: EvolveConfig, worlds: int, on_policy: bool) -> list[str]:
+    """Say what a round of a run in this number of worlds does; `on_policy` trainers learn from what they play at once.
+
+    A run without rounds has no line.
+    """
+    if not config.rounds:
+        return []
+    explored = f"A round: {(1 if config.sequence else worlds) * config.explore_tasks * config.attempts} episodes"
+    if on_policy:
+        return [f"{explored} of training; the agent learns between them."]
+    model = "the base" if config.restart == "base" else "the last agent"
+    selected = {
+        "all": "those that all rounds selected, the expert's among them", "last": "those that are selected",
+        "initial+last": "those that are selected and the expert's",
+    }[config.merge]  # fmt: skip
+    return [f"{explored} of exploration; {model} is trained on {selected}."]
 
 
 def learning_rates(weights: int, trainers: Mapping[str, tuple[str, Any]], scale: float = 1.0) -> list[str]:

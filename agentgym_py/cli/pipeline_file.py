@@ -65,8 +65,10 @@ class Stage(NamedTuple):
 def read_file(file: str) -> dict[str, Any]:
     """Read a pipeline file and check its form."""
     content = read_yaml(file)
-    if not isinstance(content, dict) or not isinstance(content.get("stages"), list) or not content["stages"]:
+    if not isinstance(content, dict) or not isinstance(content.get("stages"), list):
         raise UsageError(f"{file}: expected a mapping with a list of `stages`")
+    if not content["stages"]:
+        raise UsageError(f"{file}: `stages` is empty; a stage has one of the kinds {', '.join(KINDS)}")
     for key in content:
         if key not in _KEYS:
             keys = ", ".join(sorted(_KEYS))
@@ -90,8 +92,10 @@ def read_stages(content: Mapping[str, Any], file: str) -> list[Stage]:
             raise UsageError(
                 f"{file}: no kind of stage {kind!r}; choose from {', '.join(KINDS)}{suggestion(kind, KINDS)}"
             )
-        if not name.replace("_", "").replace("-", "").isalnum() or name in [stage.name for stage in stages]:
-            raise UsageError(f"{file}: stage {number} needs a unique name of letters, digits, - and _; got {name!r}")
+        if not name.replace("_", "").replace("-", "").isalnum():
+            raise UsageError(f"{file}: stage {number} needs a name of letters, digits, - and _; got {name!r}")
+        if name in [stage.name for stage in stages]:
+            raise UsageError(f"{file}: stage {number} is the second one called {name!r}; give it a `name` of its own")
         given = {key: value for key, value in _expand(row).items() if key not in ("stage", "name")}
         with _naming_stage(f"{file}: stage {name}"):
             command, settings, options = _settings(kind, given, defaults, stages)

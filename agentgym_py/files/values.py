@@ -46,7 +46,7 @@ def parse_yaml(text: str, loader: Any = None) -> Any:
     try:
         reader = (loader or yaml.SafeLoader)(text)
     except yaml.YAMLError as error:  # a control character
-        raise ValueError(" ".join(str(error).split())) from error
+        raise ValueError(_yaml_problem(error)) from error
     try:
         node = reader.get_single_node()
         if node is None:
@@ -57,9 +57,17 @@ def parse_yaml(text: str, loader: Any = None) -> Any:
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
     except yaml.YAMLError as error:
-        raise ValueError(" ".join(str(error).split())) from error
+        raise ValueError(_yaml_problem(error)) from error
     finally:
         reader.dispose()
+
+
+def _yaml_problem(error: Exception) -> str:
+    """Return what PyYAML found, with its line if it names one; its text would name the place within a `<string>`."""
+    mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None)
+    if mark is None or not problem:
+        return " ".join(str(error).replace('"<unicode string>", ', "").split())
+    return f"line {mark.line + 1}, column {mark.column + 1}: {problem}"
 
 
 def _size(node: Any, sizes: dict[int, int | None]) -> int:

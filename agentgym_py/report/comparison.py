@@ -124,5 +124,5 @@ def verdict(paired: PairedComparison, tasks: int) -> str:
     return (
         f"last − Agent_v0 on the same {tasks} tasks: {100 * points.value:+.1f} points "
         f"[{100 * points.low:+.0f}, {100 * points.high:+.0f}], McNemar p {p if p[0] == '<' else f'= {p}'}; "
-        f"solved by the last only {paired.only_first}, by Agent_v0 only {paired.only_second}"
+        f"{paired.only_first} solved only by the last, {paired.only_second} only by Agent_v0"
     )

@@ -27,9 +27,10 @@ from agentgym_py import registry
 from agentgym_py.agents import ExpertAgent
 from agentgym_py.cli import build_parser, command_module, evolve_folder, evolve_settings
 from agentgym_py.cli.argv import normalize_argv
+from agentgym_py.cli.curriculum_options import curriculum_lines
 from agentgym_py.cli.env_options import warn_of_training_tasks
 from agentgym_py.cli.evolve_defaults import chosen_by_worlds
-from agentgym_py.cli.evolve_header import header, learning_rates
+from agentgym_py.cli.evolve_header import header, learning_rates, round_lines
 from agentgym_py.cli.evolve_settings import evolve_config, read_settings
 from agentgym_py.cli.saved_settings import saved_settings
 from agentgym_py.cli.train import is_interrupted
@@ -160,7 +161,7 @@ def finish(agentgym: Run, small_model: str) -> None:
     assert status == 0, err
     assert "test split" in out and "report: run/report.html" in out and "{'loss'" not in out
     start, _, end = out.partition("valid success")
-    assert SMOKE not in start and end.count(f"\n{SMOKE}\n") == 1 and "Failed episodes" not in out
+    assert SMOKE not in start and end.count(f"\n{SMOKE}\n") == 1 and "Failed episodes are selected, too: " in start
     assert SMOKE in Path("run/report.html").read_text(encoding="utf-8").partition("<dl")[0]
     assert "\n  round 0, fair expert: 8 episodes" in out and "       the fair expert: kept 8 of 8" in out
 
@@ -230,6 +231,41 @@ def test_failed_episodes_that_were_asked_for_are_said(tmp_path: Path) -> None:
     said = "Failed episodes are selected, too: --select.success_only false, --select.threshold 0."
     with naming_options():
         assert header(RunFolder.create(tmp_path / "run", {}), config, 1)[1:] == [said]
+
+
+@pytest.mark.parametrize(
+    ("settings", "on_policy", "line"),
+    [
+        ({}, False, "2000 episodes of exploration; the last agent is trained on those that are selected."),
+        (
+            {"merge": "all", "restart": "base", "explore_tasks": 250, "attempts": 2}, False,
+            "1000 episodes of exploration; the base is trained on those that all rounds selected, the expert's among "
+            "them.",
+        ),
+        (
+            {"merge": "initial+last"}, False,
+            "2000 episodes of exploration; the last agent is trained on those that are selected and the expert's.",
+        ),
+        (
+            {"sequence": True, "explore_tasks": 5}, False,
+            "5 episodes of exploration; the last agent is trained on those that are selected.",
+        ),
+        ({}, True, "2000 episodes of training; the agent learns between them."),
+    ],
+)  # fmt: skip
+def test_the_header_says_what_a_round_does(settings: dict[str, Any], on_policy: bool, line: str) -> None:
+    """Which model is trained on which episodes, in a run in two worlds."""
+    assert round_lines(EvolveConfig(**settings), 2, on_policy) == [f"A round: {line}"]
+    assert not round_lines(EvolveConfig(**settings, rounds=0), 2, on_policy)
+
+
+def test_the_header_names_the_limit_of_evaluations() -> None:
+    """The world's own number beside that of exploration; in several worlds there is no single one."""
+    config = EvolveConfig(horizon=[20])
+    (line,) = curriculum_lines(config, [EnvSpec("household")], None)
+    assert line == "Episodes of exploration end after 20 steps; evaluations have the world's limit of 50."
+    (line,) = curriculum_lines(config, [EnvSpec("household"), EnvSpec("shop")], None)
+    assert line.endswith("evaluations have each world's limit.")
 
 
 def test_the_header_counts_the_episodes_of_all_worlds(tmp_path: Path) -> None:

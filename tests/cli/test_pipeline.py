@@ -387,14 +387,18 @@ def test_a_training_that_was_killed_at_its_end_goes_on(
     ("held", "complaint"),
     [
         ([], "p.yaml: expected a mapping with a list of `stages`"),
-        ({"stages": []}, "p.yaml: expected a mapping with a list of `stages`"),
+        ({"stages": []}, "p.yaml: `stages` is empty; a stage has one of the kinds sft, collect"),
         (
             {"stagse": [], "stages": [{"stage": "sft"}]},
             "no key 'stagse'; the keys are defaults, out, stages; did you mean stages?",
         ),
         ({"stages": [{"stage": "sfd"}]}, "no kind of stage 'sfd'; choose from"),
         ({"stages": [{"name": "sft"}]}, "stage 1 must be a mapping with `stage: KIND`"),
-        ({"stages": [{"stage": "evaluate"}, {"stage": "evaluate"}]}, "stage 2 needs a unique name"),
+        (
+            {"stages": [{"stage": "evaluate"}, {"stage": "evaluate"}]},
+            "stage 2 is the second one called 'evaluate'; give it a `name`",
+        ),
+        ({"stages": [{"stage": "evaluate", "name": "a/b"}]}, "stage 1 needs a name of letters, digits, - and _"),
         (
             {"stages": [{"stage": "sft", "expert_task": 3}]},
             "stage sft: expert_task: no such setting; did you mean expert_t",
