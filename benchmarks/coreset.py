@@ -1,12 +1,12 @@
 """Coresets beside all the data: `python benchmarks/coreset.py [ARM ...] [--seeds 0 1 2] [--out runs/coreset]`.
 
-The arms are `all`, which trains on every selected episode, and the built-in coresets: `random`, `loss_topk`,
-`diversity` and `hybrid`, each with `--ratio` of the tokens. For each seed `agentgym evolve --env shop --rounds 1` makes
-the agent of round 1 of the main job. From it every arm explores the same number of tasks in two more rounds, and the
-agents play the same test tasks. (The second round explores with the arm's own agent, so its episodes differ.)
+The arm `all` is the main job, `agentgym evolve --env shop`, in which every round trains on all that was selected. The
+other arms are its forks after round 1: their later rounds train on a coreset, `random`, `loss_topk`, `diversity` or
+`hybrid`, with `--ratio` of the tokens. All arms of a seed share Agent_v0, round 1 and the random numbers of the rounds
+after it. (Round 3 explores with the arm's own agent, so its episodes differ.)
 
-The table has the tokens that an arm trained on in a round as a share of those that it selected, its test success, and
-the difference to `all` on the same tasks, with its interval over seeds and tasks.
+The table has the tokens that an arm trained on in rounds 2 and 3 as a share of those that were selected, its test
+success, and the difference to `all` on the same tasks, with its interval over seeds and tasks.
 
 Finished runs stay in `--out` and are not run again, so the table can be made in several sessions. Further options are
 those of `agentgym evolve`, for every run.
@@ -19,36 +19,35 @@ from collections.abc import Iterator, Sequence
 from statistics import fmean
 from typing import Any
 
-from studies import Row, by_seed, evolve, gain_over, parse, parser_of, report, starting_from, tested
+from studies import Row, by_seed, evolve, fork, gain_over, parse, parser_of, report, tested
 
 from agentgym_py.evolution.run_folder import RunFolder
 
 ARMS = ("all", "random", "loss_topk", "diversity", "hybrid")
+SHARED = 1
+"""The last round that all arms share."""
 
 
-def words_of(arm: str, model: str, ratio: float, options: Sequence[str] = ()) -> list[str]:
-    """Return the options of an arm that starts from a model, in whose place none of `options` can come."""
-    coreset = [] if arm == "all" else ["--coreset", arm, "--coreset.ratio", str(ratio)]
-    return ["--env", "shop", "--rounds", "2", *coreset, *options, *starting_from(model)]
+def changes_of(arm: str, ratio: float) -> list[str]:
+    """Return what the fork of an arm changes in the main job."""
+    return [f"coreset.name={arm}", f"coreset.ratio={ratio}"]
 
 
 def run_arms(arms: Sequence[str], seed: int, args: argparse.Namespace, more: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """Run the arms from the seed's agent of round 1; yield their rows."""
-    folder, common = args.out / f"s{seed}", ["--threads", "1", *more]
-    first = evolve(folder / "first", ["--env", "shop", "--seed", str(seed), *common, "--rounds", "1"])
-    model = str(first.round(1) / "checkpoint")
+    """Finish the main job of a seed and its forks; yield their rows."""
+    folder = args.out / f"s{seed}"
+    run = evolve(folder / "all", ["--env", "shop", "--seed", str(seed), "--threads", "1", *more])
     for arm in arms:
-        words = words_of(arm, model, args.ratio, ["--seed", str(seed + 1000), *common])
-        yield row(arm, seed, evolve(folder / arm, words))
+        yield row(arm, seed, run if arm == "all" else fork(run, SHARED, folder / arm, changes_of(arm, args.ratio)))
 
 
 def row(arm: str, seed: int, run: RunFolder) -> dict[str, Any]:
-    """Return the figures of a run: trained and selected tokens by round, and the last agent's outcomes."""
-    trainings = [run.metrics(number)["training"] for number in run.finished_rounds()[1:]]
+    """Return the figures of a run: trained and selected tokens of the later rounds, and the last agent's outcomes."""
+    last = run.finished_rounds()[-1]
+    trainings = [run.metrics(number)["training"] for number in range(SHARED + 1, last + 1)]
     tokens = [
         (t["metrics"].get("coreset/tokens", 1.0), t["metrics"].get("coreset/of_tokens", 1.0)) for t in trainings if t
     ]
-    last = run.finished_rounds()[-1]
     return {"arm": arm, "seed": seed, "tokens": tokens, "after": tested(run, last)}
 
 

@@ -21,9 +21,8 @@ from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from studies import evolve
+from studies import evolve, fork
 
-from agentgym_py.cli import main as agentgym
 from agentgym_py.evolution.run_folder import RunFolder
 from agentgym_py.trajectory import store
 
@@ -34,18 +33,6 @@ SETTINGS = (
     "--env calculator --rounds 2 --expert_tasks 12 --explore_tasks 40 --valid_tasks 40 --test_tasks 0 --threads 1"
 )
 SAMPLES = 10_000
-
-
-def fork(run: RunFolder, after: int, path: Path, changes: Sequence[str]) -> RunFolder:
-    """Finish a fork of a run in this folder, resuming it if it exists."""
-    exists = (path / "run.yaml").is_file()
-    words = [word for change in changes for word in ("--set", change)]
-    command = (
-        ["evolve", "--resume", str(path)] if exists else ["fork", f"{run.path}@{after}", *words, "--out", str(path)]
-    )
-    if agentgym(command):
-        raise SystemExit(f"the fork in {path} failed")
-    return RunFolder.open(path)
 
 
 def is_same(first: RunFolder, second: RunFolder) -> bool:

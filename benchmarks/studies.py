@@ -47,6 +47,19 @@ def evolve(path: Path, options: Sequence[str], *where: str, trusted: Sequence[st
     return RunFolder.open(path)
 
 
+def fork(run: RunFolder, after: int, path: Path, changes: Sequence[str]) -> RunFolder:
+    """Finish a fork of a run after a round with changes such as `select.threshold=0.5`, resuming it if it exists."""
+    require_same_options(path, [f"{run.path.name}@{after}", *changes])
+    words = [word for change in changes for word in ("--set", change)]
+    begun = (path / "run.yaml").is_file()
+    command = (
+        ["evolve", "--resume", str(path)] if begun else ["fork", f"{run.path}@{after}", *words, "--out", str(path)]
+    )
+    if agentgym(command):
+        raise SystemExit(f"the fork in {path} failed")
+    return RunFolder.open(path)
+
+
 def require_same_options(path: Path, options: Sequence[str]) -> None:
     """Record the options of a run beside its folder; SystemExit if the folder was made with other ones.
 

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from scripts import load_script
 
+from agentgym_py import registry
 from agentgym_py.evaluation import summarise
 from agentgym_py.evaluation.stats import Estimate, wilson
 
@@ -614,11 +615,12 @@ def test_the_runs_of_the_curriculum_benchmark_can_be_started_and_tabulated() -> 
 
 
 def test_the_runs_of_the_coreset_benchmark_can_be_started_and_tabulated() -> None:
-    """Each arm is a valid plan; its tokens are a share, and its success stands beside that of all on the same tasks."""
+    """Each fork is a valid plan; tokens are a share of those selected, success stands beside all on the same tasks."""
     benchmark = script("coreset")
-    for arm in benchmark.ARMS:
-        coreset = plan_of(benchmark.words_of(arm, "tiny", 0.25)).config.coreset
-        assert (coreset is None) == (arm == "all") and (coreset is None or coreset.ratio == 0.25)
+    for arm in benchmark.ARMS[1:]:
+        words = [word for change in benchmark.changes_of(arm, 0.25) for word in (f"--{change}".split("="))]
+        coreset = plan_of(["--env", "shop", *words]).config.coreset
+        assert coreset.ratio == 0.25 and type(coreset) is registry.load("agentgym.coresets", arm)
     rows = [
         {"arm": arm, "seed": seed, "tokens": [(25.0, 100.0), (35.0, 100.0)] if arm != "all" else [(1.0, 1.0)] * 2,
          "after": [1, 1, arm == "all", 0]}
