@@ -176,7 +176,10 @@ class FirstFaults:
 
     def __str__(self) -> str:
         """Return the profile as lines of text."""
-        rows = (f"{name}: {count}, {share}, median step {step}" for name, count, share, step in fault_rows(self))
+        rows = (
+            f"{f'by {by}: ' if by else ''}{name}: {count}, {share}, median step {step}"
+            for by, name, count, share, step in fault_rows(self)
+        )
         return "\n".join([fault_title(self), *rows, *fault_notes(self)])
 
 
@@ -347,13 +350,21 @@ def fault_title(faults: FirstFaults) -> str:
     return f"first faults of {failures} by {faults.by}: {len(faults.located)} located"
 
 
-def fault_rows(faults: FirstFaults) -> list[tuple[str, str, str, str]]:
-    """Return the rows of a table: group, number of faults, their share, median step."""
-    tools, tasks = (dict(list(groups.items())[:_TOOLS]) for groups in (faults.by_tool, faults.by_task_kind))
-    groups = {f"fault {name}": group for name, group in faults.by_kind.items()}
-    groups |= {f"tool {name or '(no action)'}": group for name, group in tools.items() if len(faults.by_tool) > 1}
-    groups |= {f"kind {name}": group for name, group in tasks.items() if len(faults.by_task_kind) > 1}
-    return [(name, str(group.count), format_interval(group.share), f"{group.step:g}") for name, group in groups.items()]
+def fault_rows(faults: FirstFaults) -> list[tuple[str, str, str, str, str]]:
+    """Return the rows of a table: by what it groups, group, number of faults, their share, median step.
+
+    Each grouping shows all the faults; its first row names it. Those by tool and by task are left out if all faults
+    have the same.
+    """
+    groupings = {"fault": faults.by_kind}
+    for by, groups in (("tool", faults.by_tool), ("task", faults.by_task_kind)):
+        if len(groups) > 1:
+            groupings[by] = {name or "(no action)": group for name, group in list(groups.items())[:_TOOLS]}
+    return [
+        ("" if place else by, name, str(group.count), format_interval(group.share), f"{group.step:g}")
+        for by, groups in groupings.items()
+        for place, (name, group) in enumerate(groups.items())
+    ]
 
 
 def fault_notes(faults: FirstFaults) -> list[str]:

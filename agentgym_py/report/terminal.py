@@ -351,7 +351,7 @@ def print_faults(console: Console, faults: FirstFaults) -> None:
     """Print a profile of first faults: title, table, and an example of each kind."""
     console.print(fault_title(faults), soft_wrap=True)
     if rows := fault_rows(faults):
-        print_table(console, ("", "faults", "share [95 %]", "median step"), rows)
+        print_table(console, ("by", "", "faults", "share [95 %]", "median step"), rows)
         console.print()
     for note in fault_notes(faults):
         console.print(note, soft_wrap=True)

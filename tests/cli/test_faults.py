@@ -18,7 +18,7 @@ MAZE = ("eval", "--env", "maze", "--env_kwargs.difficulty", "easy", "--tasks", "
 def test_an_evaluation_shows_its_first_faults(agentgym: Run) -> None:
     """As a table with an example of each kind, and in result.json; `faults` says the same of its folder and file."""
     status, out, _ = agentgym(*MAZE)
-    assert status == 0 and "first faults of " in out and "\nfault detour " in out and "; the expert: go " in out
+    assert status == 0 and "first faults of " in out and "\nfault  detour " in out and "; the expert: go " in out
     stored = json.loads(Path("a/result.json").read_text())["first_faults"]
     assert stored["by"] == "the exact expert" and stored["located"] == len(stored["faults"]) > 0
     shown = out[out.index("first faults of ") :]

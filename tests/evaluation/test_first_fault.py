@@ -316,7 +316,12 @@ def test_a_profile_groups_by_kind_tool_and_task() -> None:
         "after": 0.0, "regret": None, "p": None, "wasted": 1,
     }  # fmt: skip
     text = str(faults)
-    assert text.startswith("first faults of 5 failures by the exact expert: 5 located\nfault wrong end: 3, 60.0 % [")
+    assert text.startswith(
+        "first faults of 5 failures by the exact expert: 5 located\nby fault: wrong end: 3, 60.0 % ["
+    )
     assert f"wrong end, for example {rash[0].id}: step 2, finish[0.123456]; the expert: " in text
     assert "3 of 3 wrong ends come after a wasted step, the first of them at step 1 in the median" in text
-    assert fault_rows(faults)[0][3] == "2" and len(fault_notes(faults)) == 3
+    rows = fault_rows(faults)
+    assert [row[0] for row in rows[:4]] == ["fault", "", "tool", ""] and rows[0][4] == "2"
+    assert [row[1] for row in rows[:4]] == [WRONG_END, TOO_FEW_STEPS, "finish", "calculate"]
+    assert len(fault_notes(faults)) == 3
