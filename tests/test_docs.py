@@ -564,6 +564,7 @@ def test_the_world_of_the_readme_works() -> None:
     env = type("World", (spaces["Guess"], example.GuessEnv), {})()
     env.reset(seed=0)
     assert env.step("guess[-1]")[1:3] == (0.0, False)
+    assert env.step("look")[4]["valid_action"] is False
     *_, info = [env.step(action) for action in env.expert()][-1]
     assert info["success"]
 

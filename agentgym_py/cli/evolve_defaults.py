@@ -19,6 +19,9 @@ _OF_CLONING = ("merge", "restart")
 """Options that a world chooses only for a trainer that clones the expert, as filtered_bc does: others continue the last
 agent, because what they learn from an episode depends on who played it."""
 
+_OF_ROUNDS = ("explore_tasks", "horizon", *_OF_CLONING)
+"""Options that change nothing in a run without rounds."""
+
 
 def defaults_by_world(names: Sequence[str]) -> dict[str, Mapping[str, Any]]:
     """Return the `TextEnv.evolve_defaults` of installed worlds; wrong names are reported later."""
@@ -84,6 +87,10 @@ def chosen_by_worlds(settings: Mapping[str, Any]) -> list[str]:
     for name, defaults in by_world.items():
         several = {"env_kwargs": _kwargs_by_world({name: defaults})}
         flat = flatten_options(defaults if len(by_world) == 1 else several)
-        chosen = [f"--{key} {format_default(value)}" for key, value in flat.items() if values.get(key) == value]
+        unused = _OF_ROUNDS if settings.get("rounds") == 0 else ()
+        chosen = [
+            f"--{key} {format_default(value)}" for key, value in flat.items()
+            if values.get(key) == value and key not in unused
+        ]  # fmt: skip
         lines += [f"Defaults of {name}: {' '.join(chosen)}"] if chosen else []
     return lines

@@ -62,6 +62,8 @@ _FRESH = 1 << 20
 """Number of the first fork's attempt, so that no fork has the seed of a stored episode."""
 _TOOLS = 5
 """Tools and kinds of task that a table shows."""
+_LONGEST_TOOL = 24
+"""Characters of a tool's name in a table."""
 _LONGEST = 80
 """Characters of an action in a line of text."""
 
@@ -359,12 +361,17 @@ def fault_rows(faults: FirstFaults) -> list[tuple[str, str, str, str, str]]:
     groupings = {"fault": faults.by_kind}
     for by, groups in (("tool", faults.by_tool), ("task", faults.by_task_kind)):
         if len(groups) > 1:
-            groupings[by] = {name or "(no action)": group for name, group in list(groups.items())[:_TOOLS]}
+            groupings[by] = {tool_label(name): group for name, group in list(groups.items())[:_TOOLS]}
     return [
         ("" if place else by, name, str(group.count), format_interval(group.share), f"{group.step:g}")
         for by, groups in groupings.items()
         for place, (name, group) in enumerate(groups.items())
     ]
+
+
+def tool_label(name: str) -> str:
+    """Return a tool's name for a table; a model can make one up that is as long as a reply."""
+    return (name if len(name) <= _LONGEST_TOOL else f"{name[: _LONGEST_TOOL - 1]}…") or "(no action)"
 
 
 def fault_notes(faults: FirstFaults) -> list[str]:

@@ -113,6 +113,16 @@ def failure_note(trajectories: Iterable[Trajectory]) -> str:
     return f"{episodes} ended by an infrastructure failure and left out; {number} of them: {reason}"
 
 
+def all_failed_note(trajectories: Sequence[Trajectory]) -> str:
+    """Return why all episodes ended by an error, by the most frequent one; nothing if one of them did not."""
+    reasons = Counter(t.error or "no reason given" for t in trajectories if not t.is_evidence)
+    if not trajectories or reasons.total() < len(trajectories):
+        return ""
+    reason, number = reasons.most_common(1)[0]
+    which = "this error" if number == len(trajectories) else f"an error, {number} of them by this one"
+    return f"all {len(trajectories)} episodes ended by {which}: {reason}"
+
+
 def decoding_label(sampling: Mapping[str, Any]) -> str:
     """Return a model's decoding, as `, greedy, replies of at most 64 tokens`; nothing for other agents."""
     temperature = sampling.get("temperature")

@@ -33,7 +33,7 @@ from agentgym_py.errors import (
     setting,
 )
 from agentgym_py.evaluation.evaluate import summary_dict
-from agentgym_py.evaluation.text import cut_warning
+from agentgym_py.evaluation.text import all_failed_note, cut_warning
 from agentgym_py.evolution.config import (
     EvolveConfig,
     ewc_strength,
@@ -331,6 +331,9 @@ class Evolution:
         if not explores and not self.config.expert_tasks:
             return _Trained(self._load_agent(number - 1) if number else self.load_policy(None))
         if not selected:
+            if failed := all_failed_note(self._episodes.load_round(number)):
+                episodes = self._episodes.path(number, "trajectories")
+                raise NothingToTrainOnError(f"round {number}: {failed} ({episodes} holds the episodes)")
             return self._train_on_demonstrations(number, "no trajectory was selected")
         try:
             data, coreset = self._training_data(number, selected), self.config.coreset if explores else None

@@ -13,7 +13,15 @@ from agentgym_py import registry
 from agentgym_py.env.registration import short_name
 from agentgym_py.errors import DataError
 from agentgym_py.evaluation.failures import failure_kind
-from agentgym_py.evaluation.first_fault import FAULTS, Fault, FaultGroup, FirstFaults, find_first_fault, first_faults
+from agentgym_py.evaluation.first_fault import (
+    FAULTS,
+    Fault,
+    FaultGroup,
+    FirstFaults,
+    find_first_fault,
+    first_faults,
+    tool_label,
+)
 from agentgym_py.evolution.run_folder import RunFolder
 from agentgym_py.registry import is_source
 from agentgym_py.trajectory import Step, Trajectory, store
@@ -91,7 +99,7 @@ def fault_table(rounds: Mapping[int, FirstFaults]) -> list[list[str]]:
         tools.update({tool: group.count for tool, group in faults.by_tool.items()})
     rows = [[kind, *(_fault_cell(faults.by_kind, kind) for faults in rounds.values())]
             for kind in FAULTS if kind in kinds]  # fmt: skip
-    rows += [[f"tool {tool or '(no action)'}", *(_fault_cell(faults.by_tool, tool) for faults in rounds.values())]
+    rows += [[f"tool {tool_label(tool)}", *(_fault_cell(faults.by_tool, tool) for faults in rounds.values())]
              for tool, _ in tools.most_common(_TOOLS) if len(tools) > 1]  # fmt: skip
     searched = (f"round {number}: {len(f.located)} of {f.failures} failures" for number, f in rounds.items())
     return [["first fault", *searched], *rows]

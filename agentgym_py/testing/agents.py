@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from agentgym_py.env import SPLITS, TextEnv
 from agentgym_py.rng import Rng
-from agentgym_py.testing.failures import BrokenContractError, Moves, NotApplicableError
+from agentgym_py.testing.failures import BrokenContractError, Moves, NotApplicableError, report_with
 from agentgym_py.testing.harness import Episode, Subject, contains_words, short_repr
 
 _MIN_P = 1e-4
@@ -132,7 +132,7 @@ def actions(subject: Subject) -> None:
                 break
             before = episode.snapshot()
             sample = rng.sample(admissible, min(_ACTIONS_PER_STATE, len(admissible)))
-            invalid = [action for action in sample if not _is_valid(fork, before, action)]
+            invalid = [action for action in sample if not _is_valid(fork, before, action, episode.moves)]
             refused, tried = refused + len(invalid), tried + len(sample)
             message = f"none of {len(invalid)} listed actions can be done, such as {short_repr(sample[0])}"
             episode.require(not len(invalid) == len(sample) > 1, message)
@@ -142,9 +142,11 @@ def actions(subject: Subject) -> None:
     subject.notes.append(summary)
 
 
-def _is_valid(fork: TextEnv, before: bytes, action: str) -> bool:
-    fork.restore(before)
-    return bool(fork.step(action)[4]["valid_action"])
+def _is_valid(fork: TextEnv, before: bytes, action: str, moves: Moves) -> bool:
+    """Try an action in a fork of the episode of `moves`."""
+    with report_with(replace(moves, actions=(*moves.actions, action))):
+        fork.restore(before)
+        return bool(fork.step(action)[4]["valid_action"])
 
 
 def wanderer(subject: Subject) -> None:

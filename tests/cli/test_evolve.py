@@ -1216,10 +1216,22 @@ def test_a_run_says_what_its_world_chose_and_survives_empty_rounds(agentgym: Run
     assert note in training["notes"]
 
 
+def test_a_world_that_raises_ends_a_run_with_its_error(agentgym: Run, small_model: str) -> None:
+    """The message names the line of the world, and gives no advice on data."""
+    code = (Path(__file__).parents[2] / "examples" / "my_world.py").read_text(encoding="utf-8")
+    Path("typo.py").write_text(code.replace("guess = int(text)", "guess = self.txt"), encoding="utf-8")
+    few = ("--expert_tasks", "2", "--rounds", "0", "--model", small_model)
+    status, _, err = agentgym("evolve", "--env", "typo.py", *few, "--out", "run")
+    assert status == 2 and "try " not in err
+    assert "round 0: all 2 episodes ended by this error: AttributeError(" in err and "no attribute 'txt'" in err
+    assert "(typo.py, line 59, in act)" in err
+
+
 def test_the_header_has_a_world_s_defaults_as_they_are_typed() -> None:
     """Lists with commas, and only what the run has of them."""
     settings = {"env": ["household"], "expert_tasks": 12, "horizon": [20]}
     assert chosen_by_worlds(settings) == ["Defaults of household: --horizon 20"]
+    assert chosen_by_worlds(settings | {"rounds": 0}) == []
     settings |= {"expert_tasks": 50, "horizon": []}
     assert chosen_by_worlds(settings) == ["Defaults of household: --expert_tasks 50"]
 

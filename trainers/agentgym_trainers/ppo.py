@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
 
 from agentgym_py.checks import require_at_least
-from agentgym_py.errors import ConfigError
+from agentgym_py.errors import ConfigError, setting
 from agentgym_py.policy.typing import Tensor
 from agentgym_py.training import TrainReport
 from agentgym_py.training.progress import Progress
@@ -149,7 +149,8 @@ class PPOSettings(OnPolicySettings, ConstraintSettings):
         if episodes <= self.critic_warmup * self.tasks_per_iteration:
             raise ConfigError(
                 f"critic_warmup {self.critic_warmup} times tasks_per_iteration {self.tasks_per_iteration} leaves the "
-                f"policy none of {episodes} episodes to learn from"
+                f"policy none of {episodes} episodes to learn from: set a smaller "
+                f"{setting('trainer.tasks_per_iteration')} or a larger {setting('explore_tasks')}"
             )
 
 
