@@ -52,7 +52,7 @@ COMPARISONS: Mapping[str, Sequence[str]] = {
 """Comparisons of trainers, with the options of `benchmarks/trainers.py`."""
 PARTS = ("gains", "tenths", "pairs")
 """The tables that a comparison has; a page shows some of them."""
-STUDIES: Mapping[str, Sequence[str]] = {"rewards": ["parts", "length"]}
+STUDIES: Mapping[str, Sequence[str]] = {"rewards": ["parts", "shaping", "length"]}
 """Benchmarks with kept rows, and the studies in their tables; a block such as `study rewards 1` has the first table."""
 
 Line = Mapping[str, Any]

@@ -41,6 +41,8 @@ class Rollouts:
     """Scores the trainer's episodes in place of the env; stored episodes keep the env's rewards."""
     episodes: list[Trajectory] = field(default_factory=list)
     """Every trajectory so far, with the env's rewards."""
+    failed: list[Trajectory] = field(default_factory=list)
+    """Those that ended by an error, also of the scorer, since the start or a resume."""
     version: int = 0
     """Number of weight updates so far."""
     _next: int = 0
@@ -179,7 +181,9 @@ class Rollouts:
         """
         episodes = self.collector(agent or self._agent()).collect_batch(jobs, self.progress)
         self.episodes += episodes
-        return apply_scores(episodes, self.scorer) if scored else episodes
+        episodes = apply_scores(episodes, self.scorer) if scored else episodes
+        self.failed += [trajectory for trajectory in episodes if not trajectory.is_evidence]
+        return episodes
 
     def collector(self, agent: Agent) -> Collector:
         """Return a collector for another agent with the same settings; its episodes do not count."""

@@ -188,7 +188,9 @@ class Evolution:
             learnable = self._selection.learnable(number, explored)
             selection = self._selection.select(number, learnable)
             log.info("round %d: %s", number, selection.line)
-            policy, training = self._load_or_train(number, partial(self._train, number, selection.kept))
+            policy, training = self._load_or_train(
+                number, partial(self._train, number, selection.kept, learnable.episodes)
+            )
             if training and explores and self._selection.reward_function():
                 training["metrics"] = {**training["metrics"], **mean_parts(learnable.episodes)}
         variety = entropy_and_repetition(explored) if any(self.config.temperatures) else {}
@@ -306,7 +308,15 @@ class Evolution:
             return _Trained(policy, report, LogprobCheck.of_rollouts(rollouts))
         finally:
             self._episodes.save(number, "trajectories", rollouts.episodes)
+        if len(rollouts.failed) == len(rollouts.episodes):
+            self._require_evidence(number, rollouts.failed)
         return self._train_on_demonstrations(number, nothing)
+
+    def _require_evidence(self, number: int, played: Sequence[Trajectory]) -> None:
+        """Raise NothingToTrainOnError with the most frequent reason if all episodes of a round ended by an error."""
+        if failed := all_failed_note(played):
+            episodes = self._episodes.path(number, "trajectories")
+            raise NothingToTrainOnError(f"round {number}: {failed} ({episodes} holds the episodes)")
 
     def _scorer(self, policy: Policy) -> Scorer | None:
         """Return what replaces the env's rewards, if anything does."""
@@ -326,14 +336,13 @@ class Evolution:
         )  # fmt: skip
         return lambda trajectories: model.score(trajectories).tolist()
 
-    def _train(self, number: int, selected: Sequence[Trajectory]) -> _Trained:
+    def _train(self, number: int, selected: Sequence[Trajectory], played: Sequence[Trajectory]) -> _Trained:
+        """Train on what was selected of the episodes of a round."""
         explores = self.schedule.within(number) > 0
         if not explores and not self.config.expert_tasks:
             return _Trained(self._load_agent(number - 1) if number else self.load_policy(None))
         if not selected:
-            if failed := all_failed_note(self._episodes.load_round(number)):
-                episodes = self._episodes.path(number, "trajectories")
-                raise NothingToTrainOnError(f"round {number}: {failed} ({episodes} holds the episodes)")
+            self._require_evidence(number, played)
             return self._train_on_demonstrations(number, "no trajectory was selected")
         try:
             data, coreset = self._training_data(number, selected), self.config.coreset if explores else None

@@ -35,6 +35,8 @@ SMOKE = (
 )
 _LONGEST_PATH = 40
 """Characters of a model's path that the top of the page shows in full."""
+_SOME_CUT = 0.05
+"""Share of test replies that were cut from which on the page advises longer ones."""
 _MAX_CHANGED = 100
 """Changed tasks that the page names."""
 
@@ -49,6 +51,8 @@ def remarks(folder: RunFolder) -> list[str]:
 def _cut_remark(folder: RunFolder) -> str:
     tested = folder.read_json("test.json")["rounds"].values() if folder.finished else ()
     share = max((summary.get("cut") or 0.0 for summary in tested), default=0.0)
+    if share < _SOME_CUT:
+        return ""
     return cut_remark(share, int(folder.config().get("max_new_tokens", 0)), "the test replies")
 
 

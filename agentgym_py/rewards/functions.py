@@ -246,15 +246,18 @@ def _scorer(name: str, target: Callable[..., Any], settings: Mapping[str, Any]) 
 
 
 def _score_one(function: RewardFunction, trajectory: Trajectory) -> Score:
-    """Call a reward function; whatever it raises is the episode's error."""
+    """Call a reward function; whatever it raises, or returns in place of a reward, is the episode's error."""
     try:
         value = function(trajectory)
+    except Exception as error:  # a user's function may raise anything
+        return Score(error=registry.describe_error(error))
+    try:
         parts = value if isinstance(value, Mapping) else {"": value}
         if not parts:
             raise ValueError("the reward has no part")
         return Score({str(name): _per_step(reward, len(trajectory.steps)) for name, reward in parts.items()})
-    except Exception as error:  # a user's function may raise anything
-        return Score(error=registry.describe_error(error))
+    except Exception as error:  # its values may be anything
+        return Score(error=f"{error}: a reward function returns a number, a list with one for each step, or a mapping")
 
 
 def _per_step(reward: Any, steps: int) -> tuple[float, ...]:

@@ -344,6 +344,8 @@ def no_signal(
     settings: GRPOSettings, groups: Sequence[Sequence[Trajectory]], multipliers: Multipliers | None = None
 ) -> str:
     """Say why an iteration had nothing to learn from."""
+    if not any(trajectory.is_evidence for group in groups for trajectory in group):
+        return "no step was taken in an iteration: all of its episodes ended by an error"
     stats = group_stats(settings, groups, multipliers)
     failed, won = (round(stats[name] * len(groups)) for name in ("groups_all_failed", "groups_all_won"))
     return (
