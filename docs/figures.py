@@ -35,6 +35,7 @@ RESULTS = ROOT / "docs" / "results"
 PAGES = (
     "README.md", "README.zh-CN.md", "docs/index.md", "docs/get-started/first-run.md", "docs/results/trainers.md",
     "docs/results/worlds.md", "docs/results/index.md", "docs/guides/rewards.md",
+    "docs/guides/feedback.md",
 )  # fmt: skip
 SEEDS = (0, 1, 2)
 BLOCK = re.compile(r"(<!-- figures: ([\w ]+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
@@ -52,7 +53,9 @@ COMPARISONS: Mapping[str, Sequence[str]] = {
 """Comparisons of trainers, with the options of `benchmarks/trainers.py`."""
 PARTS = ("gains", "tenths", "pairs")
 """The tables that a comparison has; a page shows some of them."""
-STUDIES: Mapping[str, Sequence[str]] = {"rewards": ["parts", "shaping", "length"]}
+STUDIES: Mapping[str, Sequence[str]] = {
+    "rewards": ["parts", "shaping", "length"], "feedback": ["agreement"],
+}  # fmt: skip
 """Benchmarks with kept rows, and the studies in their tables; a block such as `study rewards 1` has the first table."""
 
 Line = Mapping[str, Any]
