@@ -20,6 +20,8 @@ MIN_BOOTSTRAP = 10
 MIN_SEEDS = 5
 """Tables carry a note if there are fewer training seeds."""
 _LEVEL, _POWER = 0.95, 0.8
+_MOST_EXACT = 200
+"""Discordant tasks up to which a power is computed exactly."""
 _UPPER = (1 + _LEVEL) / 2
 _Z = NormalDist().inv_cdf(_UPPER)
 
@@ -164,6 +166,65 @@ def mcnemar(only_first: int, only_second: int) -> float:
     return min(1.0, 2 * tail / (1 << discordant))
 
 
+@lru_cache(maxsize=4096)
+def _least_wins(discordant: int) -> int:
+    """Return the fewest discordant pairs of one direction with which McNemar's test shows a difference; m + 1: none."""
+    return next((k for k in range(discordant // 2 + 1, discordant + 1)
+                 if mcnemar(k, discordant - k) < 1 - _LEVEL), discordant + 1)  # fmt: skip
+
+
+def mcnemar_power(difference: float, discordance: float, n: int) -> float:
+    """Return the chance that McNemar's exact test of `n` tasks shows a true difference of two success rates.
+
+    `discordance` is the chance that the agents differ in a task, at least the `difference`. The number of discordant
+    tasks is summed over (Duffy 1984, Biometrics 40:1005).
+    """
+    log_factorials = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, n + 1)))])
+
+    def binomial(size: int, chance: float) -> NDArray[np.float64]:
+        if chance in (0.0, 1.0):
+            return np.eye(size + 1)[round(chance * size)]
+        k = np.arange(size + 1)
+        logs = log_factorials[size] - log_factorials[k] - log_factorials[size - k]
+        return np.asarray(np.exp(logs + k * math.log(chance) + (size - k) * math.log1p(-chance)))
+
+    power, first_wins = 0.0, (1 + difference / discordance) / 2
+    for discordant, chance in enumerate(binomial(n, discordance).tolist()):
+        least = _least_wins(discordant) if chance > 1e-9 else discordant + 1
+        if least <= discordant:
+            wins = binomial(discordant, min(first_wins, 1.0))
+            power += chance * float(wins[least:].sum() + wins[: discordant - least + 1].sum())
+    return power
+
+
+@lru_cache(maxsize=4096)
+def detectable_difference(discordant: int, n: int) -> float:
+    """Return the smallest difference that McNemar's exact test of `n` tasks shows in 80 % of comparisons; NaN if none.
+
+    As many tasks differ as in this comparison, or as the difference needs. Above 200 of them the normal approximation
+    takes the place of the exact power (Connor 1987, Biometrics 43:207).
+    """
+    observed = (discordant + 1) / (n + 2)
+    if discordant > _MOST_EXACT:
+        alpha, beta = _Z, NormalDist().inv_cdf(_POWER)
+
+        def shown(size: float) -> bool:
+            rate = max(observed, size)
+            return size * math.sqrt(n) >= alpha * math.sqrt(rate) + beta * math.sqrt(rate - size**2)
+    else:
+
+        def shown(size: float) -> bool:
+            return mcnemar_power(size, max(observed, size), n) >= _POWER
+
+    low, high = 0.0, 1.0
+    if not shown(high):
+        return math.nan
+    while high - low > 1e-4:
+        middle = (low + high) / 2
+        low, high = (low, middle) if shown(middle) else (middle, high)
+    return high
+
+
 def fisher_greater(first: int, of_first: int, second: int, of_second: int) -> float:
     """Return the one-sided p of Fisher's exact test (1935): is the rate of `first` of `of_first` above the second's?"""
     if not (0 <= first <= of_first and 0 <= second <= of_second):
@@ -232,13 +293,14 @@ def compare_rates(first: ArrayLike, second: ArrayLike, *, resamples: int = 10_00
     sums, n = (float(differences_T[better].sum()), float(-differences_T[worse].sum())), len(differences_T)
     if np.isin(np.concatenate([np.ravel(first), np.ravel(second)]), (0.0, 1.0)).all():
         difference, p = paired_difference(*counts, n), mcnemar(*counts)
+        detectable = detectable_difference(sum(counts), n)
     else:
         difference = bootstrap_mean(differences_T, resamples=resamples, seed=seed)
         p = sign_flips(differences_T, resamples=resamples, seed=seed)
         if math.isnan(difference.low):
             difference = paired_difference(*sums, n, squares)
-    errors = _Z + NormalDist().inv_cdf(_POWER)
-    detectable = errors * _paired_error(*sums, n, squares) if n else math.nan
+        errors = _Z + NormalDist().inv_cdf(_POWER)
+        detectable = errors * _paired_error(*sums, n, squares) if n else math.nan
     return PairedComparison(difference, *counts, p, detectable)
 
 

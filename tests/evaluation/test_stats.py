@@ -379,6 +379,22 @@ def test_the_detectable_difference_is_shown_in_four_of_five_comparisons() -> Non
     assert np.mean([stats.mcnemar(int(b), int(c)) <= 0.05 for b, c, _ in counts]) == pytest.approx(0.8, abs=0.1)
 
 
+@pytest.mark.parametrize(("discordant", "n"), [(0, 60), (0, 100), (60, 60), (21, 100), (6, 6), (40, 300), (250, 900)])
+def test_the_power_of_mcnemar_is_that_of_simulations(discordant: int, n: int) -> None:
+    """Four of five comparisons show the detectable difference, also where no task differs or all do."""
+    size = stats.detectable_difference(discordant, n)
+    rate = max((discordant + 1) / (n + 2), size)
+    counts = np.random.default_rng(8).multinomial(n, [(rate + size) / 2, (rate - size) / 2, 1 - rate], 2000)
+    shown = np.mean([stats.mcnemar(int(b), int(c)) < 0.05 for b, c, _ in counts])
+    assert shown == pytest.approx(0.8, abs=0.03)
+
+
+def test_five_tasks_detect_nothing() -> None:
+    """McNemar's exact test needs six tasks that differ in one direction: p = 2 / 64."""
+    assert math.isnan(stats.detectable_difference(0, 5)) and math.isnan(stats.detectable_difference(5, 5))
+    assert stats.mcnemar(5, 0) > 0.05 > stats.mcnemar(6, 0) and stats.mcnemar_power(1.0, 1.0, 6) == 1.0
+
+
 def test_means_of_several_tries_are_compared() -> None:
     """The bootstrap's interval and the signs' p; Agresti and Min's interval where the bootstrap has none."""
     first, second = [0.75, 0.5, 1.0, 0.25] * 10, [0.5, 0.5, 0.25, 0.5] * 10
