@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -232,7 +231,7 @@ def _run(args: Values, repeated: Repetition | None) -> int:
         summary |= {"comparison": comparison.as_dict()} if comparison else {}
         result = json_safe(summary | {"env_versions": versions, "options": settings})
         if out:
-            result["rows"] = hashlib.sha256(out.trajectories.read_bytes()).hexdigest()
+            result["rows"] = out.digest()
             out.finish(result)
     if chosen.json:
         print_json(result)
@@ -362,6 +361,8 @@ def _open_rows(out: EvalFolder | None, manifest: Mapping[str, Any]) -> Iterator[
                 out.discard()
             if isinstance(error, KeyboardInterrupt | EndpointError | OSError):
                 message = f"{out.path}: {good or 'no'} episode{'s are' if good != 1 else ' is'} kept"
+                if not good and isinstance(error, KeyboardInterrupt):
+                    message += "; with a smaller --slots, episodes end earlier"
                 if failed:
                     message += f", {failed} ended by an infrastructure failure"
                 print_interrupted("the same command resumes from there" if good else "start again", message)

@@ -86,13 +86,15 @@ class Entrant:
         """Load an evaluation's folder, a log of Inspect or samples of lm-eval; `score` chooses one of their scores.
 
         Raises:
-            RunError: the folder holds no finished evaluation.
+            RunError: the folder holds no finished evaluation, or its episodes have changed since.
             DataError: the log or the samples cannot be read; see `foreign.load`.
         """
         if foreign.is_foreign(path):
             return cls(str(path), *foreign.load(path, score))
         folder = EvalFolder.finished(path)
-        resources = Resources.of(folder.read_json(RESULT))
+        result = folder.read_json(RESULT)
+        folder.require_unchanged(result)
+        resources = Resources.of(result)
         return cls.from_trajectories(str(path), folder.manifest(), store.read(folder.trajectories), resources)
 
     @classmethod

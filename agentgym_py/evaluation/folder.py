@@ -149,6 +149,18 @@ class EvalFolder(JsonFolder):
         require_inside(target)
         return cls(target)
 
+    def require_unchanged(self, result: Mapping[str, Any]) -> None:
+        """Raise RunError if the episodes are not those that made this content of `result.json`."""
+        if result.get("rows", digest := self.digest()) != digest:
+            raise RunError(
+                f"{self.trajectories} has changed since the evaluation ended; evaluate again into another folder"
+            )
+
+    def digest(self) -> str:
+        """Return the digest of the stored episodes."""
+        with self.trajectories.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+
     @contextmanager
     def recording(self, manifest: Mapping[str, Any]) -> Iterator[list[Trajectory]]:
         """Lock the folder and start or resume the evaluation; gives the episodes that it holds.

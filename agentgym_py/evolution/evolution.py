@@ -308,15 +308,11 @@ class Evolution:
             return _Trained(policy, report, LogprobCheck.of_rollouts(rollouts))
         finally:
             self._episodes.save(number, "trajectories", rollouts.episodes)
-        if len(rollouts.failed) == len(rollouts.episodes):
-            self._require_evidence(number, rollouts.failed)
-        return self._train_on_demonstrations(number, nothing)
-
-    def _require_evidence(self, number: int, played: Sequence[Trajectory]) -> None:
-        """Raise NothingToTrainOnError with the most frequent reason if all episodes of a round ended by an error."""
-        if failed := all_failed_note(played):
-            episodes = self._episodes.path(number, "trajectories")
-            raise NothingToTrainOnError(f"round {number}: {failed} ({episodes} holds the episodes)")
+        if len(rollouts.failed) < len(rollouts.episodes):
+            return self._train_on_demonstrations(number, nothing)
+        if all(trajectory.is_evidence for trajectory in rollouts.episodes):  # the reward failed
+            raise self._no_data_error(number, nothing, rollouts.failed)
+        return self._train_on_demonstrations(number, nothing, rollouts.failed)
 
     def _scorer(self, policy: Policy) -> Scorer | None:
         """Return what replaces the env's rewards, if anything does."""
@@ -342,8 +338,7 @@ class Evolution:
         if not explores and not self.config.expert_tasks:
             return _Trained(self._load_agent(number - 1) if number else self.load_policy(None))
         if not selected:
-            self._require_evidence(number, played)
-            return self._train_on_demonstrations(number, "no trajectory was selected")
+            return self._train_on_demonstrations(number, "no trajectory was selected", played)
         try:
             data, coreset = self._training_data(number, selected), self.config.coreset if explores else None
             return self._fit(number, self._offline_trainer(number), data, coreset)
@@ -375,7 +370,9 @@ class Evolution:
                 report = replace(report, metrics={**report.metrics, "replay/trajectories": len(replayed)})
             return _Trained(policy, report, check)
 
-    def _train_on_demonstrations(self, number: int, reason: str) -> _Trained:
+    def _train_on_demonstrations(
+        self, number: int, reason: str, played: Sequence[Trajectory] = ()
+    ) -> _Trained:  # fmt: skip
         """Train a round that has nothing to learn from on as many further demonstrations as made Agent_v0.
 
         With `allow_empty`, the last round's agent stays as it is.
@@ -387,7 +384,7 @@ class Evolution:
             log.warning("round %d: %s", number, reason)
             return _Trained(self._load_agent(number - 1))
         if not self.schedule.within(number) or not self.config.expert_tasks:
-            raise self._no_data_error(number, reason)
+            raise self._no_data_error(number, reason, played)
         demonstrations = self._episodes.demonstrate_more(number)
         note = f"{reason}: trained on {len(demonstrations)} further demonstrations of the {self.config.expert} expert"
         log.warning("round %d: %s", number, note)
@@ -400,7 +397,11 @@ class Evolution:
         assert fitted.report
         return fitted._replace(report=replace(fitted.report, notes=(*fitted.report.notes, note)))
 
-    def _no_data_error(self, number: int, reason: str) -> NothingToTrainOnError:
+    def _no_data_error(self, number: int, reason: str, played: Sequence[Trajectory] = ()) -> NothingToTrainOnError:
+        """Return an error with advice on data, or with what ended all the episodes that were `played`."""
+        episodes = self._episodes.path(number, "trajectories")
+        if failed := all_failed_note(played):
+            return NothingToTrainOnError(f"round {number}: {failed} ({episodes} holds the episodes)")
         threshold, experts = setting("select.threshold"), setting("expert_tasks")
         advice = f"more {experts}, a lower {threshold}, or {setting('trainer')} settings that leave out less"
         if self.schedule.within(number):
@@ -408,7 +409,6 @@ class Evolution:
                 f"a lower {threshold}, more {setting('attempts')}, another {setting('temperature')}, {experts} or "
                 f"{setting('allow_empty')}"
             )
-        episodes = self._episodes.path(number, "trajectories")
         return NothingToTrainOnError(f"round {number}: {reason} ({episodes} holds the episodes); try {advice}")
 
     @contextmanager

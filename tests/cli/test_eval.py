@@ -252,6 +252,10 @@ def test_agents_are_compared(agentgym: Run) -> None:
     assert [each["name"] for each in told["agents"]] == ["expert", "again"]
     status, out, _ = agentgym("compare", "expert,again", "random")
     assert status == 0 and "| expert,again | 2 |" in out and "Fewer than 5 training seeds" in out
+    rows = Path("again/trajectories.jsonl")
+    rows.write_bytes(b"".join(rows.read_bytes().splitlines(keepends=True)[:2]))
+    status, out, err = agentgym("compare", "expert", "again")
+    assert status == 2 and not out and "trajectories.jsonl has changed since the evaluation ended" in err
 
 
 def test_what_cannot_be_compared_is_one_line(agentgym: Run) -> None:
