@@ -183,7 +183,7 @@ def mcnemar_power(difference: float, discordance: float, n: int) -> float:
 
     def binomial(size: int, chance: float) -> NDArray[np.float64]:
         if chance in (0.0, 1.0):
-            return np.eye(size + 1)[round(chance * size)]
+            return np.asarray(np.eye(size + 1)[round(chance * size)])
         k = np.arange(size + 1)
         logs = log_factorials[size] - log_factorials[k] - log_factorials[size - k]
         return np.asarray(np.exp(logs + k * math.log(chance) + (size - k) * math.log1p(-chance)))

@@ -370,9 +370,7 @@ class Evolution:
                 report = replace(report, metrics={**report.metrics, "replay/trajectories": len(replayed)})
             return _Trained(policy, report, check)
 
-    def _train_on_demonstrations(
-        self, number: int, reason: str, played: Sequence[Trajectory] = ()
-    ) -> _Trained:  # fmt: skip
+    def _train_on_demonstrations(self, number: int, reason: str, played: Sequence[Trajectory] = ()) -> _Trained:
         """Train a round that has nothing to learn from on as many further demonstrations as made Agent_v0.
 
         With `allow_empty`, the last round's agent stays as it is.
