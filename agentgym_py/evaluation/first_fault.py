@@ -361,9 +361,9 @@ def fault_rows(faults: FirstFaults) -> list[tuple[str, str, str, str, str]]:
     groupings = {"fault": faults.by_kind}
     for by, groups in (("tool", faults.by_tool), ("task", faults.by_task_kind)):
         if len(groups) > 1:
-            groupings[by] = {tool_label(name): group for name, group in list(groups.items())[:_TOOLS]}
+            groupings[by] = dict(list(groups.items())[:_TOOLS])
     return [
-        ("" if place else by, name, str(group.count), format_interval(group.share), f"{group.step:g}")
+        ("" if place else by, tool_label(name), str(group.count), format_interval(group.share), f"{group.step:g}")
         for by, groups in groupings.items()
         for place, (name, group) in enumerate(groups.items())
     ]

@@ -182,9 +182,9 @@ def mcnemar_power(difference: float, discordance: float, n: int) -> float:
     log_factorials = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, n + 1)))])
 
     def binomial(size: int, chance: float) -> NDArray[np.float64]:
-        if chance in (0.0, 1.0):
-            return np.asarray(np.eye(size + 1)[round(chance * size)])
         k = np.arange(size + 1)
+        if chance in (0.0, 1.0):
+            return np.asarray(k == chance * size, dtype=np.float64)
         logs = log_factorials[size] - log_factorials[k] - log_factorials[size - k]
         return np.asarray(np.exp(logs + k * math.log(chance) + (size - k) * math.log1p(-chance)))
 
