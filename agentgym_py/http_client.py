@@ -47,7 +47,8 @@ MOST_ANSWER_VALUES = 2_000_000
 _CONNECT_SECONDS = 3.0
 """Longest wait for a connection."""
 _MAX_FAILURES = 5
-"""Number of consecutive unanswered requests after which the server counts as broken."""
+"""Number of failed requests, with no answered one between them, after which the server counts as broken."""
+_SO_MANY_FAILED = f"{_MAX_FAILURES} requests failed with no answered one between them"
 _GATEWAY_ERRORS = (502, 503, 504)
 """Status codes of a proxy whose server is gone; a server itself may send the second."""
 _OLD_LIMIT, _NEW_LIMIT = "max_tokens", "max_completion_tokens"
@@ -76,13 +77,16 @@ class Timed(NamedTuple, Generic[T]):
     result: T
     latency: float
     """Seconds from the last request to its answer, without waits and earlier attempts."""
+    retries: int
+    """Number of earlier attempts."""
 
 
 class RetryingClient:
     """Repeats requests to one server until they are answered, with at most `concurrency` at once.
 
-    Before a retry it waits as long as the server asks, or 1, 2, 4, … seconds less up to half at random. Five unanswered
-    requests in a row raise EndpointError. The first retry before the first answer is logged.
+    Before a retry it waits as long as the server asks, or 1, 2, 4, … seconds less up to half at random. Five failed
+    requests with no answered one between them, also simultaneous ones, raise EndpointError. The first retry before the
+    first answer is logged.
 
     Args:
         where: Name of the server in errors.
@@ -107,7 +111,7 @@ class RetryingClient:
         """Whether a retry was logged."""
 
     async def until_answered(self, send: Callable[[], Awaitable[T | Busy]], seed: int = 0) -> Timed[T]:
-        """Return the result of `send`, which is called again while the server is busy, and how long its last call took.
+        """Return the result of `send`, which is called again while the server is busy.
 
         Raises:
             EndpointError: the server refuses, or is broken.
@@ -118,7 +122,7 @@ class RetryingClient:
         try:
             async with self._gate:
                 if self._outages > outages:  # it broke while this request waited
-                    raise EndpointError(f"{self.where} gave no answer to {_MAX_FAILURES} requests in a row")
+                    raise EndpointError(f"{self.where}: {_SO_MANY_FAILED}")
                 result = await self._retry(send, seed)
         except RequestFailedError as error:
             self._failures += 1
@@ -127,7 +131,7 @@ class RetryingClient:
             if self._failures < _MAX_FAILURES:
                 raise RequestFailedError(message) from None
             self._outages += 1
-            raise EndpointError(message) from None
+            raise EndpointError(f"{message}; {_SO_MANY_FAILED}") from None
         self.answered, self._failures = True, 0
         return result
 
@@ -137,7 +141,7 @@ class RetryingClient:
             start = time.monotonic()
             result = await send()
             if not isinstance(result, Busy):
-                return Timed(result, time.monotonic() - start)
+                return Timed(result, time.monotonic() - start, attempts)
             attempts += 1
             if result.wait is not None and result.wait > _LONGEST_WAIT:
                 raise RequestFailedError(f"{result.why}; it asks to wait {result.wait:.0f} s")
@@ -193,7 +197,7 @@ class HttpClient(RetryingClient):
     async def ask_timed(
         self, url: str, body: Mapping[str, Any], read: Callable[[Any], T | None], what: str, seed: int = 0
     ) -> Timed[T]:
-        """Do as `ask`, and return the latency, too."""
+        """Do as `ask`, and return the latency and the retries, too."""
         return await self.until_answered(lambda: self._send(url, body, read, what), seed)
 
     async def _send(self, url: str, body: Mapping[str, Any], read: Callable[[Any], T | None], what: str) -> T | Busy:

@@ -41,9 +41,9 @@ class ChatAgent(ABC):
     """A model that completes chats; it replies to many episodes concurrently.
 
     A request is retried by the rules of its client. If all retries fail, the episode ends with an infrastructure
-    failure, which is no evidence. An endpoint that never answered, or failed five requests in a row, raises an
-    EndpointError; a wrong key or address does so at once. An episode whose prompt is longer than the model's context is
-    given up. A subclass defines `make_client` and `complete`.
+    failure, which is no evidence. An endpoint that never answered, or failed five requests with no answered one between
+    them, raises an EndpointError; a wrong key or address does so at once. An episode whose prompt is longer than the
+    model's context is given up. A subclass defines `make_client` and `complete`.
 
     Args:
         model: The API's name for the model.
@@ -105,6 +105,7 @@ class ChatAgent(ABC):
         self._fixed = {"model": model, "temperature": temperature, "max_tokens": max_new_tokens, **(extra or {})}
         self._tools, self._seeds = tools, seeds
         self._prices = (prompt_price, completion_price or 0) if prompt_price is not None else None
+        self.slots = concurrency  # more live episodes would wait for each other, so that all of them end late
         self.usages: list[Usage] = []
         """What each reply has cost, also in episodes that did not end."""
         self._waiting = 0
@@ -137,17 +138,23 @@ class ChatAgent(ABC):
         fields = {key: value for key, value in body.items() if value is not None}
         self._waiting += 1
         try:
-            answer, latency = await self.complete(fields, seed)
+            reply = await self.complete(fields, seed)
         except PromptTooLongError:
             return None
-        except RequestFailedError as lost:
-            if self._waiting == 1 and not self.client.answered:
-                raise EndpointError(str(lost)) from None
-            return AgentReply("", error=str(lost))
+        except (EndpointError, RequestFailedError) as lost:
+            why = f"{lost}{self._advice(str(lost))}"
+            if isinstance(lost, EndpointError) or (self._waiting == 1 and not self.client.answered):
+                raise EndpointError(why) from None
+            return AgentReply("", error=why)
         finally:
             self._waiting -= 1
-        self.usages.append(usage := self._usage(answer, latency))
-        return AgentReply(_text(answer.message, episode.env, tools), usage=usage)
+        self.usages.append(usage := self._usage(reply))
+        return AgentReply(_text(reply.result.message, episode.env, tools), usage=usage)
+
+    def _advice(self, why: str) -> str:
+        """Return what the message of a failed request adds if the model takes no temperature."""
+        refused = "temperature" in why and self._fixed["temperature"] is not None
+        return " (temperature=None, or --agent_kwargs.temperature null, sends none)" if refused else ""
 
     def _messages(self, episode: Episode, tools: Sequence[Mapping[str, Any]] | None) -> list[dict[str, Any]]:
         turns = list(self._system)
@@ -155,12 +162,13 @@ class ChatAgent(ABC):
             turns += example_messages(example, tools, len(turns))
         return turns + messages(episode, tools, len(turns))
 
-    def _usage(self, answer: Completion, latency: float) -> Usage:
+    def _usage(self, reply: Timed[Completion]) -> Usage:
+        answer = reply.result
         sent, received = (_count(answer.usage.get(key)) for key in ("prompt_tokens", "completion_tokens"))
         cost = answer.cost
         if self._prices and sent is not None and received is not None:
             cost = (sent * self._prices[0] + received * self._prices[1]) / 1e6
-        return Usage(sent, received, cost, answer.model, answer.cut, latency=round(latency, 3))
+        return Usage(sent, received, cost, answer.model, answer.cut, round(reply.latency, 3), reply.retries)
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,7 +54,7 @@ def show_result(
 
 
 def _success_rows(summary: Evaluation, trajectories: Sequence[Trajectory]) -> list[tuple[str, str, str]]:
-    """Return the rows of the first table: all tasks, several attempts, and each world, kind and difficulty."""
+    """Return the rows of the first table: all tasks, attempts, and each world, kind and difficulty if several."""
     from agentgym_py.evaluation.evaluate import summarise_by_env
     from agentgym_py.evaluation.text import format_rate
 
@@ -63,8 +63,9 @@ def _success_rows(summary: Evaluation, trajectories: Sequence[Trajectory]) -> li
         rows |= {f"{name}{k}": estimate for k, estimate in by_k.items() if k > 1}
     worlds = summarise_by_env(trajectories)
     for world, part in worlds.items():
-        of_world = {f"kind {key}": of_kind for key, of_kind in part.by_kind.items()}
-        of_world |= {f"difficulty {key}": of_difficulty for key, of_difficulty in part.by_difficulty.items()}
+        of_world: dict[str, Estimate] = {}
+        for by, groups in (("kind", part.by_kind), ("difficulty", part.by_difficulty)):
+            of_world |= {f"{by} {key}": group for key, group in groups.items() if len(groups) > 1}
         if len(worlds) > 1:  # two worlds may have a kind of the same name
             of_world = {f"world {world}": part.success} | {f"{world}, {name}": row for name, row in of_world.items()}
         rows |= of_world
@@ -83,8 +84,8 @@ def _means(summary: Evaluation) -> Iterator[str]:
         yield f"{summary.tokens:.1f} tokens sampled per episode"
     if note := cut_note(summary.cut):
         yield note
-    if summary.spent and summary.spent.latency is not None:
-        yield f"{summary.spent.latency:.2f} s per reply"
+    if summary.spent and summary.spent.latency_median is not None:
+        yield f"{summary.spent.latency_median:.2f} s per reply (median; 95 % within {summary.spent.latency_p95:.2f} s)"
 
 
 def _expert_rows(experts: ExpertsComparison) -> list[tuple[str, str, str]]:

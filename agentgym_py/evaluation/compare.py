@@ -42,14 +42,17 @@ class Resources:
     """Prompt tokens that an endpoint counted in the whole evaluation."""
     cost: float | None = None
     """Cost of the whole evaluation."""
-    latency: float | None = None
-    """Mean seconds from a request to an endpoint to its reply."""
+    latency_median: float | None = None
+    """Median seconds from a request to an endpoint to its reply."""
+    latency_p95: float | None = None
+    """95th percentile of these seconds."""
 
     @classmethod
     def of(cls, summary: Mapping[str, Any]) -> Resources:
         """Return those of an evaluation's summary."""
         spent = summary.get("spent") or {}
-        return cls(summary.get("tokens"), *(spent.get(name) for name in ("prompt_tokens", "cost", "latency")))
+        of_spent = ("prompt_tokens", "cost", "latency_median", "latency_p95")
+        return cls(summary.get("tokens"), *map(spent.get, of_spent))
 
 
 def outcomes_by_task(trajectories: Iterable[Trajectory]) -> dict[TaskKey, list[bool]]:
@@ -120,6 +123,12 @@ class Entrant:
         pairs = [(task, success) for task, attempts in self.outcomes.items() for success in attempts]
         return success_rate([success for _, success in pairs], [task for task, _ in pairs])
 
+    @property
+    def cost_per_success(self) -> float | None:
+        """Cost of the whole evaluation divided by its successful episodes; None without a cost or a success."""
+        successes = sum(map(sum, self.outcomes.values()))
+        return None if self.resources.cost is None or not successes else self.resources.cost / successes
+
 
 @dataclass(frozen=True, slots=True)
 class Pair:
@@ -154,7 +163,8 @@ class Comparison:
     def as_dict(self) -> dict[str, Any]:
         """Return the comparison as JSON values."""
         agents = [{"name": e.name, "agent": e.manifest["agent"], "attempts": e.manifest["attempts"],
-                   "success": asdict(e.success), "resources": asdict(e.resources),
+                   "success": asdict(e.success),
+                   "resources": {**asdict(e.resources), "cost_per_success": e.cost_per_success},
                    **({"fork": fork} if (fork := e.manifest.get("fork")) else {})} for e in self.entrants]  # fmt: skip
         rounds = {number: asdict(paired) for number, paired in self.by_round.items()}
         return {"agents": agents, "pairs": [asdict(pair) for pair in self.pairs], "tasks": self.tasks,
@@ -385,11 +395,14 @@ def _agents(comparison: Comparison) -> Table:
 def _resources(comparison: Comparison) -> Iterator[Table]:
     """Yield the table of what the agents used, with the columns in which an agent has a value; none without one."""
     used = [entrant.resources for entrant in comparison.entrants]
+    per_success = [entrant.cost_per_success for entrant in comparison.entrants]
     columns = {
         "tokens per episode": [_number(r.tokens, ",.1f") for r in used],
-        "prompt tokens": [_number(r.prompt_tokens, ",") for r in used],
-        "cost": [_number(r.cost, ".4g") for r in used],
-        "seconds per reply": [_number(r.latency, ".2f") for r in used],
+        "prompt tokens in all": [_number(r.prompt_tokens, ",") for r in used],
+        "cost in all": [_number(r.cost, ".4g") for r in used],
+        "cost per success": [_number(cost, ".2g") for cost in per_success],
+        "seconds per reply, median": [_number(r.latency_median, ".2f") for r in used],
+        "95th percentile": [_number(r.latency_p95, ".2f") for r in used],
     }
     columns = {name: cells for name, cells in columns.items() if set(cells) != {"–"}}
     if columns:

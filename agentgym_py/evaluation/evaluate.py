@@ -9,6 +9,8 @@ from dataclasses import asdict, dataclass, field
 from statistics import fmean
 from typing import Any
 
+import numpy as np
+
 from agentgym_py.agents import Agent
 from agentgym_py.collection import Collector, PlayConfig, jobs_for
 from agentgym_py.collection.collector import Progress
@@ -40,7 +42,13 @@ class ApiUsage:
     models: tuple[str, ...]
     """Names of the models that answered, as the endpoints report them."""
     latency: float | None = field(default=None, compare=False)
-    """Mean seconds from a request to its reply, of the replies of this process; None without any."""
+    """Mean seconds from a request to its reply, without waits and retries, of the replies of this process; None without
+    any."""
+    latency_median: float | None = field(default=None, compare=False)
+    latency_p95: float | None = field(default=None, compare=False)
+    """95th percentile of these seconds, interpolated linearly between two replies."""
+    retries: int = field(default=0, compare=False)
+    """Number of attempts in this process that got no answer and were repeated; an endpoint may charge for them."""
 
     def __str__(self) -> str:
         text = (
@@ -48,6 +56,8 @@ class ApiUsage:
         )
         if self.uncounted:
             text += f", {self.uncounted} replies not counted"
+        if self.retries:
+            text += f", {self.retries} repeated request{'s' * (self.retries > 1)}"
         return text if self.cost is None else f"{text}, cost {self.cost:.4g}"
 
 
@@ -218,10 +228,12 @@ def sum_usages(usages: Sequence[Usage]) -> ApiUsage | None:
     counted = [(prompt, completion) for prompt, completion in pairs if prompt is not None and completion is not None]
     costs = [u.cost for u in usages if u.cost is not None]
     latencies = [u.latency for u in usages if u.latency is not None]
+    median, p95 = map(float, np.percentile(latencies, (50, 95))) if latencies else (None, None)
     return ApiUsage(
         replies=len(usages), prompt_tokens=sum(prompt for prompt, _ in counted), uncounted=len(usages) - len(counted),
         completion_tokens=sum(completion for _, completion in counted), cost=math.fsum(costs) if costs else None,
         models=tuple(sorted({u.model for u in usages if u.model})), latency=fmean(latencies) if latencies else None,
+        latency_median=median, latency_p95=p95, retries=sum(u.retries for u in usages),
     )  # fmt: skip
 
 

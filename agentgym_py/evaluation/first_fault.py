@@ -60,6 +60,7 @@ ATTEMPTS = 16
 LEVEL = 0.05
 _FRESH = 1 << 20
 """Number of the first fork's attempt, so that no fork has the seed of a stored episode."""
+_EXACT = "the exact expert"
 _TOOLS = 5
 """Tools and kinds of task that a table shows."""
 _LONGEST_TOOL = 24
@@ -387,6 +388,8 @@ def fault_notes(faults: FirstFaults) -> list[str]:
             f"{median(wasted):g} in the median"
         )
     notes += [f"{number} failure{'s' * (number > 1)} {reason}" for reason, number in faults.without.items()]
+    if faults.by == _EXACT and faults.located:
+        notes.append(f"{_EXACT} knows what is hidden from the agent; for one that does not: agentgym faults --by fair")
     return notes
 
 

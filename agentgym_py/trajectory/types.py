@@ -59,7 +59,10 @@ class Usage:
     cut: bool = field(default=False, metadata=OMIT_DEFAULT)
     """Whether the reply reached the maximum length before its end."""
     latency: float | None = field(default=None, compare=False, metadata=NOT_STORED)
-    """Seconds from the request to the reply. It is in no file of episodes, because it is never the same twice."""
+    """Seconds from the request to the reply, without waits and earlier attempts. It is in no file of episodes, because
+    it is never the same twice; nor is `retries`."""
+    retries: int = field(default=0, compare=False, metadata=NOT_STORED)
+    """Number of attempts that got no answer, before the one that did."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ from agentgym_py.collection.branching import snapshots_at
 from agentgym_py.env import EnvSpec
 from agentgym_py.errors import ConfigError, EndpointError
 from agentgym_py.evaluation import summarise
-from agentgym_py.evaluation.evaluate import ApiUsage
+from agentgym_py.evaluation.evaluate import ApiUsage, sum_usages
 from agentgym_py.trajectory import Trajectory, store
 from agentgym_py.trajectory.formats.openai import openai_chat
 from agentgym_py.trajectory.types import Usage
@@ -479,9 +479,26 @@ def test_no_episode_waits_for_anothers_reply(server: Server) -> None:
 def test_an_endpoint_that_breaks_ends_it(server: Server) -> None:
     """Five requests in a row without an answer are no bad luck."""
     server.script = [completion(), refusal(500)]
-    with pytest.raises(EndpointError, match="gave no answer: 500"):
+    with pytest.raises(EndpointError, match=r"gave no answer: 500.*; 5 requests failed with no answered one between"):
         play(server, tasks=12, retries=0, concurrency=1)
-    assert len(server.asked) == 6  # those that wait are not sent
+    assert len(server.asked) == 6
+
+
+def test_no_more_episodes_than_requests_are_live(server: Server) -> None:
+    """So that the first ones end early, and a stop loses few."""
+    server.script = [completion()]
+    agent = OpenAIAgent(model="m", base_url=server.url, concurrency=2)
+    ended = [index for index, _ in Collector(agent).stream(jobs_for("maze", "train", range(6)))]
+    assert agent.slots == 2 and set(ended[:2]) == {0, 1}
+
+
+def test_a_refused_temperature_is_advised_on(server: Server) -> None:
+    """Some models take none; it is never left out in silence, because that would sample otherwise than was asked."""
+    server.script = [refusal(400, '{"error": {"message": "\'temperature\' does not support 0.0 with this model"}}')]
+    with pytest.raises(EndpointError, match=r"\(temperature=None, or --agent_kwargs.temperature null, sends none\)"):
+        play(server, temperature=0.0)
+    with pytest.raises(EndpointError, match=r"with this model$"):
+        play(server)
 
 
 @pytest.mark.parametrize(
@@ -610,14 +627,25 @@ def test_tokens_and_cost_are_counted(server: Server) -> None:
 
 
 def test_latency_is_that_of_the_answered_request(server: Server) -> None:
-    """Without earlier attempts and waits; no file of episodes holds it, so that equal episodes are equal files."""
+    """Without waits and earlier attempts, which are counted; no file of episodes has it, so equal ones are equal."""
     server.script = [refusal(500), 0.3, completion()]
     (trajectory,) = play(server, steps=1, timeout=30)
     (step,) = trajectory.steps
     assert step.usage is not None and step.usage.latency is not None and step.usage.latency > 0
     spent = summarise([trajectory]).spent
-    assert spent is not None and spent.latency == step.usage.latency
-    assert b"latency" not in store.to_line(trajectory)
+    assert spent is not None and spent.latency == spent.latency_median == spent.latency_p95 == step.usage.latency
+    assert spent.retries == step.usage.retries == 2 and "2 repeated requests" in str(spent)
+    assert b"latency" not in store.to_line(trajectory) and b"retries" not in store.to_line(trajectory)
+
+
+def test_latency_is_told_by_its_median_and_95th_percentile() -> None:
+    """A slow reply in twenty moves the mean, not the median; stored replies have no latency."""
+    usages = [Usage(1, 1, latency=second) for second in [*range(1, 21), 1000]]
+    spent = sum_usages([*usages, Usage(1, 1)])
+    assert spent is not None and (spent.latency_median, spent.latency_p95) == (11, 20)
+    assert spent.latency == pytest.approx(1210 / 21)
+    none = sum_usages([Usage(1, 1)])
+    assert none is not None and none.latency is none.latency_p95 is None
 
 
 @pytest.mark.parametrize("usage", [None, (None, 3), ("9", 3), (-1, 3), (2.5, 3), (True, 3)])

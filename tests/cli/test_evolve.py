@@ -1043,20 +1043,22 @@ def test_a_figure_can_be_repeated_from_its_result(agentgym: Run, small_model: st
 
 
 def test_eval_shows_intervals_by_kind_and_difficulty(agentgym: Run) -> None:
-    """A table for people."""
-    status, out, _ = agentgym("eval", "--env", "GUESS", "--agent", "expert", "--tasks", "40")
-    assert status == 0 and "100.0 % [91, 100]" in out and "kind guess" in out and "difficulty easy" in out
+    """A table for people; a single kind or difficulty is all there is."""
+    status, out, _ = agentgym("eval", "--env", "tools", "--agent", "expert", "--tasks", "40")
+    assert status == 0 and "100.0 % [91, 100]" in out and "\nkind chain " in out and "difficulty" not in out
+    status, out, _ = agentgym("eval", "--env", "GUESS", "--agent", "expert", "--tasks", "4")
+    assert status == 0 and "all " in out and "kind guess" not in out
 
 
 def test_eval_shows_each_of_several_worlds(agentgym: Run) -> None:
     """With its own kinds and difficulties, as the JSON has them."""
-    argv = ("eval", "--env", "GUESS,shop", "--agent", "expert", "--tasks", "3")
+    argv = ("eval", "--env", "GUESS,tools", "--agent", "expert", "--tasks", "3")
     status, out, _ = agentgym(*argv)
-    assert status == 0 and "world shop " in out and "shop, difficulty medium " in out
-    assert "world guessfortests " in out and "guessfortests, kind guess " in out and "\nkind guess" not in out
+    assert status == 0 and "world tools " in out and "tools, kind " in out and "\nkind " not in out
+    assert "world guessfortests " in out and "guessfortests, kind guess " not in out
     told = json.loads(agentgym(*argv, "--json")[1])
     assert told["success"]["n"] == 6 and {name: each["success"]["n"] for name, each in told["worlds"].items()} == {
-        "guessfortests": 3, "shop": 3,
+        "guessfortests": 3, "tools": 3,
     }  # fmt: skip
 
 

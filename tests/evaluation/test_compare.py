@@ -146,15 +146,19 @@ def test_latex_aligns_texts_to_the_left() -> None:
     """Names of evaluations and agents; numbers, intervals, p-values and dashes to the right."""
     used = Resources.of({"tokens": 1234.5, "spent": {"cost": 0.0126}})
     said = compare([replace(A, resources=used), replace(B, resources=Resources.of({"tokens": 30.0}))]).latex()
-    assert re.findall(r"begin{tabular}{(\w+)}", said) == ["llrr", "lrrrr", "lrr"]
+    assert re.findall(r"begin{tabular}{(\w+)}", said) == ["llrr", "lrrrr", "lrrr"]
 
 
 def test_what_the_agents_used_is_a_table() -> None:
     """With the columns in which an agent has a value; without any there is no such table."""
-    paid = Resources.of({"tokens": 1234.5, "spent": {"prompt_tokens": 60000, "cost": 0.0126, "latency": 1.239}})
+    paid = Resources.of({"tokens": 1234.5, "spent": {"prompt_tokens": 60000, "cost": 0.0126}})
+    paid = replace(paid, latency_median=1.239, latency_p95=3.0)
     said = str(compare([replace(A, resources=paid), replace(B, resources=Resources.of({"tokens": 30.0}))]))
-    assert "| evaluation | tokens per episode | prompt tokens | cost | seconds per reply |" in said
-    assert "| a | 1,234.5 | 60,000 | 0.0126 | 1.24 |\n| b | 30.0 | – | – | – |" in said
+    assert (
+        "| evaluation | tokens per episode | prompt tokens in all | cost in all | cost per success "
+        "| seconds per reply, median | 95th percentile |"
+    ) in said
+    assert "| a | 1,234.5 | 60,000 | 0.0126 | 0.00042 | 1.24 | 3.00 |\n| b | 30.0 | – | – | – | – | – |" in said
     free = compare([replace(A, resources=Resources.of({"tokens": None})), B])
     assert "tokens" not in str(free) and free.as_dict()["agents"][0]["resources"]["cost"] is None
 
