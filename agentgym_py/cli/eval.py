@@ -240,6 +240,8 @@ def _run(args: Values, repeated: Repetition | None) -> int:
         show_result(evaluation, trajectories, experts, faults, title)
         if comparison:
             print(f"\n{comparison}")
+            if comparison.result.verdict != "undecided":
+                print("Quote this interval: the others hold for a number of tasks that was fixed before any result.")
     return int(evaluation.errors == len(trajectories))
 
 
@@ -298,7 +300,8 @@ class _Opponent:
         opponent.compare([])
         tasks = min(len(world["tasks"]) for world in opponent.evaluation.manifest["worlds"])
         if tasks < chosen.tasks:
-            raise UsageError(f"{chosen.until_decided} has {tasks} tasks: add --tasks {tasks}, or fewer")
+            played = f"{chosen.until_decided} has played {tasks} tasks"
+            raise UsageError(f"{played}, fewer than --tasks {chosen.tasks}: give at most --tasks {tasks}")
         return opponent
 
     def compare(self, trajectories: Sequence[Trajectory]) -> SequentialComparison:

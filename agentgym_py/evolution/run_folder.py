@@ -89,7 +89,9 @@ class RunFolder(JsonFolder):
         if not path.is_dir():
             raise RunError(f"{path}: no such folder")
         if not (path / "run.yaml").is_file():
-            raise RunError(f"{path} holds no run (no run.yaml there)")
+            is_evaluation = (path / "manifest.json").is_file()
+            advice = f"; it holds an evaluation: agentgym view {path}" if is_evaluation else ""
+            raise RunError(f"{path} holds no run (no run.yaml there){advice}")
         require_inside(path)
         return cls(path)
 

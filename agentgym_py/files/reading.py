@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
@@ -73,6 +74,8 @@ def clear_read_errors(folder: Path) -> Iterator[None]:
 
 def reason_of(error: Exception) -> str:
     """Return why a file cannot be read, without its name."""
+    if isinstance(error, json.JSONDecodeError):
+        return f"it is not JSON ({error})"
     return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 

@@ -112,7 +112,11 @@ def _require_folder_or_hub(name: str) -> None:
         raise PolicyError(f"the folder {name!r} is not a model; did you mean {str(checkpoint)!r}?")
     if (path / "run.yaml").is_file():
         checkpoints = sorted(path.glob("rounds/*/checkpoint"))
-        hint = f"name a round's checkpoint, such as {str(checkpoints[-1])!r}" if checkpoints else "without checkpoints"
+        hint = (
+            f"name a round's checkpoint, such as its last, {str(checkpoints[-1])!r}"
+            if checkpoints
+            else "without checkpoints"
+        )
         raise PolicyError(f"the folder {name!r} is a run, no model: {hint}")
     what = next((what for file, what in _NO_POLICY.items() if (path / file).is_file()), None)
     if what and not is_model:

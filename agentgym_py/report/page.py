@@ -12,6 +12,7 @@ from typing import Any
 
 import yaml
 
+from agentgym_py.errors import setting
 from agentgym_py.evaluation.text import cut_remark, format_cost, format_interval
 from agentgym_py.evolution.fork import FORK, fork_lines
 from agentgym_py.evolution.run_folder import RunFolder, read_estimate
@@ -37,15 +38,40 @@ _LONGEST_PATH = 40
 """Characters of a model's path that the top of the page shows in full."""
 _SOME_CUT = 0.05
 """Share of test replies that were cut from which on the page advises longer ones."""
+_SOME_SUCCESS = 0.05
+"""Success in exploration from which on an agent has learnt its training tasks."""
 _MAX_CHANGED = 100
 """Changed tasks that the page names."""
 
 
 def remarks(folder: RunFolder) -> list[str]:
-    """Return lines on a rise of invalid actions, test replies that were cut and constraints, where there is reason."""
+    """Return lines on success that stays 0, more invalid actions, replies that were cut and constraints, if needed."""
     rounds = [folder.metrics(number) for number in folder.finished_rounds()]
-    lines = figures.invalid_remark(rounds), _cut_remark(folder), _constraint_remark(folder)
+    lines = (
+        _no_success_remark(folder), figures.invalid_remark(rounds), _cut_remark(folder), _constraint_remark(folder),
+    )  # fmt: skip
     return [line for line in lines if line]
+
+
+def _no_success_remark(folder: RunFolder) -> str:
+    """Say what to try if no tested agent has succeeded."""
+    if not folder.finished or is_smoke(folder):
+        return ""
+    test = folder.read_json("test.json")
+    if any(read_estimate(summary["success"]).value > 0 for summary in test["rounds"].values()):
+        return ""
+    number, explored = int(test["last"]), 0.0
+    if number and (found := folder.metrics(number)["explored"]):
+        explored = found["success"]["value"]
+    if explored > _SOME_SUCCESS:
+        return (
+            f"no test task was solved, but {100 * explored:.0f} % of the training tasks of round {number}: what the "
+            "agent learns does not carry over; give the training split more wordings and names (docs/guides/worlds.md)"
+        )
+    return (
+        f"no test task was solved: watch some episodes (agentgym view {folder.path}), then try more "
+        f"{setting('expert_tasks')}, an easier {setting('env_kwargs.difficulty')} or more {setting('trainer.epochs')}"
+    )
 
 
 def _cut_remark(folder: RunFolder) -> str:
@@ -96,6 +122,7 @@ def page_of(folder: RunFolder) -> dict[str, Any]:
         "rounds": rounds,
         "remark": figures.invalid_remark(rounds),
         "invalid_example": invalid_example(examples),
+        "no_success": _no_success_remark(folder),
         "cut": _cut_remark(folder),
         "constraint": _constraint_remark(folder),
         "comparison": rows,

@@ -247,7 +247,7 @@ def test_a_run_is_no_model_but_says_where_its_models_are(tmp_path: Path) -> None
         Policy.load(tmp_path)
     for number in ("00", "01"):
         (tmp_path / "rounds" / number / "checkpoint").mkdir(parents=True)
-    with pytest.raises(PolicyError, match=r"is a run, no model: .* such as '.*rounds.01.checkpoint'$"):
+    with pytest.raises(PolicyError, match=r"is a run, no model: .* such as its last, '.*rounds.01.checkpoint'$"):
         Policy.load(tmp_path)
 
 

@@ -231,6 +231,21 @@ def test_cut_test_replies_name_the_setting(tmp_path: Path, config: dict[str, Any
     assert remarks(folder) == [f"8 % of the test replies were cut{remark}"] and remark in page(folder.path)
 
 
+def test_a_run_without_success_says_what_to_try(tmp_path: Path) -> None:
+    """Another thing if the training tasks were solved; on the page and on the console."""
+    folder = make_run(tmp_path / "run")
+    none = {"value": 0.0, "low": 0.0, "high": 0.3, "n": 10}
+    result = folder.read_json("test.json")
+    rounds = {number: summary | {"success": none} for number, summary in result["rounds"].items()}
+    folder.write_json("test.json", result | {"rounds": rounds})
+    (remark,) = remarks(folder)
+    assert "70 % of the training tasks of round 2" in remark and html_text.escape(remark) in page(folder.path)
+    metrics = folder.metrics(2)
+    folder.finish_round(2, metrics | {"explored": metrics["explored"] | {"success": none}})
+    (remark,) = remarks(folder)
+    assert remark.startswith("no test task was solved: watch some episodes") and "more expert_tasks" in remark
+
+
 def test_a_finished_run_says_whether_its_constraints_hold(tmp_path: Path) -> None:
     """On the test tasks of the last agent, on the page and on the console."""
     folder = make_run(tmp_path / "run")
