@@ -33,6 +33,10 @@ SMALL = {
     " --rounds 1 --out runs/reward":
         f"{FEW} --expert_tasks 0 --attempts 2 --env_kwargs.max_steps 2 --max_new_tokens 8 --trainer.group_size 2"
         " --trainer.tasks_per_iteration 2",
+    "agentgym evolve --env shop --trainer examples/my_reinforce.py:Reinforce --reward success --rounds 1"
+    " --out runs/reinforce":
+        f"{FEW} --expert_tasks 0 --attempts 2 --env_kwargs.max_steps 2 --max_new_tokens 8 --trainer.group_size 2"
+        " --trainer.tasks 2",
     "agentgym evolve --env examples/my_world.py --rounds 1 --out runs/guess": FEW,
     "agentgym collect --env shop --agent expert --expert fair --tasks 200 --out demos.jsonl": "--tasks 4",
     "agentgym eval --env shop --model runs/shortest/checkpoint --tasks 100": "--tasks 2 --threads 1",

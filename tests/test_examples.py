@@ -48,6 +48,19 @@ def test_the_reward_of_the_example_prefers_short_successes() -> None:
     assert score(invalid, step_price=0.5, invalid_price=1.0) == {"success": 0.0, "steps": -0.5, "invalid": -1.0}
 
 
+def test_the_on_policy_trainer_of_the_example_is_proven() -> None:
+    """Its baseline and loss by hand; its gradients and its learning by exact truth, without a check that failed."""
+    torch = pytest.importorskip("torch")
+    from agentgym_py.proof import prove
+
+    mine = example("my_reinforce")
+    assert mine.leave_one_out([1.0, 0.0, 0.5]) == [0.75, -0.75, 0.0] and mine.leave_one_out([1.0]) == [0.0]
+    assert float(mine.reinforce_loss(torch.tensor([-1.0, -3.0]), 0.5)) == 1.0
+    proof = prove(str(EXAMPLES / "my_reinforce.py") + ":Reinforce", seeds=2, reference="")
+    assert not [result for result in proof.results if result.status == "failed"]
+    assert {"mask", "temperature", "sign", "improves"} <= {r.check for r in proof.results if r.status == "passed"}
+
+
 @pytest.mark.parametrize(("model", "solved"), [("large", 10), ("small", 8)])
 def test_the_stand_in_for_an_api_plays_the_example_world(model: str, solved: int) -> None:
     """Its models answer over HTTP, count tokens, and differ in success."""

@@ -15,6 +15,8 @@ from agentgym_py.training.trainer import info_of
 pytest.importorskip("accelerate")
 Run = Callable[..., tuple[int, str, str]]
 GROUP: registry.Group = "agentgym.trainers"
+EXAMPLE = f"{Path(__file__).parents[2] / 'examples' / 'my_reinforce.py'}:Reinforce"
+"""A trainer in a file, without a package."""
 ELSEWHERE = ("filtered_bc",)
 """Whose rounds `test_evolve.py` looks at closely."""
 CHANGED = {
@@ -23,6 +25,7 @@ CHANGED = {
     "ppo": ("--trainer.tasks_per_iteration", "8", "--trainer.critic_warmup", "0"),
     "r3": ("--trainer.tasks_per_iteration", "8", "--trainer.critic_warmup", "0", "--trainer.prm_labels", "outcome"),
     "reverse_curriculum": ("--trainer.group_size", "4", "--trainer.tasks_per_iteration", "4"),
+    EXAMPLE: ("--trainer.group_size", "4", "--trainer.tasks", "4"),
     "trl_grpo": ("--trainer.group_size", "4", "--trainer.tasks_per_iteration", "4", "--trainer.minibatch_size", "8"),
 }
 """What a run of sixteen episodes needs."""
@@ -41,7 +44,7 @@ OF_POLICIES = [name for name, each in TRAINERS.items() if info_of(each).output =
 OF_FILES = [name for name, each in TRAINERS.items() if not hasattr(each, "improve")]
 
 
-@pytest.mark.parametrize("trainer", OF_POLICIES)
+@pytest.mark.parametrize("trainer", [*OF_POLICIES, pytest.param(EXAMPLE, id="example")])
 def test_a_round_of_each_trainer(agentgym: Run, words: str, trainer: str, toy_envs: Any) -> None:
     """It plays, learns from what it played and leaves other weights and a report."""
     if trainer == "distill":
