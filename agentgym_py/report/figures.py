@@ -328,7 +328,24 @@ def _name(logged: str) -> str:
 
 
 def training(rounds: Rounds) -> Iterator[Figure]:
-    """Draw what trainings logged, step by step through all rounds."""
+    """Draw what trainings logged, step by step through all rounds.
+
+    The cloning that makes the Agent_v0 of an on-policy trainer has charts of its own, because its loss is another.
+    """
+    cloned = [metrics for metrics in rounds if not _is_on_policy(metrics)]
+    improved = [metrics for metrics in rounds if _is_on_policy(metrics)]
+    yield from _training(improved or cloned)
+    if improved:
+        for chart in _training(cloned):
+            yield replace(chart, title=f"{chart.title}, cloning of the expert")
+
+
+def _is_on_policy(metrics: Mapping[str, Any]) -> bool:
+    """Whether a round's training logged the success of its own episodes."""
+    return any("success" in row for row in _history(metrics))
+
+
+def _training(rounds: Rounds) -> Iterator[Figure]:
     log, starts = list[Mapping[str, float]](), list[tuple[int, Any]]()
     for metrics in rounds:
         if history := _history(metrics):

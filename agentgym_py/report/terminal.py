@@ -255,7 +255,8 @@ def on_policy_note(training: Mapping[str, Any]) -> str:
     rates = [row["success"] for row in history if row.get("success") is not None]
     if not rates:
         return ""
-    note = f"success of the training {100 * rates[0]:.1f} → {100 * rates[-1]:.1f} %"
+    first_and_last = dict.fromkeys(f"{100 * rate:.1f}" for rate in (rates[0], rates[-1]))
+    note = f"success of the training {' → '.join(first_and_last)} %"
     for name in ("kl_ref_k3", "kl_old_k3"):
         if values := [row[name] for row in history if row.get(name) is not None]:
             return f"{note}, KL {values[-1]:.2g}"

@@ -77,6 +77,19 @@ def test_what_trainings_logged_is_one_curve() -> None:
     assert "a new round" in found["Loss"].note
 
 
+def test_the_cloning_before_an_on_policy_training_has_its_own_charts() -> None:
+    """Its loss is another one, so no curve joins them."""
+    logged = [{"loss": 0.01, "success": 0.2}, {"loss": -0.02, "success": 0.4}]
+    rounds = [
+        metrics(0, training={"history": [{"loss": 3.0}, {"loss": 2.0}]}),
+        metrics(1, training={"history": logged}),
+    ]
+    found = {each.title: each for each in figures.training(rounds)}
+    assert list(found) == ["Loss", "Success of the training episodes", "Loss, cloning of the expert"]
+    assert found["Loss"].rows == [["1", "1", "0.01"], ["1", "2", "-0.02"]]
+    assert found["Loss, cloning of the expert"].rows == [["0", "1", "3"], ["0", "2", "2"]]
+
+
 def test_behaviour_is_by_round() -> None:
     """What nobody counted has no chart; the entropy of exploration stands for one that the trainer does not log."""
     explored = {**PLAYED, "surprisal": 0.7}
