@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentgym_py.cli.parser import JSON_HELP, Parser, UsageError, Values
@@ -12,7 +14,7 @@ from agentgym_py.cli.runtime import new_file_if_named, print_json
 from agentgym_py.errors import setting
 
 if TYPE_CHECKING:
-    from agentgym_py.evaluation.compare import AlgorithmComparison, Comparison
+    from agentgym_py.evaluation.compare import AlgorithmComparison, Comparison, Entrant
 
 
 def options(parser: Parser) -> None:
@@ -23,7 +25,7 @@ def options(parser: Parser) -> None:
         "that of round 2), logs of Inspect (.eval), samples of lm-eval or results of verifiers (a .jsonl file or its "
         "folder), or JSON lines with `task` and `success`. To compare "
         "training algorithms, join the folders of one algorithm, one per training seed, with commas: ppo/1,ppo/2 "
-        "dpo/1,dpo/2.",
+        "dpo/1,dpo/2. NAME=FOLDER names a row: PPO=ppo/1,ppo/2.",
     )  # fmt: skip
     parser.add(
         "anytime",
@@ -56,18 +58,20 @@ def run(args: Values) -> int:
             raise UsageError(f"--{name} needs --anytime")
     if args["power"] is not None and args["margin"] is None:
         raise UsageError("--power needs --margin")
-    groups = [[path for path in paths.split(",") if path] for paths in args["folders"]]
+    entries = [_split(word) for word in args["folders"]]
+    groups = [paths for _, paths in entries]
     if args["anytime"]:
-        return _run_anytime(groups, args)
+        return _run_anytime(entries, args)
     comparison: Comparison | AlgorithmComparison
     if any(len(group) > 1 for group in groups):
-        names = [os.path.commonprefix(group).rstrip("/-_") for group in groups]  # noqa: RUF071  # ppo-1, ppo-2: ppo
-        if "" in names or len(set(names)) < len(names):
-            names = args["folders"]
+        short = [os.path.commonprefix(group).rstrip("/-_") for group in groups]  # noqa: RUF071  # ppo-1, ppo-2: ppo
+        if "" in short or len(set(short)) < len(short):
+            short = args["folders"]
+        names = [name or other for (name, _), other in zip(entries, short, strict=True)]
         runs = [[load_entrant(path, args["score"]) for path in group] for group in groups]
         comparison = compare_algorithms([Algorithm(name, run) for name, run in zip(names, runs, strict=True)])
     else:
-        comparison = compare([load_entrant(path, args["score"]) for group in groups for path in group])
+        comparison = compare([_load(name, path, args) for name, paths in entries for path in paths])
     if args["json"]:
         print_json(comparison.as_dict())
     else:
@@ -75,14 +79,32 @@ def run(args: Values) -> int:
     return 0
 
 
-def _run_anytime(groups: Sequence[Sequence[str]], args: Values) -> int:
-    from agentgym_py.evaluation.anytime import compare_in_order
+def _split(word: str) -> tuple[str, list[str]]:
+    """Split `NAME=FOLDER,FOLDER` into the name, which may be empty, and the folders."""
+    name, equals, rest = word.partition("=")
+    if not equals or Path(word.partition(",")[0]).exists():  # a folder whose own name has the sign
+        name, rest = "", word
+    paths = [path for path in rest.split(",") if path]
+    if not paths:
+        raise UsageError(f"{word!r} names no folder")
+    return name, paths
+
+
+def _load(name: str, path: str, args: Values) -> Entrant:
+    """Load an evaluation or a run, under a name if there is one."""
     from agentgym_py.evolution.entrants import load_entrant
+
+    entrant = load_entrant(path, args["score"])
+    return replace(entrant, name=name) if name else entrant
+
+
+def _run_anytime(entries: Sequence[tuple[str, Sequence[str]]], args: Values) -> int:
+    from agentgym_py.evaluation.anytime import compare_in_order
     from agentgym_py.report.sheet import write_comparison
 
-    if args["latex"] or len(groups) != 2 or any(len(group) != 1 for group in groups):
+    if args["latex"] or len(entries) != 2 or any(len(paths) != 1 for _, paths in entries):
         raise UsageError("--anytime compares two evaluations, without --latex")
-    first, second = (load_entrant(path, args["score"]) for (path,) in groups)
+    first, second = (_load(name, path, args) for name, (path,) in entries)
     with new_file_if_named(args["report"], setting("report")) as target:
         comparison = compare_in_order(first, second, margin=args["margin"], power=args["power"])
         if target:

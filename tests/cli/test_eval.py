@@ -252,6 +252,13 @@ def test_agents_are_compared(agentgym: Run) -> None:
     assert [each["name"] for each in told["agents"]] == ["expert", "again"]
     status, out, _ = agentgym("compare", "expert,again", "random")
     assert status == 0 and "| expert,again | 2 |" in out and "Fewer than 5 training seeds" in out
+    assert "\n| Plans | 2 |" in agentgym("compare", "Plans=expert,again", "random")[1]
+    assert "\n| The plan − random | " in agentgym("compare", "The plan=expert", "random")[1]
+    assert "\nCoin − expert, looked at " in "\n" + agentgym("compare", "Coin=random", "expert", "--anytime")[1]
+    assert "'Plans=' names no folder" in agentgym("compare", "Plans=", "random")[2]
+    Path("expert").rename("a=b")
+    assert "\n| a=b − random | " in agentgym("compare", "a=b", "random")[1]
+    Path("a=b").rename("expert")
     rows = Path("again/trajectories.jsonl")
     rows.write_bytes(b"".join(rows.read_bytes().splitlines(keepends=True)[:2]))
     status, out, err = agentgym("compare", "expert", "again")
