@@ -105,22 +105,25 @@ def _percent(share: float) -> str:
 
 def failure_note(trajectories: Iterable[Trajectory]) -> str:
     """Return how many episodes infrastructure failures ended, with the most frequent reason; or nothing."""
-    reasons = Counter(t.error or "no reason given" for t in trajectories if not t.is_evidence)
-    if not reasons:
-        return ""
-    (reason, number), total = reasons.most_common(1)[0], reasons.total()
+    total, reason, number = _most_frequent_error(trajectories)
     episodes = f"{total} episode{'s' * (total > 1)}"
-    return f"{episodes} ended by an infrastructure failure and left out; {number} of them: {reason}"
+    return f"{episodes} ended by an infrastructure failure and left out; {number} of them: {reason}" if total else ""
 
 
 def all_failed_note(trajectories: Sequence[Trajectory]) -> str:
     """Return why all episodes ended by an error, by the most frequent one; nothing if one of them did not."""
-    reasons = Counter(t.error or "no reason given" for t in trajectories if not t.is_evidence)
-    if not trajectories or reasons.total() < len(trajectories):
+    total, reason, number = _most_frequent_error(trajectories)
+    if not total or total < len(trajectories):
         return ""
-    reason, number = reasons.most_common(1)[0]
-    which = "this error" if number == len(trajectories) else f"an error, {number} of them by this one"
-    return f"all {len(trajectories)} episodes ended by {which}: {reason}"
+    which = "this error" if number == total else f"an error, {number} of them by this one"
+    return f"all {total} episodes ended by {which}: {reason}"
+
+
+def _most_frequent_error(trajectories: Iterable[Trajectory]) -> tuple[int, str, int]:
+    """Return how many episodes an error ended, the most frequent one, and how many ended by that."""
+    reasons = Counter(t.error or "no reason given" for t in trajectories if not t.is_evidence)
+    ((reason, number),) = reasons.most_common(1) or [("", 0)]
+    return reasons.total(), reason, number
 
 
 def decoding_label(sampling: Mapping[str, Any]) -> str:

@@ -376,12 +376,12 @@ class Evolution:
         With `allow_empty`, the last round's agent stays as it is.
 
         Raises:
-            NothingToTrainOnError: it is round 0, or the run has no demonstrations.
+            NothingToTrainOnError: it is round 0, the run has no demonstrations, or an error ended every episode.
         """
         if number and self.config.allow_empty:
             log.warning("round %d: %s", number, reason)
             return _Trained(self._load_agent(number - 1))
-        if not self.schedule.within(number) or not self.config.expert_tasks:
+        if not self.schedule.within(number) or not self.config.expert_tasks or all_failed_note(played):
             raise self._no_data_error(number, reason, played)
         demonstrations = self._episodes.demonstrate_more(number)
         note = f"{reason}: trained on {len(demonstrations)} further demonstrations of the {self.config.expert} expert"

@@ -58,7 +58,8 @@ def _no_success_remark(folder: RunFolder) -> str:
     if not folder.finished or is_smoke(folder):
         return ""
     test = folder.read_json("test.json")
-    if any(read_estimate(summary["success"]).value > 0 for summary in test["rounds"].values()):
+    rates = [read_estimate(summary["success"]) for summary in test["rounds"].values()]
+    if any(rate.small or rate.value > 0 for rate in rates):
         return ""
     number, explored = int(test["last"]), 0.0
     if number and (found := folder.metrics(number)["explored"]):

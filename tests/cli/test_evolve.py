@@ -1229,6 +1229,16 @@ def test_a_world_that_raises_ends_a_run_with_its_error(agentgym: Run, small_mode
     assert "(typo.py, line 59, in act)" in err
 
 
+def test_a_reward_that_always_raises_ends_a_run_with_its_error(agentgym: Run, small_model: str) -> None:
+    """Its round does not go on with demonstrations in place of what it explored."""
+    Path("mine.py").write_text("def score(trajectory):\n    return trajectory.rewrad\n", encoding="utf-8")
+    few = ("--expert_tasks", "2", "--rounds", "1", "--explore_tasks", "2", "--valid_tasks", "1", "--test_tasks", "1")
+    words = ("evolve", "--env", "GUESS", *few, "--model", small_model, "--max_new_tokens", "4", "--reward")
+    status, _, err = agentgym(*words, "mine.py:score", "--out", "run")
+    assert status == 2 and "further demonstrations" not in err
+    assert "round 1: all 2 episodes ended by this error: reward mine.py:score: AttributeError: " in err
+
+
 def test_the_header_has_a_world_s_defaults_as_they_are_typed() -> None:
     """Lists with commas, and only what the run has of them."""
     settings = {"env": ["household"], "expert_tasks": 12, "horizon": [20]}

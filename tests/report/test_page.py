@@ -234,7 +234,7 @@ def test_cut_test_replies_name_the_setting(tmp_path: Path, config: dict[str, Any
 def test_a_run_without_success_says_what_to_try(tmp_path: Path) -> None:
     """Another thing if the training tasks were solved; on the page and on the console."""
     folder = make_run(tmp_path / "run")
-    none = {"value": 0.0, "low": 0.0, "high": 0.3, "n": 10}
+    none = {"value": 0.0, "low": 0.0, "high": 0.1, "n": 40}
     result = folder.read_json("test.json")
     rounds = {number: summary | {"success": none} for number, summary in result["rounds"].items()}
     folder.write_json("test.json", result | {"rounds": rounds})
@@ -244,6 +244,9 @@ def test_a_run_without_success_says_what_to_try(tmp_path: Path) -> None:
     folder.finish_round(2, metrics | {"explored": metrics["explored"] | {"success": none}})
     (remark,) = remarks(folder)
     assert remark.startswith("no test task was solved: watch some episodes") and "more expert_tasks" in remark
+    few = {number: summary | {"success": none | {"n": 2}} for number, summary in rounds.items()}
+    folder.write_json("test.json", result | {"rounds": few})
+    assert remarks(folder) == []
 
 
 def test_a_finished_run_says_whether_its_constraints_hold(tmp_path: Path) -> None:
