@@ -47,7 +47,7 @@ from agentgym_py.evolution.run_folder import RunFolder
 from agentgym_py.files import clear_read_errors, new_folder
 from agentgym_py.rewards.reward_model import require_reward_model
 from agentgym_py.training import tracking
-from agentgym_py.training.trainer import info_of
+from agentgym_py.training.trainer import info_of, is_on_policy
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -172,7 +172,7 @@ def _header_lines(folder: RunFolder, plan: RunPlan, settings: Values, base: Sequ
     """Describe a run before its first round; a new one, whose base is loaded, with its learning rates."""
     config = plan.config
     plan_lines = [
-        *round_lines(config, len(plan.envs), hasattr(plan.trainer, "improve")),
+        *round_lines(config, len(plan.envs), is_on_policy(plan.trainer)),
         *curriculum_lines(config, plan.envs, settings["curriculum.name"]),
         *improvement_lines(config, settings["critic.name"], settings["reflection.name"]),
     ]

@@ -11,7 +11,7 @@ from agentgym_py.cli.help import format_default
 from agentgym_py.cli.parser import Parser, suggestion
 from agentgym_py.cli.values import flatten_options
 from agentgym_py.errors import AgentGymError, ConfigError
-from agentgym_py.training.trainer import info_of
+from agentgym_py.training.trainer import info_of, is_on_policy
 
 _LEAST = "select.threshold"
 """Of this number several worlds have the smallest, because the rewards of some stay below 1 in a success."""
@@ -34,7 +34,7 @@ def defaults_by_world(names: Sequence[str]) -> dict[str, Mapping[str, Any]]:
 
 def defaults_for_trainer(defaults: Mapping[str, Any], trainer: object) -> dict[str, Any]:
     """Return those of the worlds' defaults that suit a trainer, or its class."""
-    clones = info_of(trainer).warm_start is None and not hasattr(trainer, "improve")
+    clones = info_of(trainer).warm_start is None and not is_on_policy(trainer)
     return {key: value for key, value in defaults.items() if clones or key not in _OF_CLONING}
 
 

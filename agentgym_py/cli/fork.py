@@ -21,7 +21,7 @@ from agentgym_py.cli.values import PLUGINS, flatten_options, is_mapping_type, ne
 from agentgym_py.errors import ConfigError, setting
 from agentgym_py.evolution.fork import Change, Fork
 from agentgym_py.files import PROVENANCE
-from agentgym_py.training.trainer import info_of
+from agentgym_py.training.trainer import info_of, is_on_policy
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ def changed_settings(values: Values, assignments: Sequence[tuple[str, str]]) -> 
 
 
 def _is_on_policy(values: Values) -> bool:
-    return hasattr(trainer_class(values["trainer.name"]), "improve")
+    return is_on_policy(trainer_class(values["trainer.name"]))
 
 
 def _is_trainers(name: str) -> bool:

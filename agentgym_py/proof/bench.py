@@ -24,7 +24,7 @@ from agentgym_py.proof.exact import ExactReturn
 from agentgym_py.proof.table import MAX_REPLY, SCALE, TableEngine, table_policy
 from agentgym_py.proof.watch import Update, Visit, Watch, visits_of, watching
 from agentgym_py.proof.world import TASKS, proof_spec
-from agentgym_py.training.trainer import TrainerInfo, info_of
+from agentgym_py.training.trainer import TrainerInfo, info_of, is_on_policy
 from agentgym_py.trajectory import Trajectory
 
 Alter = Callable[[Trajectory], Trajectory]
@@ -163,7 +163,7 @@ class Bench:
     @property
     def on_policy(self) -> bool:
         """Whether the trainer plays episodes."""
-        return hasattr(self.trainer, "improve")
+        return is_on_policy(self.trainer)
 
     @property
     def uses_reward(self) -> bool:

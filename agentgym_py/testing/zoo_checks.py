@@ -17,7 +17,7 @@ from agentgym_py.collection.rollouts import Rollouts
 from agentgym_py.env import EnvSpec
 from agentgym_py.policy.chat_template import with_settings
 from agentgym_py.testing.zoo import FAMILIES, build_tokenizer, miniature, trl_template
-from agentgym_py.training.trainer import info_of
+from agentgym_py.training.trainer import info_of, is_on_policy
 from agentgym_py.trajectory import Trajectory
 from agentgym_py.trajectory.scores import with_score
 
@@ -152,7 +152,7 @@ def play_episodes(policy: Policy, spec: EnvSpec) -> list[Trajectory]:
 def run_trainer(trainer: Any, policy: Policy, spec: EnvSpec, folder: Path) -> TrainReport:
     """Train a policy on four of its own episodes."""
     report: TrainReport
-    if hasattr(trainer, "improve"):
+    if is_on_policy(trainer):
         report = trainer.improve(policy, make_rollouts(policy, spec, 4), seed=0, output_dir=folder)
     else:
         report = trainer.train(policy, play_episodes(policy, spec), seed=0, output_dir=folder)

@@ -77,6 +77,11 @@ def info_of(trainer: object) -> TrainerInfo:
     return info
 
 
+def is_on_policy(trainer: object) -> bool:
+    """Whether a trainer, or its class, plays its own episodes: it has `improve` in place of `train`."""
+    return hasattr(trainer, "improve")
+
+
 class PlanChecks:
     """Checks of an on-policy trainer before a run starts. Inherit them and override what you need."""
 
