@@ -237,7 +237,7 @@ def import_source(place: str) -> ModuleType:
     trust.require_source(place)
     path = Path(place).absolute() if place.endswith(".py") else None
     if path and not path.is_file():
-        raise UnknownNameError(f"There is no file {place!r}.")
+        raise UnknownNameError(f"{place}: no such file")
     name, folder = (path.stem, path.parent) if path else (place, Path.cwd())
     if str(folder) not in sys.path:
         sys.path.append(str(folder))
@@ -246,7 +246,9 @@ def import_source(place: str) -> ModuleType:
     except (Exception, SystemExit) as error:  # a stranger's module may do anything at import
         raise UnknownNameError(f"{place} does not load: {describe_error(error)}") from error
     if path and not (module.__file__ and path.samefile(module.__file__)):
-        raise UnknownNameError(f"{place} cannot be loaded: {name!r} is also the name of {module.__file__}")
+        raise UnknownNameError(
+            f"{place} cannot be loaded: {name!r} is also the name of {module.__file__}; rename one of the two"
+        )
     return module
 
 

@@ -385,7 +385,7 @@ def read_yaml(path: str, where: str = "") -> Any:
     try:
         return load_yaml(read_text(Path(path)))
     except FileNotFoundError as error:
-        raise UsageError(f"{where}there is no file {path!r}") from error
+        raise UsageError(f"{where}{path}: no such file") from error
     except (ValueError, OSError) as error:
         why = (error.strerror if isinstance(error, OSError) else None) or error
         raise UsageError(f"{where}{path} is not readable as YAML: {why}") from error

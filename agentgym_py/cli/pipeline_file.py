@@ -250,6 +250,6 @@ def _require_input(key: str, name: str, stages: Mapping[str, Stage]) -> None:
         if product != kind:
             raise UsageError(f"{key} must be the {kind} of a stage, but {name} makes a {product}")
     elif key in ("data", "feedback") and not Path(name).exists():
-        raise UsageError(f"{key}: there is no file {name!r}")
+        raise UsageError(f"{key}: {name}: no such file")
     elif key not in ("data", "feedback", "model") and not (Path(name) / f"{kind}.json").is_file():
         raise UsageError(f"{key}: {name!r} holds no {kind} ({kind}.json is missing)")

@@ -143,9 +143,10 @@ class EvalFolder(JsonFolder):
     def finished(cls, path: str | Path) -> EvalFolder:
         """Return a folder that holds a finished evaluation; raises RunError if it does not, or leads out of itself."""
         target = Path(path)
+        if not target.exists():
+            raise RunError(f"{path}: no such folder")
         if missing := next((name for name in (MANIFEST, TRAJECTORIES, RESULT) if not (target / name).is_file()), None):
-            hint = "" if target.is_dir() else " (there is no such folder)"
-            raise RunError(f"{path} holds no finished evaluation: it has no {missing}{hint}")
+            raise RunError(f"{path} holds no finished evaluation: it has no {missing}")
         require_inside(target)
         return cls(target)
 

@@ -123,7 +123,7 @@ def load_anchor(settings: OfflineSettings) -> tuple[Anchor | None, tuple[str, ..
     if settings.ewc_anchor is None:
         raise ConfigError(f"ewc_lambda needs {setting('trainer.ewc_anchor', 'FILE')}: what earlier tasks need")
     if not (path := Path(settings.ewc_anchor)).is_file():
-        raise RunError(f"ewc_anchor: there is no file {path}")
+        raise RunError(f"ewc_anchor: {path}: no such file")
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     return Anchor.load(path), (digest,)

@@ -77,7 +77,7 @@ def test_mistakes_are_one_line(agentgym: Run) -> None:
         (["GUESS", "--only", "random_base"], "--only: no check 'random_base'; did you mean random_baseline?"),
         (["no-such-world"], "No environment 'no-such-world'"),
         (["guessfortest"], "Did you mean 'guessfortests'?"),
-        (["no_such.py"], "There is no file 'no_such.py'."),
+        (["no_such.py"], "no_such.py: no such file"),
         ([str(EXAMPLE) + ":GuesEnv"], "has no environment 'GuesEnv'. Did you mean 'GuessEnv'?"),
         (["no_such_module:World"], "no_such_module does not load: ModuleNotFoundError"),
         (["agentgym_py.rng:Rng"], "agentgym_py.rng defines no environment: an environment is a subclass of TextEnv.\n"),

@@ -270,7 +270,7 @@ def test_what_cannot_be_compared_is_one_line(agentgym: Run) -> None:
     assert agentgym(*SMALL, "--agent", "expert", "--out", "a")[0] == 0
     assert agentgym(*SMALL[:-3], "3", "--agent", "expert", "--out", "b")[0] == 0
     for argv, said in (
-        (("a", "nowhere"), "nowhere holds no finished evaluation"),
+        (("a", "nowhere"), "nowhere: no such folder"),
         (
             ("a", "b"),
             "a and b cannot be compared: AgentCalculator-v0's tasks: 4, not 3, with 3 in both; "

@@ -231,7 +231,7 @@ def test_help_and_lists_load_no_torch() -> None:
             ": --tasks asks for 300 test tasks, shop has 46\n",
         ),
         (["evolve", "--preset", "smok"], "no preset 'smok'; choose from default, smoke; did you mean smoke?"),
-        (["evolve", "--config", "nowhere.yaml"], "--config: there is no file 'nowhere.yaml'"),
+        (["evolve", "--config", "nowhere.yaml"], "--config: nowhere.yaml: no such file"),
         (["evolve", "--resume", "nowhere"], "nowhere: no such folder"),
         (["evolve", "--allow_empty=perhaps"], "--allow_empty: expected true or false, got 'perhaps'"),
         (["evolve", "--env", "errand", "--self_play", "maybe"], "--self_play: expected true or false, got 'maybe'"),

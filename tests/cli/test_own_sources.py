@@ -235,13 +235,13 @@ def test_a_pipeline_takes_them_too(agentgym: Run, sources: Any, small_model: str
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
-        (["eval", "--env", "nowhere.py", "--agent", "expert"], "There is no file 'nowhere.py'."),
+        (["eval", "--env", "nowhere.py", "--agent", "expert"], "nowhere.py: no such file"),
         (["eval", "--env", "broken_own.py", "--agent", "expert"], "broken_own.py does not load: SyntaxError"),
         (
             ["evolve", "--trainer", "empty_own.py"],
             "empty_own.py defines no trainer: a trainer is a dataclass",
         ),
-        (["train", "--trainer", "nowhere.py:T", "--help"], "There is no file 'nowhere.py'."),
+        (["train", "--trainer", "nowhere.py:T", "--help"], "nowhere.py: no such file"),
         (
             ["eval", "--env", "GUESS", "--agent", "empty_own.py:A"],
             "empty_own.py defines no agent: an agent is",
@@ -250,8 +250,8 @@ def test_a_pipeline_takes_them_too(agentgym: Run, sources: Any, small_model: str
             ["serve", "--env", "empty_own.py"],
             "empty_own.py defines no environment: an environment is",
         ),
-        (["replay", "a.jsonl", "--env", "nowhere.py"], "There is no file 'nowhere.py'."),
-        (["view", "a.jsonl", "--env", "nowhere.py"], "There is no file 'nowhere.py'."),
+        (["replay", "a.jsonl", "--env", "nowhere.py"], "nowhere.py: no such file"),
+        (["view", "a.jsonl", "--env", "nowhere.py"], "nowhere.py: no such file"),
         (["trainers", "show", "two_own.py"], "two_own.py defines 2 trainers: name one as two_own.py:Class."),
         (["trainers", "show", "two_own.py:Tow"], "two_own.py has no trainer 'Tow'. Did you mean 'Two'?"),
     ],
@@ -276,5 +276,5 @@ def test_python_takes_a_source_as_a_name(tmp_path: Path, sources: Any, monkeypat
     env.reset(seed=0)
     assert env.name and registration.source_of(registration.env_id(world)) == str(tmp_path / world)
     assert registry.load("agentgym.trainers", trainer).__name__ == "CloneAll"
-    with pytest.raises(UnknownNameError, match="There is no file"):
+    with pytest.raises(UnknownNameError, match="no such file"):
         EnvSpec("nowhere.py").make()

@@ -226,7 +226,7 @@ def test_an_evaluation_stops_when_it_is_decided(agentgym: Callable[..., Any]) ->
     ("argv", "message"),
     [
         ((*WORLD, "--agent", "expert", "--margin", "0.1"), "--margin needs --until_decided"),
-        ((*WORLD, "--agent", "expert", "--until_decided", "missing"), "no finished evaluation"),
+        ((*WORLD, "--agent", "expert", "--until_decided", "missing"), "missing: no such folder"),
         (("compare", "a", "b", "--margin", "0.1"), "--margin needs --anytime"),
         (("compare", "a", "b", "--anytime", "--power", "0.8"), "--power needs --margin"),
         ((*WORLD, "--agent", "expert", "--power", "0.8"), "--power needs --margin"),

@@ -67,7 +67,7 @@ def test_settings_that_look_like_sources(tmp_path: Path, monkeypatch: pytest.Mon
         ("agent+2*agent", "agent is there twice"),
         ("a/my.py:f + 2*b/my.py:f", "two functions are called my.py:f in logs"),
         ("agnt", "No reward function 'agnt' is installed. Did you mean 'agent'"),
-        ("reward_model", "needs the folder of a reward model"), ("nowhere.py:f", "There is no file 'nowhere.py'"),
+        ("reward_model", "needs the folder of a reward model"), ("nowhere.py:f", "nowhere.py: no such file"),
     ],
 )  # fmt: skip
 def test_a_wrong_sum_is_refused(text: str, message: str) -> None:

@@ -92,7 +92,7 @@ def test_accuracy_compares_the_final_answer_with_the_truth(episode: Make, tmp_pa
     for settings, message in ({"tolerance": -1.0}, "tolerance must be"), ({"truth": 3}, "truth must be str or None"):
         with pytest.raises(ConfigError, match=f"reward accuracy: {message}"):
             build_reward("accuracy", settings)
-    with pytest.raises(LookupError, match="no file"):
+    with pytest.raises(LookupError, match="no such file"):
         build_reward("accuracy", {"truth": "no_truth.py:truth"})
 
 

@@ -163,7 +163,7 @@ def test_wrong_anchors_are_refused(tiny_policy: Policy, demos: list[Trajectory],
 
     wrong: list[tuple[type[Exception], str, Callable[[], object]]] = [
         (ConfigError, "ewc_lambda needs", lambda: train(ewc_lambda=1.0)),
-        (RunError, "there is no file", lambda: train(ewc_lambda=1.0, ewc_anchor=tmp_path / "none")),
+        (RunError, "no such file", lambda: train(ewc_lambda=1.0, ewc_anchor=tmp_path / "none")),
         (RunError, "holds no anchor", lambda: train(ewc_lambda=1.0, ewc_anchor=path)),
         (ConfigError, "ewc_anchor needs", lambda: FilteredBC(ewc_anchor=path)),
         (ConfigError, "lora_rank 0", lambda: FilteredBC(ewc_lambda=1.0, lora_rank=2)),
