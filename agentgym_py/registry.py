@@ -246,9 +246,8 @@ def import_source(place: str) -> ModuleType:
     except (Exception, SystemExit) as error:  # a stranger's module may do anything at import
         raise UnknownNameError(f"{place} does not load: {describe_error(error)}") from error
     if path and not (module.__file__ and path.samefile(module.__file__)):
-        raise UnknownNameError(
-            f"{place} cannot be loaded: {name!r} is also the name of {module.__file__}; rename one of the two"
-        )
+        known = f"{name!r} is also the name of {module.__file__}; rename one of the two"
+        raise UnknownNameError(f"{place} cannot be loaded: {known}")
     return module
 
 
