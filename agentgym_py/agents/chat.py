@@ -154,7 +154,7 @@ class ChatAgent(ABC):
     def _advice(self, why: str) -> str:
         """Return what the message of a failed request adds if the model takes no temperature."""
         refused = "temperature" in why and self._fixed["temperature"] is not None
-        return " (temperature=None, or --agent_kwargs.temperature null, sends none)" if refused else ""
+        return " (set the agent's temperature to null, and none is sent)" if refused else ""
 
     def _messages(self, episode: Episode, tools: Sequence[Mapping[str, Any]] | None) -> list[dict[str, Any]]:
         turns = list(self._system)

@@ -495,7 +495,7 @@ def test_no_more_episodes_than_requests_are_live(server: Server) -> None:
 def test_a_refused_temperature_is_advised_on(server: Server) -> None:
     """Some models take none; it is never left out in silence, because that would sample otherwise than was asked."""
     server.script = [refusal(400, '{"error": {"message": "\'temperature\' does not support 0.0 with this model"}}')]
-    with pytest.raises(EndpointError, match=r"\(temperature=None, or --agent_kwargs.temperature null, sends none\)"):
+    with pytest.raises(EndpointError, match=r"this model \(set the agent.s temperature to null, and none is sent\)$"):
         play(server, temperature=0.0)
     with pytest.raises(EndpointError, match=r"with this model$"):
         play(server)
