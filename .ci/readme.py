@@ -31,7 +31,7 @@ SMALL = {
         f"{FEWER_EPISODES} --expert_tasks 2 --attempts 1 --max_new_tokens 8 --env_kwargs.difficulty easy"
         " --env_kwargs.max_steps 6",
     "fork runs/mine@0 --set trainer.learning_rate=1e-4 --out runs/slower": "--threads 1",
-    "collect --env shop --tasks 500 --out demos.jsonl": "--tasks 4",
+    "collect --env shop --expert fair --tasks 500 --out demos.jsonl": "--tasks 4",
     "evolve --env shop --trainer grpo":
         f"{FEWER_EPISODES} --rounds 1 --expert_tasks 0 --attempts 2 --env_kwargs.max_steps 2 --max_new_tokens 8"
         " --trainer.group_size 2 --trainer.tasks_per_iteration 2",

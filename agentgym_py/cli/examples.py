@@ -47,7 +47,10 @@ EXAMPLES: Mapping[str, Sequence[Example]] = {
         ),
     ],
     "collect": [
-        Example("Collect demonstrations of the expert", "agentgym collect --env shop --tasks 500 --out demos.jsonl"),
+        Example(
+            "Collect demonstrations of the fair expert",
+            "agentgym collect --env shop --expert fair --tasks 500 --out demos.jsonl",
+        ),
         Example(
             "Attempt each task four times with a model",
             "agentgym collect --env shop --model runs/mine/rounds/03/checkpoint --attempts 4 --out tries.jsonl",
