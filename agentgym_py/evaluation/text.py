@@ -58,6 +58,8 @@ def format_noted_mean(mean: Estimate) -> str:
 
 def small_sample_note(estimate: Estimate) -> str:
     """Return `only 4 tasks`, or nothing if there are enough."""
+    if not estimate.n:
+        return "no task"
     return f"only {estimate.n} task{'' if estimate.n == 1 else 's'}" if estimate.small else ""
 
 

@@ -30,7 +30,7 @@ RATE = Estimate(0.5612, 0.462, 0.653, 100)
         (RATE, "56.1 % [46, 65]"),
         (replace(RATE, n=4), "56.1 % [46, 65] (only 4 tasks)"),
         (replace(RATE, n=1), "56.1 % [46, 65] (only 1 task)"),
-        (Estimate(math.nan, 0.0, 1.0, 0), "– (only 0 tasks)"),
+        (Estimate(math.nan, 0.0, 1.0, 0), "– (no task)"),
     ],
 )
 def test_a_rate_says_how_few_its_tasks_are(estimate: Estimate, said: str) -> None:
