@@ -59,7 +59,7 @@ def _no_success_remark(folder: RunFolder) -> str:
         return ""
     test = folder.read_json("test.json")
     rates = [read_estimate(summary["success"]) for summary in test["rounds"].values()]
-    if any(rate.small or rate.value > 0 for rate in rates):
+    if not rates or any(rate.small or rate.value > 0 for rate in rates):
         return ""
     number, explored = int(test["last"]), 0.0
     if number and (found := folder.metrics(number)["explored"]):

@@ -245,8 +245,9 @@ def test_a_run_without_success_says_what_to_try(tmp_path: Path) -> None:
     (remark,) = remarks(folder)
     assert remark.startswith("no test task was solved: watch some episodes") and "more expert_tasks" in remark
     few = {number: summary | {"success": none | {"n": 2}} for number, summary in rounds.items()}
-    folder.write_json("test.json", result | {"rounds": few})
-    assert remarks(folder) == []
+    for tested in (few, {}):
+        folder.write_json("test.json", result | {"rounds": tested})
+        assert remarks(folder) == []
 
 
 def test_a_finished_run_says_whether_its_constraints_hold(tmp_path: Path) -> None:
