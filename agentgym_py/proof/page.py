@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from agentgym_py.proof.proof import CurvePoint, Proof
-from agentgym_py.report.figures import line_chart
+from agentgym_py.report.charts import line_chart
 from agentgym_py.report.sheet import write_sheet
 from agentgym_py.report.svg import Curve
 

@@ -1,83 +1,26 @@
-"""The figures of a run's page with their numbers as tables, from the metrics of its rounds."""
+"""The figures of how a run's agents played, from the metrics of its rounds."""
 
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Any
 
 from agentgym_py.evaluation.stats import Estimate
 from agentgym_py.evaluation.text import env_summaries, format_cost, format_interval, format_mean
 from agentgym_py.evolution.run_folder import read_estimate
 from agentgym_py.report import svg
+from agentgym_py.report.charts import Figure, Rounds, line_chart, sample_evenly, stacked_chart, value_text
 from agentgym_py.report.svg import Curve, finite
+from agentgym_py.report.training_figures import history_of
 
-Rounds = Sequence[Mapping[str, Any]]
-"""The metrics of the rounds that are over, in order."""
-_MAX_ROWS = 40
-"""Maximum number of rows of a table of steps; longer ones are sampled evenly."""
 _MAX_HISTOGRAMS = 6
 """Maximum number of histograms; more rounds are sampled evenly."""
-_STEPS: Mapping[str, tuple[str, ...]] = {
-    "Loss": ("loss",),
-    "KL divergence, nats per token": ("kl_old_k3", "kl_ref_k3", "kl"),
-    "Entropy, nats per token": ("entropy",),
-    "Success of the training episodes": ("success",),
-    "Return of the training episodes": ("return",),
-    "Process rewards per episode": ("process",),
-    "Process reward model: correlation with its next labels": (
-        "prm_correlation_progress",
-        "prm_correlation_correctness",
-    ),
-    "Tokens per reply": ("reply_tokens",),
-    "Gradient norm": ("grad_norm",),
-}
-"""The keys of a training's log that a chart shows, by title."""
-_NAMES = {
-    "kl_old_k3": "from the policy that sampled (k3)", "kl_ref_k3": "from the policy as the training began (k3)",
-}  # fmt: skip
 _SERIES = {"valid": 0, "valid split": 0, "test split": 1, "explored": 3, "expert": 5}
 """Colour numbers of curves and histograms by round, the same in every chart."""
-_PARTS = {
-    "success": 2, "out of steps": 0, "wrong goal": 1, "looped": 3, "no valid action": 4, "gave up": 5,
-    "kept": 2, "below reward": 1, "duplicates": 3, "without success": 4,
-    "ended by an infrastructure error": 5, "longer than": 6, "in a group with identical returns": 7,
-}  # fmt: skip
-"""Colour numbers of the parts of bars, by the beginning of their names; the same in every chart of every run."""
 _RISE = 0.05
 """Smallest rise of the share of invalid actions that the page remarks."""
-_PART = re.compile(r"rewards/(.+)/mean")
-"""The name of a reward's part in a log."""
-_CONSTRAINED = {"Costs of the training episodes": "cost/", "Lagrange multipliers": "multiplier/"}
-"""The beginning of names in a log that a chart shows, by title."""
-_OUTLIER, _RARE = 8.0, 0.05
-"""Factor by which an outlier exceeds all other values of a chart, and the largest share of outliers."""
-_FEWEST, _LISTED = 4, 5
-"""Fewest values of a chart with outliers, and the number of outliers that a note lists."""
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """A chart with its description and table."""
-
-    title: str
-    svg: str
-    """Empty without matplotlib."""
-    description: str
-    """The chart in words, for screen readers."""
-    legend: Sequence[tuple[int, str, str]]
-    """Colour number, mark and name of each series."""
-    header: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    note: str = ""
-    keys: int = 1
-    """Number of first columns that name the row."""
-    is_single: bool = False
-    """Whether it has curves of one point only, which a table shows better than a chart."""
 
 
 def outcomes(rounds: Rounds, test: Mapping[int, Mapping[str, Any]]) -> Iterator[Figure]:
@@ -111,7 +54,7 @@ def _outcome(
 def selection(rounds: Rounds) -> Figure:
     """Draw how many of a round's episodes were trained on, or left out for which reason."""
     bars = [(f"round {metrics['round']}", _usage(metrics)) for metrics in rounds]
-    return _stacked("Use of the explored episodes", bars, "kept")
+    return stacked_chart("Use of the explored episodes", bars, "kept")
 
 
 def failing(rounds: Rounds) -> Figure:
@@ -121,7 +64,7 @@ def failing(rounds: Rounds) -> Figure:
         kinds = {kind: int(failure["count"]) for kind, failure in metrics["valid"].get("failures", {}).items()}
         rate = metrics["valid"]["success"]
         bars.append((f"round {metrics['round']}", {"success": round((rate["value"] or 0) * rate["n"])} | kinds))
-    return _stacked("Ends of episodes on the valid split", bars, "success")
+    return stacked_chart("Ends of episodes on the valid split", bars, "success")
 
 
 def behaviour(rounds: Rounds) -> Iterator[Figure]:
@@ -129,7 +72,7 @@ def behaviour(rounds: Rounds) -> Iterator[Figure]:
     for name, title, scale in (("steps", "Steps per episode", 1), ("tokens", "Tokens per episode", 1),
                                ("invalid", "Invalid actions", 100), ("cut", "Replies cut off", 100)):  # fmt: skip
         yield from _by_round(rounds, name, title, ("explored", "valid"), scale)
-    if not any("entropy" in row for metrics in rounds for row in _history(metrics)):
+    if not any("entropy" in row for metrics in rounds for row in history_of(metrics)):
         yield from _by_round(rounds, "surprisal", "Entropy of exploration, nats per token", ("explored",), 1)
 
 
@@ -149,18 +92,6 @@ def invalid_remark(rounds: Rounds) -> str:
         f"Invalid actions on the valid split rose from {100 * shares[best]:.1f} % (round {best}) "
         f"to {100 * share:.1f} % (round {last})."
     )
-
-
-def single_table(figures: Sequence[Figure]) -> tuple[list[str], list[list[str]]]:
-    """Join the figures of one point each: a row per figure, a column per curve."""
-    singles = [
-        (figure.title, dict(zip(figure.header[figure.keys :], figure.rows[0][figure.keys :], strict=True)))
-        for figure in figures if figure.is_single
-    ]  # fmt: skip
-    names = list(dict.fromkeys(name for _, values in singles for name, text in values.items() if text != "–"))
-    if len(names) > 1 and all(len(values) == 1 for _, values in singles):
-        return ["", "value"], [[title, *values.values()] for title, values in singles]
-    return ["", *names], [[title, *(values.get(name, "–") for name in names)] for title, values in singles]
 
 
 def rewards(rounds: Rounds) -> Iterator[Figure]:
@@ -249,7 +180,7 @@ def self_improvement(rounds: Rounds) -> Iterator[Figure]:
         rates = {key: {n: read_estimate(row[key]) for n, row in critics.items()} for key in names}
         curves = [scores, *(_estimates(names[key], rates[key], colour=i) for i, key in enumerate(names, 1))]
         rows = [
-            [str(n), _text(scores.y[i]), *(format_interval(rates[key][n]) for key in names)]
+            [str(n), value_text(scores.y[i]), *(format_interval(rates[key][n]) for key in names)]
             for i, n in enumerate(numbers)
         ]
         yield line_chart("The critic and the world", curves, ["round", *(curve.name for curve in curves)], rows,
@@ -285,165 +216,6 @@ def _tasks_by_level(levels: Mapping[str, Mapping[str, Any]]) -> str:
     return ", ".join(f"{rate['n']} {name}" for name, rate in levels.items() if rate["n"]) or "–"
 
 
-def reward_parts(rounds: Rounds) -> Iterator[Figure]:
-    """Draw the mean parts of an offline trainer's reward function by round; `training` draws those that are logged."""
-    by_round = {metrics["round"]: (metrics["training"] or {}).get("metrics", {}) for metrics in rounds}
-    by_round = {number: row for number, row in by_round.items() if _part_names([row])}
-    if any(_part_names(_history(metrics)) for metrics in rounds):
-        return
-    for title, names in _part_charts(list(by_round.values())).items():
-        curves = [
-            Curve(_name(name), list(by_round), finite([row.get(name) for row in by_round.values()]), colour=i)
-            for i, name in enumerate(names)
-        ]
-        rows = [[str(number), *(_text(curve.y[i]) for curve in curves)] for i, number in enumerate(by_round)]
-        yield line_chart(title, curves, ["round", *(curve.name for curve in curves)], rows)
-
-
-def _part_names(log: Sequence[Mapping[str, float]]) -> list[str]:
-    """Return the names in a log of a reward's parts, in order."""
-    return [name for name in dict.fromkeys(name for row in log for name in row) if _PART.fullmatch(name)]
-
-
-def _part_charts(log: Sequence[Mapping[str, float]]) -> dict[str, list[str]]:
-    """Return the names in a log of a reward's parts, by the title of the chart that draws them."""
-    names, size = _part_names(log), svg.COLOURS
-    charts = [names[at : at + size] for at in range(0, len(names), size)]
-    return {f"Parts of the reward{', continued' * (number > 0)}": chart for number, chart in enumerate(charts)}
-
-
-def _constraint_charts(log: Sequence[Mapping[str, float]]) -> dict[str, list[str]]:
-    """Return the names in a log of costs and multipliers, by the title of the chart that draws them."""
-    logged = dict.fromkeys(name for row in log for name in row)
-    charts = {title: [name for name in logged if name.startswith(start)] for title, start in _CONSTRAINED.items()}
-    return {title: names[: svg.COLOURS] for title, names in charts.items() if names}
-
-
-def _name(logged: str) -> str:
-    """Return the name of a curve."""
-    part = _PART.fullmatch(logged)
-    for start in _CONSTRAINED.values():
-        logged = logged.removeprefix(start)
-    return part[1] if part else _NAMES.get(logged, logged)
-
-
-def training(rounds: Rounds) -> Iterator[Figure]:
-    """Draw what trainings logged, step by step through all rounds.
-
-    The cloning that makes the Agent_v0 of an on-policy trainer has charts of its own, because its loss is another.
-    """
-    cloned = [metrics for metrics in rounds if not _is_on_policy(metrics)]
-    improved = [metrics for metrics in rounds if _is_on_policy(metrics)]
-    yield from _training(improved or cloned)
-    if improved:
-        for chart in _training(cloned):
-            yield replace(chart, title=f"{chart.title}, cloning of the expert")
-
-
-def _is_on_policy(metrics: Mapping[str, Any]) -> bool:
-    """Whether a round's training logged the success of its own episodes."""
-    return any("success" in row for row in _history(metrics))
-
-
-def _training(rounds: Rounds) -> Iterator[Figure]:
-    log, starts = list[Mapping[str, float]](), list[tuple[int, Any]]()
-    for metrics in rounds:
-        if history := _history(metrics):
-            starts.append((len(log) + 1, metrics["round"]))
-            log += history
-    for title, names in {**_STEPS, **_part_charts(log), **_constraint_charts(log)}.items():
-        curves = [
-            Curve(_name(name), range(1, len(log) + 1), finite([row.get(name) for row in log]), colour=i)
-            for i, name in enumerate(names) if any(row.get(name) is not None for row in log)
-        ]  # fmt: skip
-        if curves:
-            percent = names == ("success",)
-            scale, unit = (100, " %") if percent else (1, "")
-            steps = sample_evenly(range(len(log)), _MAX_ROWS)
-            rows = [
-                [_round_at(i + 1, starts), str(i + 1), *(_text(scale * curve.y[i]) + unit for curve in curves)]
-                for i in steps
-            ]
-            header = ["round", "step", *(curve.name for curve in curves)]
-            marks = [start - 0.5 for start, _ in starts[1:]]
-            yield line_chart(
-                title, curves, header, rows, x="logged step", percent=percent, marks=marks, keys=2,
-                from_zero=names != ("loss",),
-            )  # fmt: skip
-
-
-# ------------------------------------------------------------------------------------------------------------- helpers
-
-
-def line_chart(
-    title: str, curves: Sequence[Curve], header: Sequence[str], rows: Sequence[Sequence[str]], *, x: str = "round",
-    percent: bool = False, marks: Sequence[float] = (), marks_note: str = "Vertical lines: a new round.", keys: int = 1,
-    from_zero: bool = False,
-) -> Figure:  # fmt: skip
-    """Draw curves over integers with a table of `rows`, whose first `keys` columns name the row; see `svg.lines`."""
-    drawn, outlier_notes = _without_outliers(curves)
-    is_single = len(rows) == 1
-    is_drawn = svg.has_matplotlib() and not is_single
-    image = svg.lines(drawn, x, percent=percent, marks=marks, from_zero=from_zero) if is_drawn else ""
-    texts = []
-    for curve in curves:
-        values = [value for value in curve.y if not math.isnan(value)]
-        if values:
-            first, last = (f"{100 * y:.1f} %" if percent else _text(y) for y in (values[0], values[-1]))
-            texts.append(f"{curve.name}: {first} first, {last} last")
-    notes = [*([marks_note] if marks else []), *outlier_notes]
-    legend = [(curve.colour, svg.MARKS[curve.colour], curve.name) for curve in curves] if len(curves) > 1 else []
-    description = f"{title} by {x}. {'; '.join(texts)}"
-    return Figure(title, image, description, legend, header, rows, " ".join(notes), keys, is_single)
-
-
-def interval_chart(title: str, estimates: Mapping[str, Estimate], x: str, form: str) -> Figure:
-    """Draw a value with its interval per name; `form` formats the numbers of the table."""
-    points = [(name, estimate.value, estimate.low, estimate.high) for name, estimate in estimates.items()]
-    image = svg.intervals(points, x) if svg.has_matplotlib() else ""
-    rows = [[name, *("–" if math.isnan(y) else format(y, form) for y in values)] for name, *values in points]
-    texts = "; ".join(f"{name}: {value}, from {low} to {high}" for name, value, low, high in rows)
-    return Figure(title, image, f"{title}. {texts}", [], ["", x, "lower end", "upper end"], rows)
-
-
-def _without_outliers(curves: Sequence[Curve]) -> tuple[list[Curve], list[str]]:
-    """Remove the few values that would flatten all others, and return notes on them.
-
-    Curves with intervals are never cut, because a rate is between 0 and 1.
-    """
-    sizes = sorted((abs(y) for curve in curves for y in curve.y if not math.isnan(y)), reverse=True)
-    rare = max(1, int(_RARE * len(sizes)))
-    limit = next((small for large, small in pairwise(sizes[: rare + 1]) if large > _OUTLIER * small > 0), None)
-    if limit is None or len(sizes) < _FEWEST or any(curve.low for curve in curves):
-        return list(curves), []
-    notes = list[str]()
-    for curve in curves:
-        if outliers := [(x, y) for x, y in zip(curve.x, curve.y, strict=True) if abs(y) > limit]:
-            texts = [f"{_text(y)} at {x:g}" for x, y in outliers[:_LISTED]] + ["…"] * (len(outliers) > _LISTED)
-            notes.append(f"Beyond the chart, {curve.name}: {', '.join(texts)}.")
-    return [replace(curve, y=[y if abs(y) <= limit else math.nan for y in curve.y]) for curve in curves], notes
-
-
-def _stacked(title: str, bars: Sequence[tuple[str, Mapping[str, int]]], best: str) -> Figure:
-    """Draw stacked bars; the part `best` always comes first."""
-    names = list(dict.fromkeys([best, *(name for _, parts in bars for name in parts if parts[name])]))
-    colours = _part_colours(names)
-    series = [(colours[name], [parts.get(name, 0) for _, parts in bars]) for name in names]
-    image = svg.stacked([label for label, _ in bars], series) if svg.has_matplotlib() else ""
-    rows = [[label, *(str(parts.get(name, 0)) for name in names)] for label, parts in bars]
-    texts = [f"{label}: " + ", ".join(f"{n} {name}" for name, n in parts.items()) for label, parts in bars]
-    legend = [(colours[name], "■", name) for name in names]
-    return Figure(title, image, "; ".join(texts), legend, ["", *names], rows)
-
-
-def _part_colours(names: Sequence[str]) -> dict[str, int]:
-    """Return the colour number of each part: its own, or one of those that no other part of the chart has."""
-    fixed = {name: colour for name in names for part, colour in _PARTS.items() if name.startswith(part)}
-    free = [colour for colour in range(svg.COLOURS) if colour not in fixed.values()] or [svg.COLOURS - 1]
-    others = sorted(name for name in names if name not in fixed)
-    return fixed | {name: free[i % len(free)] for i, name in enumerate(others)}
-
-
 def _by_round(rounds: Rounds, name: str, title: str, phases: Iterable[str], scale: int) -> Iterator[Figure]:
     curves = []
     numbers = [metrics["round"] for metrics in rounds]
@@ -455,7 +227,7 @@ def _by_round(rounds: Rounds, name: str, title: str, phases: Iterable[str], scal
     if curves:
         unit = " %" if scale == 100 else ""
         rows = [
-            [str(metrics["round"]), *(_text(scale * curve.y[i]) + unit for curve in curves)]
+            [str(metrics["round"]), *(value_text(scale * curve.y[i]) + unit for curve in curves)]
             for i, metrics in enumerate(rounds)
         ]
         header = ["round", *(curve.name for curve in curves)]
@@ -488,24 +260,3 @@ def _usage(metrics: Mapping[str, Any]) -> dict[str, int]:
     alone = bool(training) and training["trajectories"] + dropped.total() == selected
     used = {"kept": training["trajectories"]} | dropped if alone else {"kept": selected}
     return used | dict(metrics["selection"]["dropped"])
-
-
-def _history(metrics: Mapping[str, Any]) -> list[Mapping[str, float]]:
-    """Return what a round's training logged; older versions logged only the loss."""
-    training = metrics["training"] or {}
-    return list(training.get("history") or ({"loss": loss} for loss in training.get("loss", ())))
-
-
-def _round_at(step: int, starts: Sequence[tuple[int, Any]]) -> str:
-    return str([number for start, number in starts if start <= step][-1])
-
-
-def sample_evenly(items: Sequence[Any], maximum: int) -> list[Any]:
-    """Return all items, or `maximum` of them at even distances including the first and the last."""
-    if len(items) <= maximum:
-        return list(items)
-    return [items[round(i * (len(items) - 1) / (maximum - 1))] for i in range(maximum)]
-
-
-def _text(value: float) -> str:
-    return "–" if math.isnan(value) else f"{value:.4g}"

@@ -13,7 +13,7 @@ from agentgym_py.evolution.run_folder import read_estimate
 from agentgym_py.files import write_atomic
 from agentgym_py.registry import install_advice
 from agentgym_py.report import svg
-from agentgym_py.report.figures import single_table
+from agentgym_py.report.charts import single_table
 
 if TYPE_CHECKING:
     from jinja2 import Environment

@@ -16,7 +16,7 @@ from agentgym_py.errors import setting
 from agentgym_py.evaluation.text import cut_remark, format_cost, format_interval
 from agentgym_py.evolution.fork import FORK, fork_lines
 from agentgym_py.evolution.run_folder import RunFolder, read_estimate
-from agentgym_py.report import figures
+from agentgym_py.report import figures, training_figures
 from agentgym_py.report.comparison import comparison, matrix
 from agentgym_py.report.episodes import (
     choose_examples,
@@ -130,14 +130,14 @@ def page_of(folder: RunFolder) -> dict[str, Any]:
         "verdict": sentence,
         "matrix": matrix(folder),
         "selection": [figures.selection(rounds)] if rounds else [],
-        "training": list(figures.training(rounds)),
+        "training": list(training_figures.training(rounds)),
         "behaviour": [
             *figures.costs(rounds, tested, _limits(config)),
             *figures.curriculum(rounds),
             *figures.self_improvement(rounds),
             *figures.behaviour(rounds),
             *figures.rewards(rounds),
-            *figures.reward_parts(rounds),
+            *training_figures.reward_parts(rounds),
         ],
         "turned": turns,
         "changed": changed[:_MAX_CHANGED],

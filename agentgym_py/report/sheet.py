@@ -8,7 +8,7 @@ from pathlib import Path
 from agentgym_py.credit.lab import CreditReport
 from agentgym_py.evaluation.anytime import SequentialComparison
 from agentgym_py.files import clear_write_errors
-from agentgym_py.report.figures import Figure, interval_chart, line_chart, sample_evenly
+from agentgym_py.report.charts import Figure, interval_chart, line_chart, sample_evenly
 from agentgym_py.report.html import advice_on_charts, write_html
 from agentgym_py.report.svg import Curve
 from agentgym_py.version import __version__

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agentgym_py.evaluation.failures import FAILURES
-from agentgym_py.report import figures, svg
+from agentgym_py.report import charts, figures, svg, training_figures
 
 RATE = {"value": 0.5, "low": 0.4, "high": 0.6, "n": 10}
 PLAYED = {"success": RATE, "reward": RATE, "steps": 4.0, "invalid": 0.25, "tokens": None}
@@ -70,7 +70,7 @@ def test_what_trainings_logged_is_one_curve() -> None:
         metrics(0, training={"loss": [3.0, 2.0], "history": []}),
         metrics(1, training={"loss": [1.0], "history": [{"loss": 1.0, "kl_old_k3": 0.01, "entropy": 0.3}]}),
     ]
-    found = {each.title: each for each in figures.training(rounds)}
+    found = {each.title: each for each in training_figures.training(rounds)}
     assert list(found) == ["Loss", "KL divergence, nats per token", "Entropy, nats per token"]
     assert found["Loss"].rows == [["0", "1", "3"], ["0", "2", "2"], ["1", "3", "1"]]
     assert found["Entropy, nats per token"].rows == [["0", "1", "–"], ["0", "2", "–"], ["1", "3", "0.3"]]
@@ -84,7 +84,7 @@ def test_the_cloning_before_an_on_policy_training_has_its_own_charts() -> None:
         metrics(0, training={"history": [{"loss": 3.0}, {"loss": 2.0}]}),
         metrics(1, training={"history": logged}),
     ]
-    found = {each.title: each for each in figures.training(rounds)}
+    found = {each.title: each for each in training_figures.training(rounds)}
     assert list(found) == ["Loss", "Success of the training episodes", "Loss, cloning of the expert"]
     assert found["Loss"].rows == [["1", "1", "0.01"], ["1", "2", "-0.02"]]
     assert found["Loss, cloning of the expert"].rows == [["0", "1", "3"], ["0", "2", "2"]]
@@ -133,7 +133,7 @@ def test_rewards_have_the_colour_of_exploration(monkeypatch: pytest.MonkeyPatch)
     assert histogram.svg == f"<svg {colours['explored']}>" and colours["explored"] != colours["valid"]
 
 
-def ends(*kinds: str) -> figures.Figure:
+def ends(*kinds: str) -> charts.Figure:
     """The chart of a valid split with failures of these kinds."""
     failed = {**PLAYED, "failures": {kind: {"count": 1, "example": "x"} for kind in kinds}}
     return figures.failing([metrics(0, valid=failed)])
@@ -167,15 +167,15 @@ def test_figures_of_one_point_are_one_table(monkeypatch: pytest.MonkeyPatch) -> 
     only = [metrics(0, training={"loss": [3.0, 2.0], "history": []})]
     found = list(figures.outcomes(only, {}))
     assert [(figure.svg, figure.is_single) for figure in found] == [("", True)] * 2
-    assert figures.single_table(found) == (
+    assert charts.single_table(found) == (
         ["", "valid [95 %]"], [["Success", "50.0 % [40, 60]"], ["Reward", "0.500 [0.40, 0.60]"]],
     )  # fmt: skip
-    assert figures.single_table(list(figures.behaviour(only))) == (
+    assert charts.single_table(list(figures.behaviour(only))) == (
         ["", "expert", "valid"], [["Steps per episode", "4", "4"], ["Invalid actions", "25 %", "25 %"]],
     )  # fmt: skip
     once = steps(loss=[0.5], entropy=[0.25])
-    assert figures.single_table(once) == (["", "value"], [["Loss", "0.5"], ["Entropy, nats per token", "0.25"]])
-    drawn = [*figures.training(only), *figures.outcomes([*only, metrics(1)], {})]
+    assert charts.single_table(once) == (["", "value"], [["Loss", "0.5"], ["Entropy, nats per token", "0.25"]])
+    drawn = [*training_figures.training(only), *figures.outcomes([*only, metrics(1)], {})]
     assert [figure.svg for figure in drawn] == ["<svg>"] * 3 and not any(figure.is_single for figure in drawn)
 
 
@@ -204,11 +204,13 @@ def test_the_parts_of_a_reward_are_drawn() -> None:
     names = [f"rewards/f/{number}/mean" for number in range(svg.COLOURS + 1)]
     rows = [{"loss": 1.0, **dict.fromkeys(names, value)} for value in (0.5, 0.25)]
     logged = metrics(1, training={"history": rows, "metrics": rows[-1]})
-    *_, first, second = figures.training([logged])
+    *_, first, second = training_figures.training([logged])
     assert first.title == "Parts of the reward" and first.header[:3] == ["round", "step", "f/0"]
     assert second.title == "Parts of the reward, continued" and second.rows == [["1", "1", "0.5"], ["1", "2", "0.25"]]
-    assert not list(figures.reward_parts([logged])) and not list(figures.reward_parts([metrics(0)]))
-    (found,) = figures.reward_parts([metrics(0), metrics(1, training={"metrics": {names[0]: 2.0, "loss": 1.0}})])
+    assert not list(training_figures.reward_parts([logged])) and not list(training_figures.reward_parts([metrics(0)]))
+    (found,) = training_figures.reward_parts(
+        [metrics(0), metrics(1, training={"metrics": {names[0]: 2.0, "loss": 1.0}})]
+    )
     assert found.header == ["round", "f/0"] and found.rows == [["1", "2"]]
 
 
@@ -234,7 +236,7 @@ def test_costs_are_drawn_beside_their_limits() -> None:
 def test_costs_and_multipliers_of_a_training_are_drawn() -> None:
     """By logged step, each in a chart of its own with the names of the costs."""
     rows = [{"loss": 1.0, "cost/a": 0.5, "multiplier/a": 0.0}, {"loss": 1.0, "cost/a": 0.25, "multiplier/a": 0.75}]
-    *_, costs, multipliers = figures.training([metrics(1, training={"history": rows})])
+    *_, costs, multipliers = training_figures.training([metrics(1, training={"history": rows})])
     assert costs.title == "Costs of the training episodes" and costs.header == ["round", "step", "a"]
     assert multipliers.title == "Lagrange multipliers" and multipliers.rows == [["1", "1", "0"], ["1", "2", "0.75"]]
 
@@ -262,15 +264,15 @@ def test_the_levels_and_the_horizon_are_drawn() -> None:
 
 def test_long_logs_have_short_tables() -> None:
     """At even distances, with the first and the last step."""
-    (found,) = figures.training([metrics(0, training={"loss": [float(i) for i in range(1000)]})])
+    (found,) = training_figures.training([metrics(0, training={"loss": [float(i) for i in range(1000)]})])
     steps = [int(row[1]) for row in found.rows]
     assert len(steps) == 40 and (steps[0], steps[-1]) == (1, 1000) and steps == sorted(set(steps))
 
 
-def steps(**columns: list[float]) -> list[figures.Figure]:
+def steps(**columns: list[float]) -> list[charts.Figure]:
     """The charts of a training that logged these columns."""
     history = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-    return list(figures.training([metrics(1, training={"loss": [1.0], "history": history})]))
+    return list(training_figures.training([metrics(1, training={"loss": [1.0], "history": history})]))
 
 
 def test_success_of_a_training_is_in_percent(monkeypatch: pytest.MonkeyPatch) -> None:
