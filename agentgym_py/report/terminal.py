@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from rich.cells import cell_len, set_cell_size
@@ -249,13 +250,15 @@ def loss_cell(training: Mapping[str, Any] | None) -> str:
 def on_policy_note(training: Mapping[str, Any]) -> str:
     """Describe success and KL divergence of an on-policy training; empty for other trainings.
 
-    The divergence is that from the policy as the training began, if it is logged, or else from the sampling policy.
+    The success is the mean over the first and over the last quarter of the iterations, because each has few tasks. The
+    divergence is that from the policy as the training began, if it is logged, or else from the sampling policy.
     """
     history = training.get("history", ())
     rates = [row["success"] for row in history if row.get("success") is not None]
     if not rates:
         return ""
-    first_and_last = dict.fromkeys(f"{100 * rate:.1f}" for rate in (rates[0], rates[-1]))
+    quarter = max(1, len(rates) // 4)
+    first_and_last = dict.fromkeys(f"{100 * fmean(part):.1f}" for part in (rates[:quarter], rates[-quarter:]))
     note = f"success of the training {' → '.join(first_and_last)} %"
     for name in ("kl_ref_k3", "kl_old_k3"):
         if values := [row[name] for row in history if row.get(name) is not None]:

@@ -191,6 +191,10 @@ def test_an_on_policy_training_shows_success_and_kl(logged: dict[str, Any], note
     row = metrics(training={"loss": [0.01, -0.02], "trajectories": 20, "history": history})
     assert round_cells(1, row)[3] == "–"
     assert selection_line(row).endswith(f"; trained on 20 in all; success of the training 18.0 → 34.5 %{note}")
+    row["training"]["history"] = [{"success": rate} for rate in (0.2, 0.1, 0.5, 0.5, 0.5, 0.5, 0.7, 0.4)]
+    assert selection_line(row).endswith("; success of the training 15.0 → 55.0 %"), (
+        "the first and the last two of eight"
+    )
     row["training"]["history"] = [{"success": 0.18, "loss": 0.01}]
     assert selection_line(row).endswith("; success of the training 18.0 %")
     row["training"]["history"] = [{"loss": 0.01}]
