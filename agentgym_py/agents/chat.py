@@ -143,7 +143,9 @@ class ChatAgent(ABC):
             return None
         except (EndpointError, RequestFailedError) as lost:
             why = f"{lost}{self._advice(str(lost))}"
-            if isinstance(lost, EndpointError) or (self._waiting == 1 and not self.client.answered):
+            if isinstance(lost, EndpointError):
+                raise type(lost)(why) from None
+            if self._waiting == 1 and not self.client.answered:
                 raise EndpointError(why) from None
             return AgentReply("", error=why)
         finally:
