@@ -143,11 +143,9 @@ NEAR = 0.65
 
 
 def nearest(name: str, choices: Iterable[str], cutoff: float = NEAR) -> str | None:
-    """Return the choice most similar to `name`, or whose words begin with its letters; None if none is near."""
+    """Return the choice most similar to `name`, ignoring case; None if none is near."""
     by_lower = {choice.lower(): choice for choice in sorted(choices, reverse=True)}
     near = difflib.get_close_matches(name.lower(), sorted(by_lower), n=1, cutoff=cutoff)
-    if not near and len(name) > 1:  # lr: learning_rate
-        near = [lower for lower in by_lower if "".join(word[:1] for word in lower.split("_")) == name.lower()]
     return by_lower[near[0]] if near else None
 
 

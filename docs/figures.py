@@ -35,7 +35,7 @@ RESULTS = ROOT / "docs" / "results"
 PAGES = (
     "README.md", "README.zh-CN.md", "docs/index.md", "docs/get-started/first-run.md", "docs/results/trainers.md",
     "docs/results/worlds.md", "docs/results/index.md", "docs/guides/rewards.md",
-    "docs/guides/feedback.md",
+    "docs/guides/feedback.md", "docs/guides/coreset.md",
 )  # fmt: skip
 SEEDS = (0, 1, 2)
 BLOCK = re.compile(r"(<!-- figures: ([\w ]+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
@@ -54,7 +54,7 @@ COMPARISONS: Mapping[str, Sequence[str]] = {
 PARTS = ("gains", "tenths", "pairs")
 """The tables that a comparison has; a page shows some of them."""
 STUDIES: Mapping[str, Sequence[str]] = {
-    "rewards": ["parts", "shaping", "length"], "feedback": ["agreement"],
+    "rewards": ["parts", "shaping", "length"], "feedback": ["agreement"], "coreset": [],
 }  # fmt: skip
 """Benchmarks with kept rows, and the studies in their tables; a block such as `study rewards 1` has the first table."""
 

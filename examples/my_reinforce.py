@@ -1,10 +1,12 @@
 """An on-policy trainer of your own: REINFORCE whose baseline is the mean return of the other attempts (RLOO).
 
     A_i = R_i - mean of the other returns of the group                   (Kool et al. 2019; arXiv:2402.14740)
-    loss = - mean_i A_i mean_t log pi(token_it)                          over all attempts of an iteration
+    loss = - mean_i A_i mean_t log pi(token_it)    over the attempts of groups with different returns
 
 Run it: `agentgym evolve --env shop --trainer examples/my_reinforce.py:Reinforce`. Each iteration takes one step, so no
-ratio to an older policy is needed. For adapters, bfloat16 or several processes use `agentgym_py.training.rl`.
+ratio to an older policy is needed. Deviations from the papers: the mean over an episode's tokens in place of their sum,
+and gradients of a norm above 1 are scaled to 1. It trains all weights in float32, in one process, and no episodes that
+outgrew their context; `agentgym_py.training.rl` does all of that.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from agentgym_py.errors import ConfigError, NothingToTrainOnError, TrainingError
 from agentgym_py.training import TrainReport
-from agentgym_py.training.trainer import TrainerInfo
+from agentgym_py.training.trainer import PlanChecks, TrainerInfo
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -44,12 +46,13 @@ def reinforce_loss(logprobs_N: Tensor, advantage: float) -> Tensor:
 
 
 @dataclass(frozen=True, slots=True)
-class Reinforce:
+class Reinforce(PlanChecks):
     """REINFORCE with a leave-one-out baseline."""
 
     info: ClassVar = TrainerInfo(
-        compares_attempts=True, resumes=False, warm_start="filtered_bc", evolve_defaults={"temperature": 1.0}
-    )
+        compares_attempts=True, resumes=False, several_sequences=False, warm_start="filtered_bc",
+        evolve_defaults={"temperature": 1.0},
+    )  # fmt: skip
 
     learning_rate: float = 7e-4
     """Of Adam, constant."""
@@ -64,6 +67,16 @@ class Reinforce:
         if self.learning_rate <= 0 or self.tasks < 1 or self.group_size < 2:
             raise ConfigError("learning_rate must be above 0, tasks at least 1, group_size at least 2")
 
+    def check_round(self, episodes: int) -> None:
+        """Raise ConfigError if a round of this many episodes has no whole group."""
+        if episodes < self.group_size:
+            raise ConfigError(f"group_size {self.group_size} needs as many episodes, and there are {episodes}")
+
+    def check_policy(self, policy: Policy) -> None:
+        """Raise ConfigError for weights that are not float32: small steps would be lost."""
+        if str(policy.model.dtype) != "torch.float32":
+            raise ConfigError(f"reinforce trains float32 weights, and these are {policy.model.dtype}")
+
     def improve(
         self, policy: Policy, rollouts: Rollouts, *, seed: int, output_dir: Path, progress: Progress | None = None
     ) -> TrainReport:
@@ -75,6 +88,7 @@ class Reinforce:
         optimizer = torch.optim.Adam(weights, lr=self.learning_rate)
         began, dropped, history, tokens, agent_tokens = time.monotonic(), Counter[str](), list[dict[str, float]](), 0, 0
         while groups := rollouts.groups(self.tasks, self.group_size):  # attempts at the next tasks; none at the end
+            rollouts.release_cache()  # memory for the training
             rows = [row for group in groups for row in self._rows(group, policy, dropped)]
             loss = self._step(policy, optimizer, rows, temperature)
             rollouts.sync()  # the next groups are played with the new weights
@@ -85,7 +99,7 @@ class Reinforce:
             if progress:
                 progress(len(rollouts.episodes), rollouts.budget)
         if not agent_tokens:
-            raise NothingToTrainOnError("reinforce: no group had different returns")
+            raise NothingToTrainOnError(f"reinforce: nothing was left to learn from: {dict(dropped)}")
         return TrainReport(
             trajectories=len(rollouts.episodes) - sum(dropped.values()),
             dropped=dict(dropped),
@@ -104,7 +118,7 @@ class Reinforce:
         dropped.update(["ended by an infrastructure error"] * (len(group) - len(evidence)))
         returns = [episode.reward for episode in evidence]  # by `--reward`, if one is set
         if len(set(returns)) < 2:
-            dropped["in a group with identical returns"] += len(evidence)
+            dropped.update(["in a group with identical returns"] * len(evidence))
             return []
         advantages = dict(zip((episode.id for episode in evidence), leave_one_out(returns), strict=True))
         kept = prepare(policy, evidence, policy.max_length, mask_cut=self.mask_truncated_completions)

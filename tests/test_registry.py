@@ -140,7 +140,6 @@ def test_an_entry_point_that_is_no_world_is_listed_as_broken(
     ("group", "name", "message"),
     [
         ("agentgym.trainers", "filterd_bc", "No trainer 'filterd_bc' is installed. Did you mean 'filtered_bc'"),
-        ("agentgym.trainers", "pr", "Did you mean 'process_reward'"),
         ("agentgym.agents", "Expert", "Did you mean 'expert'"),
         ("agentgym.envs", "nothing like it", "Installed: .*AgentShop-v0"),
     ],

@@ -33,6 +33,8 @@ from agentgym_py.trajectory.types import Usage, opening_text
 
 ACT = function_tool("act", "Do one action.", {"action": text_parameter("The action, as the rules have it.")})
 """The tool of a world without tools."""
+_REFUSALS = "support", "deprecated", "not allowed", "not permitted", "unknown", "unrecognized"
+"""Words of an endpoint that takes no temperature."""
 _MOST_TOKENS = 1 << 53
 """Counts beyond it, whose cost no float holds, are no counts."""
 
@@ -103,6 +105,7 @@ class ChatAgent(ABC):
         self._system = [{"role": "system", "content": system_prompt}] if system_prompt else []
         self._few_shot = few_shot
         self._fixed = {"model": model, "temperature": temperature, "max_tokens": max_new_tokens, **(extra or {})}
+        self._no_temperature = setting("agent_kwargs.temperature", "null")  # here, because requests have another thread
         self._tools, self._seeds = tools, seeds
         self._prices = (prompt_price, completion_price or 0) if prompt_price is not None else None
         self.slots = concurrency  # more live episodes would wait for each other, so that all of them end late
@@ -155,8 +158,8 @@ class ChatAgent(ABC):
 
     def _advice(self, why: str) -> str:
         """Return what the message of a failed request adds if the model takes no temperature."""
-        refused = "temperature" in why and self._fixed["temperature"] is not None
-        return " (set the agent's temperature to null, and none is sent)" if refused else ""
+        refused = "temperature" in why and any(word in why.lower() for word in _REFUSALS)
+        return f" ({self._no_temperature} sends none)" if refused and self._fixed["temperature"] is not None else ""
 
     def _messages(self, episode: Episode, tools: Sequence[Mapping[str, Any]] | None) -> list[dict[str, Any]]:
         turns = list(self._system)

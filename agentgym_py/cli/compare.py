@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -71,7 +72,7 @@ def run(args: Values) -> int:
         runs = [[load_entrant(path, args["score"]) for path in group] for group in groups]
         comparison = compare_algorithms([Algorithm(name, run) for name, run in zip(names, runs, strict=True)])
     else:
-        comparison = compare([_load(name, path, args) for name, paths in entries for path in paths])
+        comparison = compare(_load(entries, args))
     if args["json"]:
         print_json(comparison.as_dict())
     else:
@@ -82,7 +83,7 @@ def run(args: Values) -> int:
 def _split(word: str) -> tuple[str, list[str]]:
     """Split `NAME=FOLDER,FOLDER` into the name, which may be empty, and the folders."""
     name, equals, rest = word.partition("=")
-    if not equals or Path(word.partition(",")[0]).exists():  # a folder whose own name has the sign
+    if not (name and equals) or {"/", "\\"} & set(name) or _is_there(word.partition(",")[0]):
         name, rest = "", word
     paths = [path for path in rest.split(",") if path]
     if not paths:
@@ -90,12 +91,27 @@ def _split(word: str) -> tuple[str, list[str]]:
     return name, paths
 
 
-def _load(name: str, path: str, args: Values) -> Entrant:
-    """Load an evaluation or a run, under a name if there is one."""
+def _is_there(path: str) -> bool:
+    """Whether a folder exists, whose own name may have the sign; `@2` names a round of it."""
+    try:
+        return Path(re.sub(r"@\d+$", "", path)).exists()
+    except OSError:  # no name of a file is so long
+        return False
+
+
+def _load(entries: Sequence[tuple[str, Sequence[str]]], args: Values) -> list[Entrant]:
+    """Load evaluations and runs, under their names; raises UsageError if two names have one folder."""
     from agentgym_py.evolution.entrants import load_entrant
 
-    entrant = load_entrant(path, args["score"])
-    return replace(entrant, name=name) if name else entrant
+    loaded: list[Entrant] = []
+    folders: set[Path] = set()
+    for name, path in ((name, path) for name, paths in entries for path in paths):
+        entrant = load_entrant(path, args["score"])
+        if Path(path).absolute() in folders:
+            raise UsageError(f"{path} is given twice")
+        folders.add(Path(path).absolute())
+        loaded.append(replace(entrant, name=name) if name else entrant)
+    return loaded
 
 
 def _run_anytime(entries: Sequence[tuple[str, Sequence[str]]], args: Values) -> int:
@@ -104,7 +120,7 @@ def _run_anytime(entries: Sequence[tuple[str, Sequence[str]]], args: Values) -> 
 
     if args["latex"] or len(entries) != 2 or any(len(paths) != 1 for _, paths in entries):
         raise UsageError("--anytime compares two evaluations, without --latex")
-    first, second = (_load(name, path, args) for name, (path,) in entries)
+    first, second = _load(entries, args)
     with new_file_if_named(args["report"], setting("report")) as target:
         comparison = compare_in_order(first, second, margin=args["margin"], power=args["power"])
         if target:

@@ -400,7 +400,7 @@ def _resources(comparison: Comparison) -> Iterator[Table]:
         "tokens per episode": [_number(r.tokens, ",.1f") for r in used],
         "prompt tokens in all": [_number(r.prompt_tokens, ",") for r in used],
         "cost in all": [_number(r.cost, ".4g") for r in used],
-        "cost per success": [_number(cost, ".2g") for cost in per_success],
+        "cost per success": [_number(cost, ".4g") for cost in per_success],
         "seconds per reply, median": [_number(r.latency_median, ".2f") for r in used],
         "95th percentile": [_number(r.latency_p95, ".2f") for r in used],
     }

@@ -48,7 +48,7 @@ class ApiUsage:
     latency_p95: float | None = field(default=None, compare=False)
     """95th percentile of these seconds, interpolated linearly between two replies."""
     retries: int = field(default=0, compare=False)
-    """Number of attempts in this process that got no answer and were repeated; an endpoint may charge for them."""
+    """Number of earlier attempts of these replies, which got no answer; an endpoint may charge for them."""
 
     def __str__(self) -> str:
         text = (

@@ -389,7 +389,9 @@ def fault_notes(faults: FirstFaults) -> list[str]:
         )
     notes += [f"{number} failure{'s' * (number > 1)} {reason}" for reason, number in faults.without.items()]
     if faults.by == _EXACT and faults.located:
-        notes.append(f"{_EXACT} knows what is hidden from the agent; for one that does not: agentgym faults --by fair")
+        notes.append(
+            f"{_EXACT} knows what is hidden from the agent; the fair one does not: agentgym faults FILE --by fair"
+        )
     return notes
 
 

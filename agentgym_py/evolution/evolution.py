@@ -378,11 +378,13 @@ class Evolution:
         Raises:
             NothingToTrainOnError: it is round 0, the run has no demonstrations, or an error ended every episode.
         """
+        if all_failed_note(played):
+            raise self._no_data_error(number, reason, played)
         if number and self.config.allow_empty:
             log.warning("round %d: %s", number, reason)
             return _Trained(self._load_agent(number - 1))
-        if not self.schedule.within(number) or not self.config.expert_tasks or all_failed_note(played):
-            raise self._no_data_error(number, reason, played)
+        if not self.schedule.within(number) or not self.config.expert_tasks:
+            raise self._no_data_error(number, reason)
         demonstrations = self._episodes.demonstrate_more(number)
         note = f"{reason}: trained on {len(demonstrations)} further demonstrations of the {self.config.expert} expert"
         log.warning("round %d: %s", number, note)

@@ -61,18 +61,18 @@ def _no_success_remark(folder: RunFolder) -> str:
     rates = [read_estimate(summary["success"]) for summary in test["rounds"].values()]
     if not rates or any(rate.small or rate.value > 0 for rate in rates):
         return ""
-    number, explored = int(test["last"]), 0.0
-    if number and (found := folder.metrics(number)["explored"]):
-        explored = found["success"]["value"]
+    number = int(test["last"])
+    found = folder.metrics(number)["explored"] if number else None
+    explored = read_estimate(found["success"]).value if found else 0.0
     if explored > _SOME_SUCCESS:
         return (
             f"no test task was solved, but {100 * explored:.0f} % of the training tasks of round {number}: what the "
             "agent learns does not carry over; give the training split more wordings and names (docs/guides/worlds.md)"
         )
-    return (
-        f"no test task was solved: watch some episodes (agentgym view {folder.path}), then try more "
-        f"{setting('expert_tasks')}, an easier {setting('env_kwargs.difficulty')} or more {setting('trainer.epochs')}"
-    )
+    easier = (folder.config().get("env_kwargs") or {}).get("difficulty") != "easy"
+    difficulty = f", or an easier {setting('env_kwargs.difficulty')} if the world has one" if easier else ""
+    watch = f"watch some episodes (agentgym view {folder.path})"
+    return f"no test task was solved: {watch}, then try more {setting('expert_tasks')}{difficulty}"
 
 
 def _cut_remark(folder: RunFolder) -> str:

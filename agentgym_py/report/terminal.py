@@ -258,8 +258,8 @@ def on_policy_note(training: Mapping[str, Any]) -> str:
     if not rates:
         return ""
     quarter = max(1, len(rates) // 4)
-    first_and_last = dict.fromkeys(f"{100 * fmean(part):.1f}" for part in (rates[:quarter], rates[-quarter:]))
-    note = f"success of the training {' → '.join(first_and_last)} %"
+    parts = (rates[:quarter], rates[-quarter:])[: len(rates)]
+    note = f"success of the training {' → '.join(f'{100 * fmean(part):.1f}' for part in parts)} %"
     for name in ("kl_ref_k3", "kl_old_k3"):
         if values := [row[name] for row in history if row.get(name) is not None]:
             return f"{note}, KL {values[-1]:.2g}"

@@ -47,7 +47,8 @@ def training(rounds: Rounds) -> Iterator[Figure]:
     yield from _training(improved or cloned)
     if improved:
         for chart in _training(cloned):
-            yield replace(chart, title=f"{chart.title}, cloning of the expert")
+            title = f"{chart.title}, cloning of the expert"
+            yield replace(chart, title=title, description=chart.description.replace(chart.title, title, 1))
 
 
 def reward_parts(rounds: Rounds) -> Iterator[Figure]:

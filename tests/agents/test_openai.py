@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from itertools import pairwise
 from typing import Any
@@ -488,14 +488,26 @@ def test_no_more_episodes_than_requests_are_live(server: Server) -> None:
     """So that the first ones end early, and a stop loses few."""
     server.script = [completion()]
     agent = OpenAIAgent(model="m", base_url=server.url, concurrency=2)
-    ended = [index for index, _ in Collector(agent).stream(jobs_for("maze", "train", range(6)))]
-    assert agent.slots == 2 and set(ended[:2]) == {0, 1}
+    spec = replace(MAZE, kwargs={"max_steps": 4})
+    assert len(Collector(agent).collect_batch(jobs_for(spec, "train", range(6)))) == 6
+    openings = [str(body["messages"][0]) for _, _, body in server.asked]
+    assert agent.slots == 2 and len(set(openings)) == 6 and len(set(openings[:6])) == 2
+
+
+def test_requests_that_wait_for_a_broken_endpoint_are_not_sent(server: Server) -> None:
+    """More episodes than requests at once may be live only if somebody sets `slots`."""
+    server.script = [completion(), refusal(500)]
+    agent = OpenAIAgent("served", server.url, concurrency=1, retries=0)
+    agent.slots = 12
+    with pytest.raises(EndpointError, match="5 requests failed with no answered one between"):
+        Collector(agent).collect_batch(jobs_for(MAZE, "train", range(12)))
+    assert len(server.asked) == 6
 
 
 def test_a_refused_temperature_is_advised_on(server: Server) -> None:
     """Some models take none; it is never left out in silence, because that would sample otherwise than was asked."""
     server.script = [refusal(400, '{"error": {"message": "\'temperature\' does not support 0.0 with this model"}}')]
-    with pytest.raises(EndpointError, match=r"this model \(set the agent.s temperature to null, and none is sent\)$"):
+    with pytest.raises(EndpointError, match=r"this model \(agent_kwargs.temperature=null sends none\)$"):
         play(server, temperature=0.0)
     with pytest.raises(EndpointError, match=r"with this model$"):
         play(server)

@@ -256,6 +256,9 @@ def test_agents_are_compared(agentgym: Run) -> None:
     assert "\n| The plan − random | " in agentgym("compare", "The plan=expert", "random")[1]
     assert "\nCoin − expert, looked at " in "\n" + agentgym("compare", "Coin=random", "expert", "--anytime")[1]
     assert "'Plans=' names no folder" in agentgym("compare", "Plans=", "random")[2]
+    assert "expert/ is given twice" in agentgym("compare", "A=expert", "B=expert/")[2]
+    assert "runs/lr=1e-4: no such folder" in agentgym("compare", "runs/lr=1e-4", "random")[2]
+    assert ": no such folder" in agentgym("compare", f"{'x' * 300}=y", "random")[2]
     Path("expert").rename("a=b")
     assert "\n| a=b − random | " in agentgym("compare", "a=b", "random")[1]
     Path("a=b").rename("expert")

@@ -324,4 +324,4 @@ def test_a_profile_groups_by_kind_tool_and_task() -> None:
     rows = fault_rows(faults)
     assert [row[0] for row in rows[:4]] == ["fault", "", "tool", ""] and rows[0][4] == "2"
     assert [row[1] for row in rows[:4]] == [WRONG_END, TOO_FEW_STEPS, "finish", "calculate"]
-    assert len(fault_notes(faults)) == 4 and "agentgym faults --by fair" in fault_notes(faults)[-1]
+    assert len(fault_notes(faults)) == 4 and "agentgym faults FILE --by fair" in fault_notes(faults)[-1]
