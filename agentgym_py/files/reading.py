@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
@@ -86,6 +87,11 @@ def is_special(path: Path) -> bool:
 
 def is_hollow(path: Path) -> bool:
     """Whether a path is a large file that is nearly all holes: it takes no room on the disk, but hours to read."""
-    if not path.is_file() or (size := path.stat().st_size) <= MOST_BYTES:
+    try:
+        about = path.stat()
+    except FileNotFoundError:  # another process has renamed it since the folder was listed
         return False
-    return 512 * getattr(path.stat(), "st_blocks", size) < size // _MOST_PACKED
+    size = about.st_size
+    if not stat.S_ISREG(about.st_mode) or size <= MOST_BYTES:
+        return False
+    return 512 * getattr(about, "st_blocks", size) < size // _MOST_PACKED
