@@ -35,7 +35,7 @@ from agentgym_envs.shop import catalogue
 from agentgym_envs.sql.guard import GuardedDatabase, StatementError, Table
 from agentgym_envs.textcraft import recipes
 from agentgym_py import registry
-from agentgym_py.agents.chat import ChatAgent, completion
+from agentgym_py.agents.chat import ChatAgent, Completion, completion
 from agentgym_py.agents.openai import OpenAIAgent
 from agentgym_py.collection import Collector, jobs_for
 from agentgym_py.engine.server_protocols import PROTOCOLS
@@ -45,7 +45,7 @@ from agentgym_py.env.registration import short_name
 from agentgym_py.errors import AgentGymError, ConfigError, PolicyError
 from agentgym_py.feedback import llm
 from agentgym_py.files import parse_json
-from agentgym_py.http_client import RequestFailedError, read_json
+from agentgym_py.http_client import RequestFailedError, Timed, read_json
 from agentgym_py.policy import chat_template
 from agentgym_py.rewards.functions import parse_reward
 from agentgym_py.rewards.judge_client import UnreadableError
@@ -232,12 +232,12 @@ class _Answered(OpenAIAgent):
 
     content = b""
 
-    async def complete(self, body: dict[str, Any], seed: int) -> Any:
+    async def complete(self, body: dict[str, Any], seed: int) -> Timed[Completion]:
         """Read the answer."""
         del body, seed
         if (found := completion(read_json(self.content))) is None:
             raise RequestFailedError("no completion")
-        return found, 0.5
+        return Timed(found, 0.5, 0)
 
 
 def _play_completion(content: bytes) -> None:

@@ -41,6 +41,7 @@ class Handler(BaseHTTPRequestHandler):
     """Answers `POST /v1/chat/completions`; words stand in for tokens."""
 
     protocol_version = "HTTP/1.1"
+    wbufsize = -1  # header and body leave together; apart, the second waits some 40 ms for an acknowledgement
 
     def do_POST(self) -> None:
         """Reply to a conversation."""

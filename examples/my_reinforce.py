@@ -19,6 +19,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, ClassVar
 
+from agentgym_py.checks import require_at_least, require_positive
 from agentgym_py.errors import ConfigError, NothingToTrainOnError, TrainingError
 from agentgym_py.training import TrainReport
 from agentgym_py.training.trainer import PlanChecks, TrainerInfo
@@ -64,8 +65,8 @@ class Reinforce(PlanChecks):
     """Leave replies that were cut at the maximum length out of the loss."""
 
     def __post_init__(self) -> None:
-        if self.learning_rate <= 0 or self.tasks < 1 or self.group_size < 2:
-            raise ConfigError("learning_rate must be above 0, tasks at least 1, group_size at least 2")
+        require_positive(self, "learning_rate")
+        require_at_least(self, {"tasks": 1, "group_size": 2})
 
     def check_round(self, episodes: int) -> None:
         """Raise ConfigError if a round of this many episodes has no whole group."""

@@ -16,6 +16,7 @@ from agentgym_py.errors import ConfigError, setting
 from agentgym_py.evaluation import foreign
 from agentgym_py.evaluation.folder import RESULT, SAME_QUESTION, EvalFolder, differences
 from agentgym_py.evaluation.stats import (
+    MIN_BOOTSTRAP,
     MIN_SEEDS,
     Estimate,
     PairedComparison,
@@ -361,6 +362,7 @@ def _page(comparison: Comparison | AlgorithmComparison) -> Page:
             _notes(comparison),
         )
     title = _title(comparison.algorithms[0].runs[0])
+    means_are_students = any(mean.n < MIN_BOOTSTRAP for mean in comparison.means)
     means = [
         (algorithm.name, str(mean.n), format_mean(mean))
         for algorithm, mean in zip(comparison.algorithms, comparison.means, strict=True)
@@ -368,7 +370,8 @@ def _page(comparison: Comparison | AlgorithmComparison) -> Page:
     pairs = [(f"{pair.first} > {pair.second}", format_mean(pair.probability)) for pair in comparison.pairs]
     notes = [
         "The unit is the training run: interquartile mean and probability of improvement over runs and worlds, with "
-        "stratified bootstrap intervals."
+        "stratified bootstrap intervals"
+        + (", and Student's for the means of so few seeds." if means_are_students else ".")
     ]
     if any(mean.n < MIN_SEEDS for mean in comparison.means):
         notes.append(f"Fewer than {MIN_SEEDS} training seeds: too few for a claim about an algorithm.")
@@ -473,5 +476,8 @@ def _notes(comparison: Comparison) -> list[str]:
     if note := small_sample_note(comparison.pairs[0].paired.difference):
         notes.append(f"{note[0].upper()}{note[1:]}.")
     if comparison.left_out:
-        notes.append(f"{comparison.left_out} tasks are left out: infrastructure failed in them.")
+        notes.append(
+            f"{comparison.left_out} tasks are left out of the differences: infrastructure failed in them. The success "
+            "of each evaluation is over its own tasks."
+        )
     return notes

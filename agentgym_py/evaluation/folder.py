@@ -134,7 +134,9 @@ class EvalFolder(JsonFolder):
         """
         target = Path(path)
         if (target / RESULT).is_file() and (target / MANIFEST).is_file():
-            raise RunError(f"{path} already holds a finished evaluation")
+            lost = cls(target).read_json(RESULT).get("errors")
+            hint = f"; to play the {lost} lost episodes again, remove its {RESULT}" if lost else ""
+            raise RunError(f"{path} already holds a finished evaluation{hint}")
         if not (target / MANIFEST).is_file():
             new_folder(target)
         return cls(target)

@@ -189,7 +189,7 @@ class Evolution:
             selection = self._selection.select(number, learnable)
             log.info("round %d: %s", number, selection.line)
             policy, training = self._load_or_train(
-                number, partial(self._train, number, selection.kept, learnable.episodes)
+                number, partial(self._train, number, selection.kept, learnable.episodes, explored)
             )
             if training and explores and self._selection.reward_function():
                 training["metrics"] = {**training["metrics"], **mean_parts(learnable.episodes)}
@@ -198,7 +198,9 @@ class Evolution:
         for text in collapse_notes(self.trainer, variety, notes):
             log.warning("round %d: %s", number, text)
             notes.append(text)
-        if text := cut_warning(explored):
+        digest = distributed.require_same("weights", policy.digest())
+        unchanged = training and number and digest == self.folder.metrics(number - 1)["policy_digest"]
+        for text in filter(None, (cut_warning(explored), "the training changed no weight" if unchanged else "")):
             log.warning("round %d: %s", number, text)
             notes.append(text)
         return (
@@ -209,7 +211,7 @@ class Evolution:
                 "selection": {"kept": len(selection.kept), "dropped": dict(selection.dropped), "line": selection.line},
                 "training": training and training | {"notes": notes},
                 "valid": self._episodes.evaluate(number, policy, "valid", self.config.valid_tasks),
-                "policy_digest": distributed.require_same("weights", policy.digest()),
+                "policy_digest": digest,
             }
             | (self._curriculum(number, explored) if explores else {})
             | (self._self_improvement(number, explored, selection.kept) if explores else {})
@@ -332,13 +334,21 @@ class Evolution:
         )  # fmt: skip
         return lambda trajectories: model.score(trajectories).tolist()
 
-    def _train(self, number: int, selected: Sequence[Trajectory], played: Sequence[Trajectory]) -> _Trained:
-        """Train on what was selected of the episodes of a round."""
+    def _train(
+        self, number: int, selected: Sequence[Trajectory], scored: Sequence[Trajectory], played: Sequence[Trajectory]
+    ) -> _Trained:
+        """Train on what was selected of a round's episodes, which were `played` and then `scored`.
+
+        Raises:
+            NothingToTrainOnError: the reward failed for every episode, or there is nothing else to learn from.
+        """
         explores = self.schedule.within(number) > 0
         if not explores and not self.config.expert_tasks:
             return _Trained(self._load_agent(number - 1) if number else self.load_policy(None))
+        if not selected and any(t.is_evidence for t in played) and all_failed_note(scored):
+            raise self._no_data_error(number, "no trajectory was selected", scored)
         if not selected:
-            return self._train_on_demonstrations(number, "no trajectory was selected", played)
+            return self._train_on_demonstrations(number, "no trajectory was selected", scored)
         try:
             data, coreset = self._training_data(number, selected), self.config.coreset if explores else None
             return self._fit(number, self._offline_trainer(number), data, coreset)
@@ -376,15 +386,13 @@ class Evolution:
         With `allow_empty`, the last round's agent stays as it is.
 
         Raises:
-            NothingToTrainOnError: it is round 0, the run has no demonstrations, or an error ended every episode.
+            NothingToTrainOnError: it is round 0, or the run has no demonstrations.
         """
-        if all_failed_note(played):
-            raise self._no_data_error(number, reason, played)
         if number and self.config.allow_empty:
             log.warning("round %d: %s", number, reason)
             return _Trained(self._load_agent(number - 1))
         if not self.schedule.within(number) or not self.config.expert_tasks:
-            raise self._no_data_error(number, reason)
+            raise self._no_data_error(number, reason, played)
         demonstrations = self._episodes.demonstrate_more(number)
         note = f"{reason}: trained on {len(demonstrations)} further demonstrations of the {self.config.expert} expert"
         log.warning("round %d: %s", number, note)

@@ -157,6 +157,8 @@ def test_a_world_that_fails_is_told_in_a_line_and_left_out(agentgym: Run, monkey
     said = "2 episodes ended by an infrastructure failure and left out; 1 of them: OSError('no disk [for] this')"
     status, out, _ = agentgym("eval", *small)
     assert status == 0 and said in out and "2 infrastructure errors, success 100.0 %" in out
+    assert agentgym("eval", *small, "--out", "a")[0] == 0
+    assert "; to play the 2 lost episodes again, remove its result.json\n" in agentgym("eval", *small, "--out", "a")[2]
     status, _, err = agentgym("collect", *small, "--split", "test", "--out", "c.jsonl")
     assert status == 0 and said in err
     assert [each.error is None for each in store.read("c.jsonl")] == [True, False, False, True]

@@ -50,6 +50,17 @@ from agentgym_py.trajectory.selectors import SelectConfig, build_selector
 from agentgym_trainers.filtered_bc import FilteredBC
 
 pytest.importorskip("accelerate")
+IDLE = """
+from dataclasses import dataclass
+
+from agentgym_py.training import TrainReport
+
+
+@dataclass(frozen=True)
+class Idle:
+    def train(self, policy, trajectories, *, seed, output_dir, progress=None):
+        return TrainReport(len(trajectories), {}, 1, 1, 0.0, [1.0])
+"""
 Run = Callable[..., tuple[int, str, str]]
 SMALL = (
     "--env", "GUESS", "--preset", "smoke", "--max_new_tokens", "4", "--expert_tasks", "8", "--explore_tasks", "4",
@@ -1237,6 +1248,19 @@ def test_a_reward_that_always_raises_ends_a_run_with_its_error(agentgym: Run, sm
     status, _, err = agentgym(*words, "mine.py:score", "--out", "run")
     assert status == 2 and "further demonstrations" not in err
     assert "round 1: all 2 episodes ended by this error: reward mine.py:score: AttributeError: " in err
+
+
+def test_a_training_that_changes_no_weight_is_said(agentgym: Run, small_model: str) -> None:
+    """Among the notes of the round; the log has it, too."""
+    Path("idle.py").write_text(IDLE, encoding="utf-8")
+    few = ("--expert_tasks", "2", "--rounds", "1", "--explore_tasks", "2", "--valid_tasks", "1", "--test_tasks", "1")
+    words = ("evolve", "--env", "GUESS", *few, "--model", small_model, "--max_new_tokens", "4", "--restart", "previous")
+    status, _, err = agentgym(*words, "--trainer", "idle.py:Idle", "--out", "run")
+    assert status == 0, err
+    assert (
+        "the training changed no weight"
+        in json.loads(Path("run/rounds/01/metrics.json").read_text())["training"]["notes"]
+    )
 
 
 def test_the_header_has_a_world_s_defaults_as_they_are_typed() -> None:
