@@ -70,7 +70,9 @@ def _manifest(folder: RunFolder, episodes: Sequence[Trajectory], split: str) -> 
         world = {"id": about.env_id, "version": about.env_version, "kwargs": dict(about.env_kwargs), "tasks": []}
         key = about.env_id, canonical_json(about.env_kwargs)
         worlds.setdefault(key, world)["tasks"].append(episode.task_id)
-    agent = {"name": first.agent, "policy_digest": first.policy_digest, "sampling": dict(first.sampling)}
+    trainer = Path((folder.config().get("trainer") or {}).get("name") or "").name  # a source without its folder
+    by = f" of {trainer}" if trainer and first.agent != "Agent_v0" else ""  # demonstrations made Agent_v0
+    agent = {"name": first.agent + by, "policy_digest": first.policy_digest, "sampling": dict(first.sampling)}
     return {
         "run": str(folder.path), "agent": agent, "split": split, "attempts": 1, "prompt": first.prompt, "seed": None,
         "worlds": list(worlds.values()), "fork": " ".join(fork_lines(folder)), "options": {},

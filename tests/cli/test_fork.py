@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -64,6 +65,8 @@ def test_a_fork_without_changes_ends_as_the_run(agentgym: Run, run: RunFolder) -
         assert f"A fork of run after round {after} with no change." in out.replace(f"{Path.cwd()}/", "")
     status, out, _ = agentgym("compare", "run-fork", "run")
     assert status == 0 and "| +0.0 [" in out and "round, valid tasks" not in out
+    assert re.search(r"\| run \| Agent_v\d of filtered_bc, greedy", out)
+    assert "| Agent_v0, greedy" in agentgym("compare", "run@0", "run")[1]
 
 
 def test_a_fork_changes_what_comes_after(agentgym: Run, run: RunFolder) -> None:
