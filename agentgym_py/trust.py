@@ -54,6 +54,11 @@ def is_offline() -> bool:
     return _offline
 
 
+def options(places: Sequence[str]) -> str:
+    """Return the options of a command line that trust these places, each after a blank."""
+    return "".join(f" --trust {place}" for place in places)
+
+
 def require_host(url: str) -> None:
     """Raise ConfigError if the address comes from a file; this machine may always be contacted.
 

@@ -25,7 +25,6 @@ from agentgym_py.cli.evolve_folder import (
     require_same_inputs,
     start_folder,
     threads_of,
-    trust_options,
 )
 from agentgym_py.cli.evolve_header import header, headline, learning_rates, round_lines
 from agentgym_py.cli.evolve_settings import ResumeOptions, RunPlan, add_settings, preset, read_plan, read_settings
@@ -114,7 +113,7 @@ def run(args: Values, fork: Fork | None = None) -> int:
 def _resume_advice(opened: Sequence[RunFolder]) -> str:
     if not opened:
         return "nothing was written yet; start it again"
-    return f"to resume: agentgym evolve --resume {opened[0].path}{trust_options(opened[0])}"
+    return f"to resume: {opened[0].resume_command()}"
 
 
 def _run(args: Values, opened: list[RunFolder], stack: ExitStack, fork: Fork | None) -> dict[str, Any]:

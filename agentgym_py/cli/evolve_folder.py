@@ -9,7 +9,7 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agentgym_py import distributed, trust
+from agentgym_py import distributed
 from agentgym_py.cli.env_options import env_versions
 from agentgym_py.cli.parser import Values
 from agentgym_py.cli.runtime import provenance
@@ -81,7 +81,7 @@ def _make_folder(settings: Mapping[str, Any]) -> Path:
     if interrupted:
         warnings.warn(
             f"{interrupted[-1]} holds an interrupted run, and this command starts a new one in {path}; to resume the "
-            f"interrupted run: agentgym evolve --resume {interrupted[-1]}{trust_options(RunFolder(interrupted[-1]))}",
+            f"interrupted run: {RunFolder(interrupted[-1]).resume_command()}",
             stacklevel=2,
         )
     return path
@@ -118,11 +118,3 @@ def threads_of(folder: RunFolder | None, threads: int | None) -> int | None:
             stacklevel=2,
         )
     return threads or before
-
-
-def trust_options(folder: RunFolder) -> str:
-    """Return the options that let a run use its own sources and server again."""
-    places = list(folder.read_json("provenance.json").get("sources", {}))
-    if (url := folder.config().get("base_url")) and trust.host(url) not in trust.LOOPBACK:
-        places.append(trust.host(url) or url)
-    return "".join(f" --trust {place}" for place in places)

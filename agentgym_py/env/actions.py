@@ -24,11 +24,12 @@ _TAG = re.compile(r"<tool_call>\s*(?=\{)")
 _FENCED = re.compile(r"\A```(?:json)?\s*(\{.*\})\s*```\Z", re.DOTALL)
 _ONE_LINE = re.compile(r"\s*(\w+)\s*(?:\(\s*(?:(\{.*\})\s*)?\)|(\{.*\}))\s*", re.DOTALL)
 _INPUT_BELOW = re.compile(r"\nAction Input: (?=\{)")
-# Decorations that models add to a call; parsed only in worlds with tools.
 _BOLD = re.compile(r"^[ \t]*\*\*(thought|action|action input|observation)(?::\*\*|\*\*:)", re.IGNORECASE | re.MULTILINE)
+_OPENING_FENCE = re.compile(r"\A\s*```\w*[ \t]*\n")
+_MARKS = ("```", "**", "`")
 _UNLABELLED = re.compile(r"^([ \t]*action[ \t]*:[ \t]*`?\w+`?)[ \t]*\n\s*(?=\{)", re.IGNORECASE | re.MULTILINE)
-_BACKTICKS = re.compile(r"`(\w+)`")
 _CALL_START = re.compile(r"\s*(\w+)\s*(?:\(\s*)?(?=\{)")
+_ARGUMENTS = ("arguments", "parameters", "input", "action_input")
 _CALL_KEYS = frozenset(("arguments", "parameters", "input", "function", "function_call", "tool_calls"))
 _MAX_QUOTE = 80
 _MAX_DEPTH = 100
@@ -98,8 +99,10 @@ def parse_reply(text: str) -> Reply:
     mark, and so is what follows a mark that is opened and not closed. In the rest a tool call wins over ReAct text, and
     ReAct text over the bare action. Of several actions the last one before an invented `Observation:` counts. An action
     is one line; an `Action Input:` may be several. Labels at the start of a line win over those within one. A bare
-    action may have its `Action Input:` on the next line (a two-line tool call). JSON is strict: no NaN, no number
-    beyond a float, no nesting deeper than 100. If an input should be a JSON object and is not, `Reply.error` says why;
+    action may have its `Action Input:` on the next line (a two-line tool call). Markdown around labels and actions is
+    left out: `**Action:** look`, `` Action: `look` `` and a fence. An action may be JSON with `action` and
+    `action_input`, as LangChain writes it. JSON is strict: no NaN, no number beyond a float, no
+    nesting deeper than 100. If an input should be a JSON object and is not, `Reply.error` says why;
     `TextEnv.step` treats it as a bad action.
     """
     thought, text = split_thought(text)
@@ -109,9 +112,9 @@ def parse_reply(text: str) -> Reply:
 def parse_tool_call(text: str) -> Reply:
     """Parse a reply in a world with tools; never raises.
 
-    Like `parse_reply`, but a call may be one line: `name {"argument": 1}`, `name({"argument": 1})` or `name()`. Labels
-    may be bold, a name and an input in backticks, and `Action Input:` may be missing before a line that begins with
-    `{`. Without labels a call may be a JSON list of one, or follow other words.
+    Like `parse_reply`, but a call may be one line: `name {"argument": 1}`, `name({"argument": 1})` or `name()`. An
+    input may be in backticks, and `Action Input:` may be missing before a line that begins with `{`. Without labels a
+    call may be a JSON list of one, or follow other words.
     """
     thought, text = split_thought(text)
     return _with_thought(_parse_tool_call(text), thought)
@@ -123,8 +126,11 @@ def _with_thought(reply: Reply, thought: str) -> Reply:
 
 def _parse(text: str) -> Reply:
     if ":" not in text and "{" not in text:  # no label, no call: most replies of experts and samplers
-        return Reply(text.strip())
-    return _tool_call(text) or _react(text) or _bare(text)
+        return Reply(_without_marks(text))
+    if call := _tool_call(text):
+        return call
+    text = _BOLD.sub(r"\1:", text)
+    return _react(text) or _bare(text)
 
 
 def _parse_tool_call(text: str) -> Reply:
@@ -133,8 +139,6 @@ def _parse_tool_call(text: str) -> Reply:
     reply = _parse(_UNLABELLED.sub(r"\1\nAction Input: ", _BOLD.sub(r"\1:", text)))
     if reply.form == "tool_call":
         return replace(reply, calls=_count_calls(text))
-    if quoted := _BACKTICKS.fullmatch(reply.action):
-        reply = replace(reply, action=quoted[1])
     if reply.action_input is not None:
         fenced = _FENCED.match(reply.action_input)
         return replace(reply, action_input=fenced[1], arguments=json_object(fenced[1])) if fenced else reply
@@ -197,8 +201,8 @@ def to_keyboard(action: str) -> str:
 def format_reply(action: str, thought: str = "", action_input: str | None = None) -> str:
     """Return the ReAct text of a reply.
 
-    `parse_reply` returns the same parts if they are single stripped lines without `<tool_call>`, and the action does
-    not contain `Action Input:`.
+    `parse_reply` returns the same parts if they are single stripped lines without `<tool_call>`, and the action has no
+    `Action Input:`, no Markdown around it and is no JSON.
     """
     head = f"Thought: {thought}\n" if thought else ""
     tail = f"\nAction Input: {action_input}" if action_input is not None else ""
@@ -224,6 +228,9 @@ def _react(text: str) -> Reply | None:
         return None
     thought = _THOUGHT.sub("", head[: label.start()]).strip()
     rest = head[label.end() :]
+    if call := _tool_call(rest):
+        return replace(call, thought=thought) if thought else call
+    rest = _OPENING_FENCE.sub("", rest)
     label = _INPUT.search(rest) or _INPUT_INLINE.search(rest)
     if label is None:
         return Reply(_first_line(rest), thought, form="react")
@@ -240,7 +247,21 @@ def _last_action(text: str) -> re.Match[str] | None:
 
 
 def _first_line(text: str) -> str:
-    return text.strip().split("\n", 1)[0].strip()
+    return _without_marks(text.strip().split("\n", 1)[0])
+
+
+def _without_marks(text: str) -> str:
+    """Return a text without the Markdown that emphasizes or quotes all of it."""
+    text = text.strip()
+    if text[:1] not in ("*", "`"):
+        return text
+    if fence := _OPENING_FENCE.match(text):
+        return text[fence.end() :].removesuffix("```").strip()
+    for mark in _MARKS:
+        inner = text[len(mark) : -len(mark)]
+        if inner and mark not in inner and text == f"{mark}{inner}{mark}":
+            return inner.strip()
+    return text
 
 
 def _tool_call(text: str) -> Reply | None:
@@ -257,21 +278,24 @@ def _tool_call(text: str) -> Reply | None:
 
 
 def _reply_of_call(call: dict[str, Any], thought: str) -> Reply | None:
-    """The reply of a tool call, given as OpenAI's message, its `function` object, or a bare name and arguments."""
+    """The reply of a call: OpenAI's message, its `function`, a name and arguments, or `action` and `action_input`."""
     calls = call.get("tool_calls")
     if isinstance(calls, list) and calls and isinstance(calls[0], dict):
         call, thought = calls[0], _text(call.get("content"), thought)
-    inner = call.get("function", call.get("function_call"))
+    inner = next((call[key] for key in ("function", "function_call", "action") if key in call), None)
     if isinstance(inner, dict):
-        call = inner
-    name = call.get("name", call.get("function_name"))
+        thought, call = _text(call.get("thought"), thought), inner
+    name = next((call[key] for key in ("name", "function_name", "action") if key in call), None)
     if not isinstance(name, str):
         return None
-    arguments: Any = next((call[key] for key in ("arguments", "parameters", "input") if key in call), {})
+    arguments: Any = next((call[key] for key in _ARGUMENTS if key in call), {})
     raw = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
     parsed = json_object(raw) if isinstance(arguments, str) else arguments
     arguments = parsed if isinstance(parsed, dict) else None
-    return Reply(name.strip(), _text(call.get("thought"), thought), raw, arguments, "tool_call")
+    thought = _text(call.get("thought"), thought)
+    if "action_input" in call:
+        return Reply(_first_line(name), thought, raw, arguments, "react")
+    return Reply(name.strip(), thought, raw, arguments, "tool_call")
 
 
 def _text(value: object, default: str) -> str:

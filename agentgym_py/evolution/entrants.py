@@ -36,7 +36,7 @@ def _is_run(path: str | Path) -> bool:
 
 def _of_run(name: str, folder: RunFolder, number: int | None) -> Entrant:
     if not folder.finished:
-        raise RunError(f"{name} is not finished; to resume it: agentgym evolve --resume {folder.path}")
+        raise RunError(f"{name} is not finished; to resume it: {folder.resume_command()}")
     with clear_read_errors(folder.path):
         return _of_tested(name, folder, number, folder.read_json("test.json"))
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import yaml
 
+from agentgym_py import trust
 from agentgym_py.errors import RunError, setting
 from agentgym_py.evaluation.stats import Estimate
 from agentgym_py.evolution.sequence import Schedule
@@ -181,6 +182,13 @@ class RunFolder(JsonFolder):
     def finished(self) -> bool:
         """Whether the run is over, including its test."""
         return (self.path / "test.json").is_file()
+
+    def resume_command(self) -> str:
+        """Return the command that resumes the run, which trusts the run's own sources and server."""
+        places = list(self.read_json("provenance.json").get("sources", {}))
+        if (url := self.config().get("base_url")) and trust.host(url) not in trust.LOOPBACK:
+            places.append(trust.host(url) or url)
+        return f"agentgym evolve --resume {self.path}{trust.options(places)}"
 
     def begin_round(self, number: int) -> Path:
         """Prepare the folder of a round to start or resume it; partial files of a killed run are deleted."""

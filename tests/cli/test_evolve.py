@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -38,8 +39,9 @@ from agentgym_py.cli.trainer_options import read_cloner, read_trainer
 from agentgym_py.collection import Collector, Job
 from agentgym_py.env import EnvSpec
 from agentgym_py.env.registration import env_plugins
-from agentgym_py.errors import PolicyError, naming_options
+from agentgym_py.errors import PolicyError, RunError, naming_options
 from agentgym_py.evolution import EvolveConfig
+from agentgym_py.evolution.entrants import load_entrant
 from agentgym_py.evolution.run_folder import RunFolder
 from agentgym_py.report.page import SMOKE
 from agentgym_py.training import TrainReport
@@ -1281,3 +1283,5 @@ def test_the_advice_to_resume_trusts_what_the_run_names(tmp_path: Path) -> None:
         (path / "provenance.json").write_text(json.dumps({"sources": {"/worlds/mine.py": "0f"}}))
         expected = f"to resume: agentgym evolve --resume {path} --trust /worlds/mine.py{words}"
         assert advice([RunFolder(path)]) == expected
+        with pytest.raises(RunError, match=re.escape(expected.replace("resume:", "resume it:"))):
+            load_entrant(path)

@@ -77,7 +77,7 @@ def test_a_thought_without_an_end_holds_no_action(thought: str, tag: str) -> Non
 def test_format_and_parse_round_trip(action: str, thought: str, action_input: str | None) -> None:
     """`parse_reply` returns the parts that `format_reply` joined, also with labels within them."""
     text = format_reply(action, thought, action_input)
-    if "<tool_call>" in text or "action input" in action.lower():
+    if "<tool_call>" in text or "action input" in action.lower() or action[:1] in ("*", "`", "{"):
         return
     result = parse_reply(text)
     assert (result.action, result.thought, result.action_input, result.form) == (action, thought, action_input, "react")
@@ -95,6 +95,44 @@ def test_every_way_to_write_a_tool_call(name: str, arguments: dict[str, object])
     for text in texts:
         result = parse_reply(text)
         assert (result.action, result.arguments, result.form) == (name.strip(), arguments, "tool_call")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "**Action:** go north",
+        "**Action**: **go north**",
+        "Action: `go north`",
+        "Action:\n```\ngo north\n```",
+        "```text\ngo north\n```",
+        "```go north```",
+        "**go north**",
+        '{"action": "go north"}',
+        'Action: {"action": "go north"}',
+    ],
+)
+def test_markdown_around_an_action_is_left_out(text: str) -> None:
+    """Bold labels, backticks and fences, as chat models write them, and JSON with an action."""
+    for parse in (parse_reply, parse_tool_call):
+        for head in ("", "**Thought:** I am done here.\n"):
+            if head and not text.startswith(("Action", "**Action")):
+                continue
+            reply = parse(head + text)
+            assert reply.parts == ("go north", None) and reply.thought == head[12:].strip()
+
+
+@pytest.mark.parametrize("text", ["`a` or `b`", "**a** and **b**", "*", "**", "``", "search[`a`]"])
+def test_marks_within_an_action_stay(text: str) -> None:
+    assert parse_reply(text).action == text
+    assert parse_reply(f"Action: {text}").action == text
+
+
+def test_an_action_as_json_has_its_input() -> None:
+    """LangChain's structured chat; the input is an object or text."""
+    reply = parse_reply('Thought: x\nAction:\n```json\n{"action": "search", "action_input": "red shoes"}\n```')
+    assert (reply.thought, reply.parts, reply.error) == ("x", ("search", "red shoes"), "")
+    call = parse_tool_call('Action: {"action": "search", "action_input": {"words": "red"}}')
+    assert (call.action, call.arguments) == ("search", {"words": "red"})
 
 
 @pytest.mark.parametrize(

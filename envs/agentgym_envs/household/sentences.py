@@ -28,6 +28,7 @@ _HELP = """Available commands:
   cool (object) with (receptacle):  cool an object using a receptacle
   slice (object) with (object):     slice an object using a sharp object
 """
+_ARTICLES = frozenset(("the", "a", "an"))
 _LONGEST = 200
 FORMS = (
     "go to R, open R, close R, take O from R, move O to R, clean O with R, heat O with R, cool O with R, use O, "
@@ -172,8 +173,9 @@ class ReactSentences(AlfworldSentences):
     """The same sentences for people and language models: errors say why, and look shows what is here."""
 
     def read(self, text: str) -> Command | None:
-        """Parse a command in any case and spacing, of either dialect."""
-        return read_command(" ".join(text.lower().split()).rstrip("."), ANY)
+        """Parse a command in any case and spacing, of either dialect, with or without articles."""
+        words = text.lower().rstrip(". ").split()
+        return read_command(" ".join(word for word in words if word not in _ARTICLES), ANY)
 
     def opening(self, house: House) -> str:
         """Open an episode with the room and the task."""

@@ -205,6 +205,8 @@ class MazeEnv(GeneratedEnv[House]):
         return Outcome(self._view(house))
 
     def _take(self, metal: str) -> Outcome:
+        if metal == self._carried:
+            return self.invalid(f"You carry the {metal} key already.")
         if self._keys.get(metal) != self._room:
             return self.invalid(f"There is no {metal} key here.")
         del self._keys[metal]

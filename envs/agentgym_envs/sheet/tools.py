@@ -89,7 +89,7 @@ def find_rows(book: Book, column: str, where: float | str) -> str:
     criterion = where if isinstance(where, str) else constant(content_of(where, book))
     place, fits = column_of(column, book), matcher(criterion)
     found = [f"{row}" for row in range(2, len(book.rows) + 1) if fits(book.value(row - 1, place))]
-    return f"{len(found)} rows: {', '.join(found)}." if found else "No row."
+    return f"{len(found)} row{'s' * (len(found) > 1)}: {', '.join(found)}." if found else "No row."
 
 
 def evaluate(book: Book, formula: str) -> str:

@@ -257,11 +257,13 @@ class ShopEnv(TextEnv):
 
 
 def _split(reply: Reply) -> tuple[str, str | None]:
-    """Split into name and argument; words after the last bracket do not count."""
+    """Split into name, in lower case, and argument, without quotes; words after the last bracket do not count."""
     name, argument = reply.parts
     if argument is None and "]" in reply.action:
-        return replace(reply, action=reply.action[: reply.action.rfind("]") + 1]).parts
-    return name, argument
+        name, argument = replace(reply, action=reply.action[: reply.action.rfind("]") + 1]).parts
+    if argument and len(argument) > 2 and argument[0] == argument[-1] and argument[0] in "\"'":
+        argument = argument[1:-1]
+    return name.strip().lower(), argument
 
 
 @lru_cache(maxsize=64)

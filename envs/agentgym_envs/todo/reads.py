@@ -77,13 +77,14 @@ def is_due(row: Row, due: str, today: str) -> bool:
     return row.due == ("" if due == "none" else due)
 
 
-def list_due(app: App, start: str, end: str, project: str = "") -> str:
+def list_due(app: App, start: str, end: str, project: str = "", page: int = 1) -> str:
     """List the open tasks due from a day to a day, inclusive."""
     require_day(start)
     require_day(end)
     if project:
         require_project(app, project)
-    return format_page([(tid, row) for tid, row in open_tasks(app, project) if row.due and start <= row.due <= end])
+    due = [(tid, row) for tid, row in open_tasks(app, project) if row.due and start <= row.due <= end]
+    return format_page(due, page)
 
 
 def list_done(app: App, project: str = "", page: int = 1) -> str:

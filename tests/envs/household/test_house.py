@@ -195,6 +195,7 @@ def test_a_state_survives_json_and_nothing_else_does(small: SimpleNamespace) -> 
         ("Go  to Drawer 2.", Command("go", "drawer 2")),
         ("put apple 1 in/on fridge 1", Command("move", "apple 1", "fridge 1")),
         ("PUT apple 1 on shelf 2", Command("move", "apple 1", "shelf 2")),
+        ("take the apple 1 from the fridge 1", Command("take", "apple 1", "fridge 1")),
         ("help", Command("help")),
         ("take apple 1", None),
         ("go drawer 2", None),

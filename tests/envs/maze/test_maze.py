@@ -142,6 +142,7 @@ def test_one_key_is_carried(env: MazeEnv) -> None:
     first, second = list(house.keys)[:2]
     to(env, house.keys[first])
     assert env.step(f"take the {first} key")[0] == f"You take the {first} key."
+    assert env.step(f"take {first} key")[0] == f"You carry the {first} key already."
     to(env, house.keys[second])
     assert env.step(f"Take {second.upper()} key.")[0] == f"You take the {second} key. You leave the {first} key here."
     assert f"{first} key" in env.step("look")[0].partition("Here: ")[2]

@@ -123,7 +123,7 @@ def test_sub_pages_keep_the_options(at_item: ShopEnv) -> None:
         ("click[a thing]", "Nothing to click called 'a thing' here."),
         (f"click[{'x' * 500}]", f"Nothing to click called '{'x' * 60}' here."),
         ("buy it", "Not an action: write search[words] or click[button]."),
-        ("Click[buy now]", "Not an action: write search[words] or click[button]."),
+        ("Click['a thing']", "Nothing to click called 'a thing' here."),
         ("click[]", "Not an action: write search[words] or click[button]."),
         ("", "Not an action: write search[words] or click[button]."),
     ],

@@ -147,6 +147,11 @@ def test_a_long_list_has_pages() -> None:
         call(one, "add_task", {"title": f"T{number}"})
     assert call(one, "list_tasks", {}).startswith("32 tasks, page 1 of 2\nt1 ")
     assert len(call(one, "list_tasks", {"page": 2}).split("\n")) == 13
+    for number in range(5, 35):
+        call(one, "set_due", {"task": f"t{number}", "date": "2026-03-09"})
+    days = {"start": "2026-03-09", "end": "2026-03-09"}
+    assert call(one, "list_due", days).startswith("30 tasks, page 1 of 2\nt5 ")
+    assert call(one, "list_due", days | {"page": 2}).startswith("30 tasks, page 2 of 2\n")
 
 
 def test_an_archived_project_is_listed_only_by_its_name() -> None:
