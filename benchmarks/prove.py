@@ -64,7 +64,7 @@ def bug(name: str, trainer: str, check: str, *patches: Patch) -> Bug:
 
 
 _ADVANTAGE = "record.advantages_n = torch.full((record.n,), float(advantage))"
-_MASK = "        mask += [0] * len(turn.context) + turn.mask\n    return Sample(ids, mask, tuple(starts))"
+_MASK = "        mask += [0] * len(turn.context) + turn.mask\n    return Sample(ids, mask, tuple(starts), prompt)"
 _LEARNT = "            learner.annotate(records)  # log-probabilities of the reference model\n"
 BUGS = (
     # ---- what is trained

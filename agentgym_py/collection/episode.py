@@ -278,8 +278,8 @@ def _env_seed(config: PlayConfig, task_id: str) -> int:
 
 
 def _id(job: Job, name: str) -> str:
-    """Name an episode: task, digest of the env's arguments, number of the attempt, and steps before its start."""
+    """Name an episode: task, digest of the env's arguments, number of the attempt, and steps before a given start."""
     kwargs = job.env.local_spec.kwargs
     digest = "@" + hashlib.sha256(canonical_json(kwargs).encode()).hexdigest()[:8] if kwargs else ""
-    steps = f"+{len(job.start.steps)}" if job.start and job.start.steps else ""
+    steps = f"+{len(job.start.steps)}" if job.start else ""
     return f"{name}{digest}#{job.attempt}{steps}"

@@ -6,6 +6,7 @@ head runs in pieces, and the backward pass computes each piece again, so that on
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -15,7 +16,7 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from agentgym_py.policy.head import head_of
-from agentgym_py.policy.tokens import IGNORED, Sample
+from agentgym_py.policy.tokens import IGNORED, RowSize, Sample, pack_rows
 from agentgym_py.policy.vocabulary import token_logits
 
 _LOGITS = 1 << 26
@@ -169,16 +170,17 @@ def pad_samples(samples: Sequence[Sample], device: Any = None) -> tuple[Tensor, 
     return pad_rows(ids, 0, device), pad_rows(labels, IGNORED, device)
 
 
-def sample_logprobs(model: Any, samples: Sequence[Sample], batch_size: int, bf16: bool = False) -> list[float]:
+def sample_logprobs(
+    model: Any, samples: Sequence[Sample], batch_size: int, bf16: bool = False, *, max_tokens: float = math.inf
+) -> list[float]:
     """Compute each sample's log-probability, summed over the agent's tokens, without gradient.
 
-    With `bf16`, under autocast, as training computes it.
+    With `bf16`, under autocast, as training computes it. A forward pass has at most `batch_size` samples, and at most
+    `max_tokens` tokens, padding included, unless one sample has more.
     """
     model.eval()
     sums = [0.0] * len(samples)
-    by_length = sorted(range(len(samples)), key=lambda i: -len(samples[i].input_ids))
-    for start in range(0, len(samples), batch_size):
-        rows = by_length[start : start + batch_size]
+    for rows in pack_rows([RowSize.of(sample) for sample in samples], max_tokens, batch_size):
         with torch.no_grad(), torch.autocast(model.device.type, torch.bfloat16, enabled=bf16):
             logprobs_R = row_logprobs(model, *pad_samples([samples[i] for i in rows], model.device))
             logprobs_B = sum_sequences(logprobs_R, [samples[i] for i in rows])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
 IGNORED = -100
 """Label of a token that is not trained on (PyTorch's ignore_index)."""
+PASS_TOKENS = 4096
+"""Tokens of a forward pass without gradient, if no setting bounds them."""
 
 
 class TokenSequences:
@@ -36,6 +39,24 @@ class TokenSequences:
         return max(end - start for start, end in pairwise((*self.starts, len(self.input_ids))))
 
 
+class RowSize(NamedTuple):
+    """What a row of training data takes in a forward pass."""
+
+    sequences: int
+    longest: int
+    """Tokens of the longest sequence, to which the others are padded."""
+
+    @classmethod
+    def of(cls, *parts: TokenSequences) -> RowSize:
+        """Return the size of a row that holds the sequences of all these."""
+        return cls(sum(len(part.starts) for part in parts), max(part.longest for part in parts))
+
+    @property
+    def tokens(self) -> int:
+        """Number of tokens, padding included."""
+        return self.sequences * self.longest
+
+
 @dataclass(frozen=True, slots=True)
 class Sample(TokenSequences):
     """One trajectory in tokens: one sequence, or several if it outgrew the context."""
@@ -44,16 +65,13 @@ class Sample(TokenSequences):
     mask: list[int]  # (S,), 1 on tokens that the agent wrote
     starts: tuple[int, ...] = (0,)
     """Where each sequence begins."""
+    prompt: int | None = None
+    """Number of tokens before the first reply, trained or not; None: those before the first 1 of the mask."""
 
     @property
     def labels(self) -> list[int]:
         """`input_ids` where the mask is 1, else `IGNORED`; (S,), not shifted."""
         return [token if bit else IGNORED for token, bit in zip(self.input_ids, self.mask, strict=True)]
-
-    @property
-    def padded_size(self) -> int:
-        """Number of tokens of its sequences, padded to one length."""
-        return len(self.starts) * self.longest
 
     def sequence(self, number: int) -> Sample:
         """Return one of its sequences alone; the last one, -1, is what the episode's next turn would continue."""
@@ -70,13 +88,14 @@ def encode_steps(rules: str, steps: Iterable[Step], chat: ChatFormat) -> Sample:
     """Encode an episode's first steps; the observation after the last one is not included."""
     ids: list[int] = []
     mask: list[int] = []
-    starts = [0]
+    starts, prompt = [0], None
     for turn in encode_turns(rules, steps, chat):
+        prompt = len(turn.context) if prompt is None else prompt
         if turn.starts_sequence:
             starts.append(len(ids))
         ids += turn.context + turn.reply
         mask += [0] * len(turn.context) + turn.mask
-    return Sample(ids, mask, tuple(starts))
+    return Sample(ids, mask, tuple(starts), prompt)
 
 
 class Turn(NamedTuple):
@@ -157,18 +176,17 @@ def from_other_tokenizer(trajectory: Trajectory, chat: ChatFormat, rows: int = 0
     return False
 
 
-def pack_rows(lengths: Sequence[int], tokens: float, sequences: Sequence[int] | None = None) -> Iterator[list[int]]:
-    """Group rows of similar length into forward passes of at most `tokens` tokens, padding included.
+def pack_rows(sizes: Sequence[RowSize], tokens: float, rows: float = math.inf) -> Iterator[list[int]]:
+    """Group rows of similar length into forward passes of at most `tokens` tokens, padding included, and `rows` rows.
 
-    `sequences` holds the number of sequences in each row, by default 1; each is as long as its row's length.
+    A row with more tokens has a pass of its own.
     """
-    part, size = list[int](), 0
-    for i in sorted(range(len(lengths)), key=lambda i: lengths[i]):
-        number = sequences[i] if sequences else 1
-        if part and (size + number) * lengths[i] > tokens:
+    part, sequences = list[int](), 0
+    for i in sorted(range(len(sizes)), key=lambda i: sizes[i].longest):
+        if part and (len(part) >= rows or (sequences + sizes[i].sequences) * sizes[i].longest > tokens):
             yield part
-            part, size = [], 0
+            part, sequences = [], 0
         part.append(i)
-        size += number
+        sequences += sizes[i].sequences
     if part:
         yield part

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
@@ -31,6 +32,7 @@ from agentgym_py.trajectory.scores import Score, Scorer, paid_at_end
 
 REWARD_MODEL = "reward_model"
 """Name of the scores of the reward model that a run has."""
+_PATH = re.compile(r"[\\/].*?\.py:")
 Reward = float | Sequence[float]
 """A number for the whole episode, paid after its last step, or a list with one number per step."""
 
@@ -57,8 +59,8 @@ def parse_reward(text: str) -> list[Term]:
         ConfigError: a weight is not a number, or a name is missing or repeated.
     """
     terms = list[Term]()
-    for part in text.split("+"):
-        factor, star, name = (piece.strip() for piece in part.rpartition("*"))
+    for part in _split(text):
+        factor, star, name = (piece.strip() for piece in _partition_weight(part))
         try:
             weight = float(factor) if star else 1.0
         except ValueError:
@@ -70,6 +72,23 @@ def parse_reward(text: str) -> list[Term]:
             raise ConfigError(f"reward {text!r}: {name} is there twice; give it one weight")
         terms.append(Term(name, weight))
     return terms
+
+
+def _split(text: str) -> list[str]:
+    """Split a weighted sum at its plus signs, but not within the path of a source file or behind an `e`."""
+    ends = [match.start() for match in re.finditer(r"(?<![\d.]e)\+", _hide_paths(text))]
+    return [text[start:end] for start, end in zip([0, *(end + 1 for end in ends)], [*ends, len(text)], strict=True)]
+
+
+def _partition_weight(term: str) -> tuple[str, str, str]:
+    """Split a term into its weight, the star and its name; a star within a path does not count."""
+    star = _hide_paths(term).rfind("*")
+    return (term[:star], "*", term[star + 1 :]) if star >= 0 else ("", "", term)
+
+
+def _hide_paths(text: str) -> str:
+    """Return a text of the same length without the signs in the paths of source files."""
+    return _PATH.sub(lambda path: "_" * len(path[0]), text)
 
 
 def format_reward(terms: Sequence[Term]) -> str:

@@ -35,7 +35,7 @@ from agentgym_py.policy import Policy
 from agentgym_py.policy.adapters import cast_weights, has_adapters, is_quantized, merged_copy, without_lm_head
 from agentgym_py.policy.loading import Quantized
 from agentgym_py.policy.policy import require_reader
-from agentgym_py.policy.tokens import Sample, encode, encode_turns, pack_rows
+from agentgym_py.policy.tokens import PASS_TOKENS, RowSize, Sample, encode, encode_turns, pack_rows
 from agentgym_py.policy.typing import Tensor
 from agentgym_py.trajectory import Step, Trajectory
 
@@ -44,7 +44,6 @@ DIMENSIONS = ("relevance", "correctness", "progress")
 CORRECTNESS = DIMENSIONS.index("correctness")
 STEPS = 64
 """Step numbers that the heads tell apart; later steps count as the last one."""
-_PASS_TOKENS = 4096
 _FILE, _HEADS, _BACKBONE = "process_reward.json", "heads.safetensors", "backbone"
 
 
@@ -311,7 +310,7 @@ def init_process_reward_model(
 
 
 def states_at_steps(
-    model: Any, rows: Sequence[StepSample], bf16: bool = False, pass_tokens: float = _PASS_TOKENS
+    model: Any, rows: Sequence[StepSample], bf16: bool = False, pass_tokens: float = PASS_TOKENS
 ) -> Tensor:
     """Compute the features of the rows' M steps, (M, H + STEPS): last hidden states and one-hot step numbers.
 
@@ -325,7 +324,7 @@ def states_at_steps(
     from agentgym_py.policy.logprobs import at_least_float32, pad_samples
 
     states: dict[int, Tensor] = {}
-    for part in pack_rows([row.sample.padded_size for row in rows], pass_tokens):
+    for part in pack_rows([RowSize.of(row.sample) for row in rows], pass_tokens):
         ids, _ = pad_samples([rows[i].sample for i in part], model.device)
         with torch.autocast(model.device.type, torch.bfloat16, enabled=bf16):
             hidden_RSH = without_lm_head(model)(input_ids=ids, use_cache=False).last_hidden_state

@@ -24,7 +24,7 @@ from agentgym_py.policy import Policy
 from agentgym_py.policy.adapters import without_lm_head
 from agentgym_py.policy.loading import Quantized
 from agentgym_py.policy.policy import require_reader
-from agentgym_py.policy.tokens import Sample, encode
+from agentgym_py.policy.tokens import PASS_TOKENS, RowSize, Sample, encode, pack_rows
 from agentgym_py.policy.typing import Tensor
 from agentgym_py.trajectory import Trajectory
 
@@ -63,16 +63,17 @@ class Member(NamedTuple):
     """A `torch.nn.Linear` in float32, from the backbone's last hidden state to H numbers."""
 
     def predict(self, samples: Sequence[Sample], batch_size: int = 16) -> Floats:
-        """Return the heads' outputs at the last tokens of N samples, (N, H)."""
+        """Return the heads' outputs at the last tokens of N samples, (N, H).
+
+        A forward pass has at most `batch_size` samples and 4,096 tokens, unless one sample has more.
+        """
         import torch
 
         from agentgym_py.policy.logprobs import pad_samples
 
         self.policy.model.eval()
         outputs_NH = np.zeros((len(samples), self.heads.out_features))
-        by_length = sorted(range(len(samples)), key=lambda i: -len(samples[i].input_ids))
-        for start in range(0, len(samples), batch_size):
-            rows = by_length[start : start + batch_size]
+        for rows in pack_rows([RowSize.of(sample) for sample in samples], PASS_TOKENS, batch_size):
             batch = [samples[i] for i in rows]
             lengths_B = torch.tensor([len(sample.input_ids) for sample in batch])
             ids, _ = pad_samples(batch, self.policy.model.device)
@@ -88,7 +89,8 @@ def outputs_at_last_token(model: Any, heads: Any, input_ids: Tensor, lengths_B: 
 
     states = without_lm_head(model)(input_ids=input_ids, use_cache=False).last_hidden_state  # (B, S, D)
     rows = torch.arange(len(states), device=states.device)
-    values_BH: Tensor = heads(states[rows, lengths_B.to(states.device) - 1].to(heads.weight.dtype))
+    with torch.autocast(states.device.type, enabled=False):  # the heads compute in float32, as when they score
+        values_BH: Tensor = heads(states[rows, lengths_B.to(states.device) - 1].to(heads.weight.dtype))
     return values_BH
 
 

@@ -34,7 +34,10 @@ _finished: ContextVar[list[Path] | None] = ContextVar("finished", default=None)
 
 
 def fingerprint(*parts: object) -> str:
-    """Return the SHA-256 of the parts as printed; 1 and 1.0 are the same."""
+    """Return the SHA-256 of the parts as printed; 1 and 1.0 are the same.
+
+    A `Path` counts by the content of its file or folder, so that a run folder can be moved.
+    """
     text = "\x1f".join(repr(_plain(part)) for part in parts)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
@@ -43,6 +46,8 @@ def _plain(value: Any) -> Any:
     """Return the value with ints for integral floats, and settings by name."""
     if isinstance(value, float):
         return int(value) if value.is_integer() else value
+    if isinstance(value, Path):
+        return _content(value)
     if is_dataclass(value):
         values = {f: getattr(value, f.name) for f in fields(value)}
         omitted = [f for f in values if f.metadata.get("omit_default") and values[f] == f.default]
@@ -193,6 +198,13 @@ def _make_folder(folder: Path) -> None:
 
 def _names(folder: Path) -> list[str]:
     return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+
+
+def _content(path: Path) -> str | dict[str, str]:
+    """Return the digests of a file, or of all files of a folder by name; the path if there is none."""
+    if path.is_dir():
+        return {name: _digest(path / name) for name in _names(path)}
+    return _digest(path) if path.is_file() else str(path)
 
 
 def _digest(path: Path) -> str:

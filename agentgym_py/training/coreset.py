@@ -285,7 +285,8 @@ def _measure(
         else:
             unfit[position] = next(iter(+data.dropped))
     bf16 = getattr(trainer, "bf16", False)
-    logprobs = sample_logprobs(policy.model, list(samples.values()), _BATCH, bf16) if samples else []
+    most = getattr(trainer, "microbatch_tokens", math.inf)
+    logprobs = sample_logprobs(policy.model, list(samples.values()), _BATCH, bf16, max_tokens=most)
     candidates = dict[int, Candidate]()
     for (position, sample), logprob in zip(samples.items(), logprobs, strict=True):
         ids = tuple(token for token, bit in zip(sample.input_ids, sample.mask, strict=True) if bit)

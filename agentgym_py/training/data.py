@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agentgym_py.errors import NothingToTrainOnError
 from agentgym_py.policy.tokens import (
+    RowSize,
     Sample,
     TokenSequences,
     encode,
@@ -60,9 +61,9 @@ class Pair:
     ref_rejected: float = 0.0
 
 
-def pair_tokens(pair: Pair) -> int:
-    """Return the tokens of the two rows of a pair, padded to one length."""
-    return 2 * max(pair.chosen.padded_size, pair.rejected.padded_size)
+def pair_size(pair: Pair) -> RowSize:
+    """Return the size of the two samples of a pair."""
+    return RowSize.of(pair.chosen, pair.rejected)
 
 
 def prepare(

@@ -16,7 +16,6 @@ depend on the length of episodes.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -112,21 +111,19 @@ class Anchor:
         return cls(*parts)
 
 
-def load_anchor(settings: OfflineSettings) -> tuple[Anchor | None, tuple[str, ...]]:
-    """Return the anchor of a training and the digest of its file, in a tuple; None and an empty one without EWC.
+def load_anchor(settings: OfflineSettings) -> Anchor | None:
+    """Return the anchor of a training; None without EWC.
 
     Raises:
         ConfigError: there is no anchor.
     """
     if not settings.ewc_lambda:
-        return None, ()
+        return None
     if settings.ewc_anchor is None:
         raise ConfigError(f"ewc_lambda needs {setting('trainer.ewc_anchor', 'FILE')}: what earlier tasks need")
     if not (path := Path(settings.ewc_anchor)).is_file():
         raise RunError(f"ewc_anchor: {path}: no such file")
-    with path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    return Anchor.load(path), (digest,)
+    return Anchor.load(path)
 
 
 def require_trainable_with_ewc(model: Any) -> None:

@@ -22,7 +22,6 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
@@ -33,7 +32,7 @@ from agentgym_py import distributed
 from agentgym_py.errors import ConfigError, TrainingError
 from agentgym_py.files import load_json
 from agentgym_py.policy.logprobs import AgentLogits, agent_logits, pad_samples, sum_rows, sum_sequences
-from agentgym_py.policy.tokens import Sample
+from agentgym_py.policy.tokens import RowSize, Sample
 from agentgym_py.rng import seed_of
 from agentgym_py.training import tracking
 from agentgym_py.training.checkpoints import Checkpoints, fingerprint
@@ -65,11 +64,6 @@ def _add_up(parts: Mapping[str, float], sums: dict[str, list[float]]) -> None:
             total[1] += parts[f"number {name}"] if kind == "sum" else 1.0
 
 
-def sample_tokens(sample: Sample) -> int:
-    """Return a sample's tokens, its padding included: the default measure of a row."""
-    return sample.padded_size
-
-
 class Fit(Generic[Row]):
     """One offline training of a policy's model, used as a context.
 
@@ -82,8 +76,7 @@ class Fit(Generic[Row]):
         output_dir: States are saved in its folder `states`; None saves none.
         progress: Called after each step.
         track: Whether the tracker of `--track` logs it.
-        tokens_of: Returns a row's tokens, its padding included.
-        sequences_of: Returns a row's number of sequences, by default 1.
+        size_of: Returns what a row takes in a forward pass; by default rows are samples.
         optimization: Keyword arguments of `Optimization` for a model with heads.
 
     Raises:
@@ -101,27 +94,22 @@ class Fit(Generic[Row]):
         output_dir: Path | None,
         progress: Progress | None = None,
         track: bool = True,
-        tokens_of: Callable[[Any], int] = sample_tokens,
-        sequences_of: Callable[[Any], int] | None = None,
+        size_of: Callable[[Any], RowSize] = RowSize.of,
         **optimization: Any,
     ) -> None:
         self.name, self.settings, self.rows, self.seed = name, settings, rows, seed
         self.history: list[dict[str, float]] = []
         self._progress, self._track = progress, track
-        self._tokens_of, self._sequences_of = tokens_of, sequences_of
+        self._size_of = size_of
         self._began, self._step, self._steps = time.monotonic(), 0, 0
         self._sums: dict[str, list[float]] = {}
         self._norm, self._changed = 0.0, dict[str, float]()
         self._training, self._held_out = hold_out(rows, settings, seed)
         self._is_evaluating = False
         self._checkpoints = None
-        self._anchor, of_anchor = load_anchor(settings)
+        self._anchor = load_anchor(settings)
         if output_dir:
-            # an anchor counts by its content, so that a run folder can be moved
-            training = fingerprint(
-                replace(settings, ewc_anchor=None) if of_anchor else settings, seed, policy.digest(), list(rows),
-                *of_anchor,
-            )  # fmt: skip
+            training = fingerprint(settings, seed, policy.digest(), list(rows))
             self._checkpoints = Checkpoints(output_dir / "states", training, settings.checkpoint_minutes)
         latest = self._checkpoints.latest() if self._checkpoints else None
         self.optimization = Optimization(policy, settings, seed=seed, **optimization)
@@ -163,7 +151,7 @@ class Fit(Generic[Row]):
         """
         if batches is None:
             rows = [self.rows[i] for i in self._training]
-            lengths, keys = [self._tokens_of(row) for row in rows], [row_key(row) for row in rows]
+            lengths, keys = [self._size_of(row).tokens for row in rows], [row_key(row) for row in rows]
             grouped = length_grouped(lengths, keys, self.settings, self.seed)
             batches = [[self._training[i] for i in batch] for batch in grouped]
         elif self._validation:
@@ -210,7 +198,7 @@ class Fit(Generic[Row]):
         The losses of all parts, in all processes, add up: divide by a number of the whole step. If a sharded model
         needs one more forward pass than there are parts, a row is repeated whose loss does not count.
         """
-        parts = list(self.optimization.microbatches(rows, self._tokens_of, self._sequences_of))
+        parts = list(self.optimization.microbatches(rows, self._size_of))
         for number, part in enumerate(parts, 1):
             self._counts, self._last_part = bool(part), last and number == len(parts)
             yield part or [rows[0]]
@@ -301,7 +289,7 @@ class Fit(Generic[Row]):
         `values_of` maps rows to their values; it is called with parts of this process's share.
         """
         position, computed = {id(row): i for i, row in enumerate(rows)}, dict[int, float]()
-        for part in self.optimization.microbatches(rows, self._tokens_of, self._sequences_of):
+        for part in self.optimization.microbatches(rows, self._size_of):
             values = values_of(part or [rows[0]])
             computed |= dict(zip((position[id(row)] for row in part), values.tolist(), strict=False))
         gathered = {i: value for share in distributed.gather(computed) for i, value in share.items()}
@@ -363,7 +351,7 @@ class Fit(Generic[Row]):
         """Return the share of the tokens of all epochs that was trained on."""
         if not self._validation:
             return 1.0
-        lengths = [self._tokens_of(row) for row in self.rows]
+        lengths = [self._size_of(row).tokens for row in self.rows]
         return sum(lengths[i] for i in self._training) / sum(lengths) * self._step / self._steps
 
     def report(self, data: TrainingData, **metrics: float) -> TrainReport:

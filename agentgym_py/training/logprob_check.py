@@ -116,7 +116,8 @@ def _sampled(policy: Policy, trajectories: Sequence[Trajectory]) -> list[tuple[S
         record = encode_record(trajectory, policy.chat) if sampled and trajectory.is_evidence else None
         if record is not None:
             sample = _beginning(encode(trajectory, policy.chat))
-            pairs.append((sample, record.old_logps_n[: sum(sample.mask[1:])].tolist()))
+            if tokens := sum(sample.mask[1:]):
+                pairs.append((sample, record.old_logps_n[:tokens].tolist()))
     return pairs
 
 

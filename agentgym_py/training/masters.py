@@ -20,6 +20,8 @@ _SAMPLED = 1 << 20
 """Weights at most whose change is measured, spread over all."""
 _MOVING = 0.1
 """A weight is meant to move if its last step was at least this share of the learning rate."""
+_HOOK = "_agentgym_master_hook"
+"""Attribute of a weight with the handle of its newest hook."""
 
 
 class MasterWeights:
@@ -37,9 +39,7 @@ class MasterWeights:
             if weight.dtype == torch.bfloat16:
                 master = nn.Parameter(_master_of(weight, stored.get(id(weight))))
                 self._masters[id(weight)] = master
-                move = partial(_move_gradient, master)
-                hook = weight.register_post_accumulate_grad_hook(move)  # type: ignore[no-untyped-call]  # torch's
-                self._hooks.append(hook)
+                self._hooks.append(_move_gradient_to(master, weight))
 
     def __len__(self) -> int:
         return len(self._masters)
@@ -75,6 +75,8 @@ class MasterWeights:
         """Remove the hooks from the module."""
         for hook in self._hooks:
             hook.remove()
+        for weight in self._weights.values():
+            vars(weight).pop(_HOOK, None)
         if self._headed is not None:
             give_head_gradient(self._headed, None)
 
@@ -85,6 +87,15 @@ def _master_of(weight: Tensor, stored: Tensor | None) -> Tensor:
         if torch.equal(master.to(weight.dtype), weight.detach()):
             return master
     return weight.detach().float()
+
+
+def _move_gradient_to(master: nn.Parameter, weight: nn.Parameter) -> Any:
+    """Move a weight's gradients to its master from now on; a training that failed to begin may have left a hook."""
+    if stale := vars(weight).get(_HOOK):
+        stale.remove()
+    hook = weight.register_post_accumulate_grad_hook(partial(_move_gradient, master))  # type: ignore[no-untyped-call]
+    setattr(weight, _HOOK, hook)
+    return hook
 
 
 def _move_gradient(master: nn.Parameter, weight: Tensor) -> None:

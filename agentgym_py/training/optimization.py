@@ -24,7 +24,7 @@ from agentgym_py.policy.adapters import (
     stop_recomputing,
 )
 from agentgym_py.policy.quiet import ignore_checkpointing_warnings
-from agentgym_py.policy.tokens import pack_rows
+from agentgym_py.policy.tokens import RowSize, pack_rows
 from agentgym_py.registry import install_advice
 from agentgym_py.training.masters import Change, MasterWeights
 from agentgym_py.training.settings import OptimizerSettings
@@ -135,29 +135,21 @@ class Optimization:
 
     # ---- microbatches ------------------------------------------------------------------------------------------------
 
-    def microbatches(
-        self, rows: Sequence[Row], tokens_of: Callable[[Row], int], sequences_of: Callable[[Row], int] | None = None
-    ) -> Iterator[list[Row]]:
+    def microbatches(self, rows: Sequence[Row], size_of: Callable[[Row], RowSize]) -> Iterator[list[Row]]:
         """Yield this process's share of the rows, in parts of similar length of at most `microbatch_tokens`.
 
-        `tokens_of` returns a row's tokens, its padding included, and `sequences_of` its number of sequences, if that
-        is not 1. A sharded model needs equally many forward passes in every process: a process with fewer parts gets
-        empty ones.
+        A sharded model needs equally many forward passes in every process: a process with fewer parts gets empty ones.
         """
-        by_length = sorted(rows, key=tokens_of)
+        by_length = sorted(rows, key=lambda row: size_of(row).tokens)
         shares = [by_length[k :: distributed.world_size()] for k in range(distributed.world_size())]
-        parts = [self._parts(share, tokens_of, sequences_of) for share in shares]
+        parts = [self._parts(share, size_of) for share in shares]
         mine = parts[distributed.rank()]
         yield from mine
         if self.sharded:
             yield from ([] for _ in range(max(map(len, parts)) - len(mine)))
 
-    def _parts(
-        self, rows: Sequence[Row], tokens_of: Callable[[Row], int], sequences_of: Callable[[Row], int] | None
-    ) -> list[list[Row]]:
-        sequences = [sequences_of(row) if sequences_of else 1 for row in rows]
-        lengths = [tokens_of(row) // number for row, number in zip(rows, sequences, strict=True)]
-        parts = pack_rows(lengths, self.settings.microbatch_tokens, sequences)
+    def _parts(self, rows: Sequence[Row], size_of: Callable[[Row], RowSize]) -> list[list[Row]]:
+        parts = pack_rows([size_of(row) for row in rows], self.settings.microbatch_tokens)
         return [[rows[i] for i in part] for part in parts]
 
     def scale_learning_rate(self, factor: float) -> None:

@@ -19,7 +19,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from agentgym_py import distributed
-from agentgym_py.errors import ConfigError, RunError
+from agentgym_py.errors import ConfigError, RunError, TrainingError
 from agentgym_py.policy.adapters import is_quantized
 from agentgym_py.training.masters import MasterWeights
 
@@ -52,6 +52,8 @@ class Unsharded:
     def step(self, check: Callable[[float], None]) -> None:
         """Take the step, unless `check` raises for the gradient's norm over all processes."""
         distributed.sum_gradients(parameter for _, parameter in self._masters.trained())
+        if all(parameter.grad is None for group in self.param_groups for parameter in group["params"]):
+            raise TrainingError("no trained weight has a gradient: the loss does not depend on them")
         self._clip_and_check(check)
         self.optimizer.step()
         self._masters.round_into_model()

@@ -52,7 +52,10 @@ def _prompt_of(row: Any) -> Hashable:
     sample = _first_sample(row)
     if sample is None:
         raise ConfigError("val_size must be 0: this trainer's rows have no prompt by which they could be held out")
-    return tuple(sample.input_ids[: sample.mask.index(1)]) if 1 in sample.mask else tuple(sample.input_ids)
+    end = sample.prompt
+    if end is None:
+        end = sample.mask.index(1) if 1 in sample.mask else len(sample.mask)
+    return tuple(sample.input_ids[:end])
 
 
 def _first_sample(row: Any) -> Sample | None:

@@ -5,6 +5,8 @@ from itertools import chain, pairwise
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 pytest.importorskip("torch")
 
@@ -13,6 +15,7 @@ from agentgym_py.collection import Collector, jobs_for
 from agentgym_py.env import EnvSpec
 from agentgym_py.policy.tokens import (
     IGNORED,
+    RowSize,
     encode,
     from_other_tokenizer,
     mask_cut_replies,
@@ -106,9 +109,22 @@ def test_another_tokenizers_record_is_noticed(tiny_policy: Any, demos: list[Traj
 def test_passes_hold_no_more_than_they_may(most: int) -> None:
     """Each row goes once, with the next longer ones as long as the padded tokens fit; of no rows there is no pass."""
     lengths = [5, 1, 12, 3, 3, 9, 12, 2]
-    parts = list(pack_rows(lengths, most))
+    sizes = [RowSize(1, length) for length in lengths]
+    parts = list(pack_rows(sizes, most))
     assert [lengths[i] for part in parts for i in part] == sorted(lengths) and len(set(chain(*parts))) == 8
     assert all(len(part) == 1 or len(part) * lengths[part[-1]] <= most for part in parts)
     for part, after in pairwise(parts):
         assert (len(part) + 1) * lengths[after[0]] > most, "else it were one more pass than is needed"
     assert list(pack_rows([], most)) == []
+    assert max(map(len, pack_rows(sizes, most, rows=3))) <= 3
+
+
+@given(st.lists(st.tuples(st.integers(1, 9), st.integers(1, 60)), max_size=12), st.integers(1, 400))
+def test_rows_of_several_sequences_fit_too(sizes: list[tuple[int, int]], most: int) -> None:
+    """All sequences of a pass are padded to its longest one; only a row alone may exceed the limit."""
+    rows = [RowSize(*size) for size in sizes]
+    parts = list(pack_rows(rows, most))
+    assert sorted(chain(*parts)) == list(range(len(rows)))
+    for part in parts:
+        padded = sum(rows[i].sequences for i in part) * max(rows[i].longest for i in part)
+        assert padded <= most or len(part) == 1

@@ -49,6 +49,14 @@ def test_a_sum_is_parsed_and_written_again() -> None:
     assert reward_sources(None) == []
 
 
+@pytest.mark.parametrize("path", ["/work/c++/my.py:score", "/a*b/+.py:f", "C:\\c++\\my.py:score", "./c++/my.py:f"])
+def test_a_path_may_have_the_signs_of_a_sum(path: str) -> None:
+    """Plus signs and stars in a folder's name, and in a weight, separate no terms."""
+    terms = [Term("return"), Term(path, 0.5), Term("steps", 1e17)]
+    assert parse_reward(format_reward(terms)) == terms
+    assert parse_reward(path) == [Term(path)]
+
+
 def test_settings_that_look_like_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file of Python and a module that is there are sources; a model's name with a tag is not."""
     (tmp_path / "reward_module.py").write_text("")

@@ -145,15 +145,13 @@ def test_it_says_what_the_formula_says_row_by_row(judge: ProcessRewardModel, pla
         np.testing.assert_allclose(scored, said_TD[:, 2] + 0.5 * said_TD[:, 0], rtol=1e-4, atol=1e-5)
 
 
-def test_rows_are_read_in_any_passes(
-    tiny_policy: Any, played: list[Trajectory], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_are_read_in_any_passes(tiny_policy: Any, played: list[Trajectory]) -> None:
     """In passes of few tokens or in one: the same states, in the order of the rows, and no gradient but at marks."""
     rows = [encode_with_positions(each, tiny_policy) for each in played]
     whole = states_at_steps(tiny_policy.model, rows)
     for tokens in (1, 600):
-        monkeypatch.setattr("agentgym_py.rewards.process_reward_model._PASS_TOKENS", tokens)
-        torch.testing.assert_close(states_at_steps(tiny_policy.model, rows), whole, rtol=1e-4, atol=1e-5)
+        found = states_at_steps(tiny_policy.model, rows, pass_tokens=tokens)
+        torch.testing.assert_close(found, whole, rtol=1e-4, atol=1e-5)
     assert len(whole) == sum(len(row.positions) for row in rows)
 
 

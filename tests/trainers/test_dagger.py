@@ -14,7 +14,7 @@ from agentgym_py.agents.expert import format_expert_reply
 from agentgym_py.collection import Collector, jobs_for
 from agentgym_py.env import EnvSpec
 from agentgym_py.errors import ConfigError, SnapshotError
-from agentgym_py.policy.tokens import encode, encode_steps
+from agentgym_py.policy.tokens import RowSize, encode, encode_steps
 from agentgym_py.rewards.expert_labels import Label, label_episode
 from agentgym_trainers.dagger import (
     Aggregate,
@@ -127,7 +127,7 @@ def test_each_state_has_its_label_once_after_its_own_history(toy_envs: Any, loss
                 start = wanted.pop(tuple(ids[:end]))
                 assert all(mask[start:end]) and not (start and mask[start - 1])
         assert not wanted
-        fit = loss_checks.fitted(Dagger(), policy, sequences, tokens_of=lambda row: 1)
+        fit = loss_checks.fitted(Dagger(), policy, sequences, size_of=lambda row: RowSize(1, 1))
         loss = float(loss_checks.share(Dagger(), fit, sequences, sum(len(reply) for _, reply in targets)).detach())
         assert loss == pytest.approx(float(slow_loss(policy, targets)), rel=1e-9)
     assert agreed and corrected
@@ -142,14 +142,14 @@ def test_the_loss_is_that_of_filtered_bc_on_the_same_targets(toy_envs: Any, loss
     for trajectory, labels in zip(episodes, found, strict=True):
         assert not isinstance(labels, str)
         (sequence,) = encode_labels(trajectory, labels, policies[0].chat, 256, cost_weight=2.0)
-        assert sequence.sample == encode(trajectory, policies[0].chat)
+        assert sequence.sample == replace(encode(trajectory, policies[0].chat), prompt=None)
         rows.append(LabelledEpisode((sequence,)))
     losses, tokens = [], sum(row.label_tokens for row in rows)
     for trainer, policy, data in (
         (Dagger(), policies[0], [s for row in rows for s in row.sequences]),
         (FilteredBC(), policies[1], [row.sequences[0].sample for row in rows]),
     ):  # fmt: skip
-        fit = loss_checks.fitted(trainer, policy, data, tokens_of=lambda row: 1)
+        fit = loss_checks.fitted(trainer, policy, data, size_of=lambda row: RowSize(1, 1))
         losses.append(loss_checks.share_gradients(trainer, fit, data, tokens))
     assert float(losses[0][0]) == pytest.approx(float(losses[1][0]), rel=1e-12)
     loss_checks.check_gradients(losses[0][1].items(), losses[1][1].items())

@@ -16,7 +16,7 @@ from agentgym_py.policy import Policy
 from agentgym_py.policy.adapters import lora_config
 from agentgym_py.policy.logprobs import pad_samples, sample_logprobs
 from agentgym_py.policy.tokens import IGNORED, Sample, encode
-from agentgym_py.training.data import Pair, length_grouped, pair_tokens, prepare_pairs, row_key
+from agentgym_py.training.data import Pair, length_grouped, pair_size, prepare_pairs, row_key
 from agentgym_py.trajectory import Trajectory
 from agentgym_trainers.dpo import DPO, LogRatios, LossType, dpo_loss, sft_loss
 
@@ -109,7 +109,7 @@ def check_against_trl(
 
     `more` are fields of trl's configuration. The result is what each of both logs.
     """
-    fit = loss_checks.fitted(trainer, policy, rows, tokens_of=pair_tokens)
+    fit = loss_checks.fitted(trainer, policy, rows, size_of=pair_size)
     found, grads = loss_checks.share_gradients(trainer, fit, rows)
     samples = [side for row in rows for side in (row.chosen, row.rejected)]
     expected = trl_reference.dpo_loss_of(policy, reference, samples, weights, beta=trainer.beta, **more)
@@ -173,7 +173,7 @@ def test_a_training_is_trls(
     )
     report = settings.train(ours, played, seed=1, output_dir=tmp_path)
     rows = rows_of(theirs, played)
-    batches = length_grouped([pair_tokens(row) for row in rows], [row_key(row) for row in rows], settings, 1)
+    batches = length_grouped([pair_size(row).tokens for row in rows], [row_key(row) for row in rows], settings, 1)
     assert [len(batch) for batch in batches] == [2, 1] * 2
     samples = [side for row in rows for side in (row.chosen, row.rejected)]
     same = trl_reference.settings_of(settings, len(batches)) | {"beta": 0.1, "loss_type": [loss_type]}
@@ -197,7 +197,7 @@ def test_the_reference_is_the_policy_before(
     """The numbers of a frozen copy, and with LoRA of the model whose adapters are off, whatever has been learnt."""
     policy, trainer = fresh(tiny_policy), DPO(lora_rank=rank, sft_weight=0)
     rows = rows_of(policy, played)
-    fit = loss_checks.fitted(trainer, policy, rows, tokens_of=pair_tokens)
+    fit = loss_checks.fitted(trainer, policy, rows, size_of=pair_size)
     expected = sample_logprobs(tiny_policy.model, sides_of(rows), 1)
     refs = [row.ref_chosen for row in rows] + [row.ref_rejected for row in rows]
     torch.testing.assert_close(refs, expected, rtol=1e-5, atol=1e-4)
@@ -260,7 +260,7 @@ def test_observations_padding_order_and_splits_do_not_matter(
     policy = loss_checks.doubled(fresh(tiny_policy))
     trainer = DPO(loss_type=loss_type, label_smoothing=smoothing, sft_weight=sft_weight)
     rows = rows_of(policy, played)
-    fit = loss_checks.fitted(trainer, loss_checks.moved(policy, 0.1), rows, tokens_of=pair_tokens)
+    fit = loss_checks.fitted(trainer, loss_checks.moved(policy, 0.1), rows, size_of=pair_size)
     agent = pad_samples(sides_of(rows))[1] != IGNORED
     loss_checks.check_observations(policy.model, agent, lambda: loss_checks.share(trainer, fit, rows))
 
@@ -307,7 +307,7 @@ def test_pairs_of_a_fork_learn_from_what_follows_it(
         masks[level] = [[i for i, m in zip(s.input_ids, s.mask, strict=True) if m] for s in samples]
         trainer, other = DPO(level=level, sft_weight=0), fresh(tiny_policy)
         rows = rows_of(other, forked, level=level)
-        fit = loss_checks.fitted(trainer, loss_checks.moved(other), rows, tokens_of=pair_tokens)
+        fit = loss_checks.fitted(trainer, loss_checks.moved(other), rows, size_of=pair_size)
         losses[level] = loss_checks.share(trainer, fit, rows)
     assert masks["episode"] == [list(chain(*each)) for each in replies]
     assert masks["fork"] == [list(chain(*each[1:])) for each in replies]
@@ -391,7 +391,7 @@ def test_a_batch_is_the_formula_token_by_token(
     """From the model's whole logits, row by row without padding, the loss comes out as by the trainer."""
     policy, trainer = loss_checks.doubled(fresh(tiny_policy)), DPO(sft_weight=0)
     rows = rows_of(policy, played)
-    fit = loss_checks.fitted(trainer, loss_checks.moved(policy), rows, tokens_of=pair_tokens)
+    fit = loss_checks.fitted(trainer, loss_checks.moved(policy), rows, size_of=pair_size)
 
     def slow(sample: Sample) -> Any:
         ids = torch.tensor(sample.input_ids)

@@ -19,7 +19,7 @@ from agentgym_py.policy.tokens import Sample, encode
 from agentgym_py.training.data import prepare
 from agentgym_py.training.fit import Fit
 from agentgym_py.trajectory import Trajectory
-from agentgym_trainers.kto import KTO, KTORow, kto_loss, kto_row_tokens, mismatched_samples, reference_point
+from agentgym_trainers.kto import KTO, KTORow, kto_loss, kto_size, mismatched_samples, reference_point
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,7 @@ def fit_of(loss_checks: Any, policy: Policy, played: list[Trajectory], **setting
     kto = KTO(**{"batch_size": 6, **settings})
     rows = kto.rows(policy, prepare(policy, played, kto.max_length), 0)
     loss_checks.moved(policy, 0.01, seed=1)
-    return kto, loss_checks.fitted(kto, policy, rows, tokens_of=kto_row_tokens)
+    return kto, loss_checks.fitted(kto, policy, rows, size_of=kto_size)
 
 
 def loss_of(kto: KTO, fit: Fit[KTORow], z: Any = None) -> Any:

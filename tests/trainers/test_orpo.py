@@ -16,7 +16,7 @@ from agentgym_py.errors import ConfigError, NothingToTrainOnError
 from agentgym_py.policy import Policy
 from agentgym_py.policy.logprobs import pad_rows, pad_samples
 from agentgym_py.policy.tokens import Sample, encode
-from agentgym_py.training.data import Pair, pair_tokens
+from agentgym_py.training.data import Pair, pair_size
 from agentgym_py.training.fit import Fit
 from agentgym_py.trajectory import Trajectory
 from agentgym_trainers.orpo import ORPO, log1mexp, orpo_loss
@@ -27,7 +27,7 @@ def fit_of(loss_checks: Any, policy: Policy, played: list[Trajectory], **setting
     sides = [encode(each, policy.chat) for each in played]
     rows = [Pair(good, bad) for good, bad in zip(sides[:3], sides[3:], strict=True)]
     orpo = ORPO(**{"batch_size": 3, **settings})
-    return orpo, loss_checks.fitted(orpo, policy, rows, tokens_of=pair_tokens)
+    return orpo, loss_checks.fitted(orpo, policy, rows, size_of=pair_size)
 
 
 def slow_mean(model: Any, sample: Sample) -> Any:
@@ -172,7 +172,7 @@ def test_the_loss_is_trls_where_all_is_learnt(
     orpo = ORPO(batch_size=2, odds_weight=0.5)
     trainer = trls(trl_reference, policy, rows, tmp_path, 0.5)
     theirs = trl_reference.loss_of(trainer, orpo_batch(rows))
-    loss, logged = orpo.loss(loss_checks.fitted(orpo, policy, rows, tokens_of=pair_tokens), rows, 2)
+    loss, logged = orpo.loss(loss_checks.fitted(orpo, policy, rows, size_of=pair_size), rows, 2)
     torch.autograd.backward(loss)
     torch.testing.assert_close(loss.detach(), theirs.loss, rtol=1e-8, atol=0)  # trl's weight is a float32
     loss_checks.check_gradients(loss_checks.gradients_of(policy.model), theirs.gradients.items(), rel=1e-6)

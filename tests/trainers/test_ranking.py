@@ -21,7 +21,7 @@ from agentgym_py.training.data import prepare
 from agentgym_py.training.fit import Fit
 from agentgym_py.trajectory import Trajectory
 from agentgym_trainers.dpo import DPO, LogRatios, dpo_loss
-from agentgym_trainers.ranking import Ranked, Ranking, best_loss, pick_evenly, ranked_tokens, ranking_loss
+from agentgym_trainers.ranking import Ranked, Ranking, best_loss, pick_evenly, ranked_size, ranking_loss
 
 TASKS = torch.tensor([0, 1, 1, 2, 0, 0, 2, 3, 0, 0, 1, 2])
 """Of twelve trajectories; one task has a single one."""
@@ -69,9 +69,7 @@ def fit_of(loss_checks: Any, policy: Policy, played: list[Trajectory], **setting
     ranking = Ranking(**settings)
     data = prepare(policy, played, 4096)
     rows = ranking.rows(policy, data, ranking._groups(data)[0])
-    return ranking, loss_checks.fitted(
-        ranking, policy, rows, tokens_of=ranked_tokens, sequences_of=lambda row: len(row.samples)
-    )
+    return ranking, loss_checks.fitted(ranking, policy, rows, size_of=ranked_size)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -244,7 +242,7 @@ def test_a_microbatch_holds_whole_tasks_and_no_more_tokens_than_it_may(
     played = [*walks(episode, *(n / 10 for n in range(8))), *several(episode)[:1]]
     played += [episode("look", "look again", "buy", reward=each, task="long") for each in (0.0, 1.0)]
     _, fit = fit_of(loss_checks, fresh(tiny_policy), played)
-    tokens = {len(row.samples): ranked_tokens(row) for row in fit.rows}
+    tokens = {len(row.samples): ranked_size(row).tokens for row in fit.rows}
     assert sorted(tokens) == [2, 8]
     together = 10 * max(count // number for number, count in tokens.items())
     for most, parts in ((together, 1), (together - 1, 2), (1, 2)):

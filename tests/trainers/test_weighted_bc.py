@@ -15,7 +15,7 @@ torch = pytest.importorskip("torch")
 from agentgym_py.errors import ConfigError, NothingToTrainOnError
 from agentgym_py.policy import Policy
 from agentgym_py.policy.logprobs import agent_logits, agent_logprobs, pad_samples, sample_logprobs
-from agentgym_py.policy.tokens import IGNORED, encode
+from agentgym_py.policy.tokens import IGNORED, RowSize, encode
 from agentgym_py.training.data import length_grouped, row_key
 from agentgym_py.trajectory import Trajectory
 from agentgym_py.trajectory.step_kinds import by_action
@@ -46,9 +46,9 @@ def tokens_of(rows: list[Weighted]) -> int:
     return sum(sum(row.sample.mask) for row in rows)
 
 
-def row_tokens(row: Weighted) -> int:
-    """Tokens of a row."""
-    return len(row.sample.input_ids)
+def row_size(row: Weighted) -> RowSize:
+    """Return what a row takes in a forward pass."""
+    return RowSize.of(row.sample)
 
 
 def loss_of(logprobs: Any, mask: Any, weights: Any, tokens: int | None = None) -> Any:
@@ -88,7 +88,7 @@ def test_padding_order_and_splits_change_nothing(
     loss_checks.check_rows(pure, 5, summed=True)
     policy, trainer = loss_checks.doubled(fresh(tiny_policy)), WeightedBC()
     rows = weighted(policy, demos, 0.5, 1.0, 1.5, 0.1, 3.0, 0.7)
-    fit = loss_checks.fitted(trainer, policy, rows, tokens_of=row_tokens)
+    fit = loss_checks.fitted(trainer, policy, rows, size_of=row_size)
 
     def whole(places: list[int], padding: int) -> Any:
         with loss_checks.wider(padding):
@@ -170,7 +170,7 @@ def test_the_weights_stay_with_their_rows(
     played = with_returns(demos[::2], *returns)
     rows, seen = weighted(policy, played, *returns), list[Weighted]()
     shuffled = [rows[i] for i in (2, 0, 1)]
-    fit = loss_checks.fitted(trainer, policy, shuffled, tokens_of=row_tokens)
+    fit = loss_checks.fitted(trainer, policy, shuffled, size_of=row_size)
     alone = sample_logprobs(policy.model, [row.sample for row in rows], 1)
     policy.model.train()
     expected = -sum(row.weight * logprob for row, logprob in zip(rows, alone, strict=True)) / tokens_of(rows)
@@ -184,7 +184,7 @@ def test_the_weights_stay_with_their_rows(
 
     monkeypatch.setattr(WeightedBC, "loss", watched)
     trainer.train(fresh(tiny_policy), played, seed=0, output_dir=tmp_path)
-    assert len(seen) == 3 and sorted(seen, key=row_tokens) == sorted(rows, key=row_tokens)
+    assert len(seen) == 3 and sorted(seen, key=row_size) == sorted(rows, key=row_size)
 
 
 def test_a_split_batch_makes_the_same_step(
@@ -204,7 +204,7 @@ def test_observations_get_no_gradient(tiny_policy: Any, demos: list[Trajectory],
     """Of the last states only those before an agent's token have a gradient, larger where the weight is."""
     policy, trainer = fresh(tiny_policy), WeightedBC()
     rows = weighted(policy, [demos[0], demos[0]], 1.0, 3.0)
-    fit = loss_checks.fitted(trainer, policy, rows, tokens_of=row_tokens)
+    fit = loss_checks.fitted(trainer, policy, rows, size_of=row_size)
     agent = pad_samples([row.sample for row in rows])[1] != IGNORED
     light, heavy = loss_checks.check_observations(
         policy.model, agent, lambda: loss_checks.share(trainer, fit, rows, tokens_of(rows))

@@ -77,6 +77,24 @@ def test_settings_are_the_same_however_their_numbers_are_written() -> None:
     assert len({digest(Settings(epochs)) for epochs in (1, 1.5, 2, float("inf"))}) == 4
 
 
+def test_files_of_the_settings_count_by_their_content(tmp_path: Path) -> None:
+    """So that a run folder can be moved; a changed file is another training."""
+
+    @dataclass(frozen=True, slots=True)
+    class Settings:
+        file: Path
+
+    before = {}
+    for name in ("here", "moved"):
+        (tmp_path / name / "model").mkdir(parents=True)
+        (tmp_path / name / "model" / "weights").write_text("w")
+        before[name] = [fingerprint(Settings(tmp_path / name / place)) for place in ("model", "model/weights")]
+    assert before["here"] == before["moved"] and before["here"][0] != before["here"][1]
+    (tmp_path / "moved" / "model" / "weights").write_text("other")
+    assert fingerprint(Settings(tmp_path / "moved" / "model")) != before["here"][0]
+    assert fingerprint(Settings(tmp_path / "a")) != fingerprint(Settings(tmp_path / "b"))
+
+
 def test_what_a_kill_leaves_is_no_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before the rename the one before stands, and after it the new one, whatever of the old one is left."""
     kept, rmtree = Checkpoints(tmp_path / "states", "x", 0.0), shutil.rmtree

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,9 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from agentgym_py import distributed
-from agentgym_py.policy.tokens import Sample, encode
+from agentgym_py.policy.tokens import RowSize, Sample, encode
 from agentgym_py.training import tracking
-from agentgym_py.training.data import Pair, length_grouped, pair_tokens, repeat_epochs, row_key, sequential_batches
+from agentgym_py.training.data import Pair, length_grouped, pair_size, repeat_epochs, row_key, sequential_batches
 from agentgym_py.training.settings import OfflineSettings
 from agentgym_py.trajectory import Trajectory
 from agentgym_trainers.dpo import DPO
@@ -123,14 +124,15 @@ def test_the_gradients_of_all_processes_add_up(
     """Their sum is the gradient of one process, in double precision to 1e-9; with one row some have none."""
     policy = loss_checks.doubled(fresh(tiny_policy))
     samples = [encode(each, policy.chat) for each in played]
+    size_of: Callable[[Any], RowSize]
     if kind is FilteredBC:
         batch: list[Any] = samples[:rows]
-        total, tokens_of = sum(sum(sample.mask) for sample in batch), lambda sample: len(sample.input_ids)
+        total, size_of = sum(sum(sample.mask) for sample in batch), RowSize.of
     else:
         batch = [Pair(*two, -3.0, -2.0) for two in zip(samples[:rows], samples[5 : 5 + rows], strict=True)]
-        total, tokens_of = rows, pair_tokens
+        total, size_of = rows, pair_size
     trainer = kind(microbatch_tokens=150)
-    fit = loss_checks.fitted(trainer, policy, batch, tokens_of=tokens_of)
+    fit = loss_checks.fitted(trainer, policy, batch, size_of=size_of)
 
     def gradients() -> list[tuple[str, Any]]:
         for part in fit.microbatches(batch):

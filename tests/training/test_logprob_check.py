@@ -15,7 +15,7 @@ from agentgym_py.agents import ExpertAgent
 from agentgym_py.collection import Collector, Job
 from agentgym_py.errors import TrainingError
 from agentgym_py.policy import Policy
-from agentgym_py.training import logprob_check
+from agentgym_py.training import TrainReport, logprob_check
 from agentgym_py.training.logprob_check import LogprobCheck
 from agentgym_trainers.filtered_bc import FilteredBC
 from agentgym_trainers.grpo import GRPO
@@ -73,6 +73,17 @@ def test_on_policy_trainings_are_checked(toy_envs: Any, tmp_path: Path, params: 
         check.require_saved(report, policy, tmp_path / "lost", load)
     rollouts.params = replace(rollouts.params, temperature=0.0)
     assert LogprobCheck.of_rollouts(rollouts).require_saved(report, policy, tmp_path / "lost", load) is report
+
+
+def test_a_long_prompt_hides_the_replies(toy_envs: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the measured beginnings have no reply there is nothing to compare, and no error."""
+    rollouts = toy_envs.rollouts(toy_envs.word_policy(), toy_envs.BANDIT, 4)
+    rollouts.play(rollouts.tasks[:4])
+    shortest = min(len(each.steps[0].tokens.context) for each in rollouts.episodes)
+    monkeypatch.setattr(logprob_check, "_LONGEST", shortest)
+    report = TrainReport(1, {}, 1, 1, 1.0)
+    check = LogprobCheck.of_rollouts(rollouts)
+    assert check.require_saved(report, rollouts.policy, tmp_path / "none", Policy.load) is report
 
 
 def test_few_short_sequences_are_measured(

@@ -14,6 +14,7 @@ from agentgym_py.collection import Collector, Job
 from agentgym_py.errors import ConfigError, TrainingError
 from agentgym_py.policy import Policy
 from agentgym_py.training.masters import MasterWeights
+from agentgym_py.training.optimization import Optimization
 from agentgym_py.training.rl.learner import Learner
 from agentgym_py.training.rl.losses import Loss
 from agentgym_py.training.settings import OnPolicySettings
@@ -159,3 +160,20 @@ def test_a_training_that_changes_nothing_is_an_error(base: Path, tmp_path: Path,
     policy = Policy.load(base, device="cpu")
     with pytest.raises(TrainingError, match=r"the training was lost: .* less than float32 can add to a weight"):
         trained(policy, demos, tmp_path, 0, 1e-14)
+
+
+def test_after_a_failed_start_the_next_training_trains(base: Path, tmp_path: Path, demos: list[Any]) -> None:
+    """An error between the making of the masters and the first step leaves no hook that takes their gradients away."""
+    policy, fresh = (Policy.load(base, dtype="bfloat16", device="cpu") for _ in range(2))
+    with pytest.raises(ConfigError, match="adamw_8bit"):
+        Optimization(policy, FilteredBC(optim="adamw_8bit"), seed=0)
+    trained(policy, demos, tmp_path / "again", 0, 1e-3)
+    trained(fresh, demos, tmp_path / "fresh", 0, 1e-3)
+    assert policy.digest() == fresh.digest()
+
+
+def test_a_loss_without_a_gradient_is_an_error(base: Path) -> None:
+    """A step without any gradient would pass for one that changed nothing."""
+    optimization = Optimization(Policy.load(base, device="cpu"), FilteredBC(learning_rate=1e-3), seed=0)
+    with pytest.raises(TrainingError, match="no trained weight has a gradient"):
+        optimization.backend.step(lambda norm: None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import field, fields, make_dataclass
+from dataclasses import field, fields, make_dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +11,11 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from agentgym_py.agents import RandomAgent
+from agentgym_py.collection import Collector, jobs_for
 from agentgym_py.errors import ConfigError
 from agentgym_py.policy.logprobs import agent_logprobs
-from agentgym_py.policy.tokens import Sample
+from agentgym_py.policy.tokens import Sample, encode
 from agentgym_py.training import tracking
 from agentgym_py.training.checkpoints import fingerprint
 from agentgym_py.training.data import Pair, TrainingData
@@ -72,6 +74,16 @@ def test_rows_of_a_prompt_stay_on_one_side() -> None:
     assert hold_out(ROWS, settings_with(val_size=0.0), 0) == (list(range(8)), [])
     with pytest.raises(ConfigError, match=r"val_size 0\.25 needs at least two prompts, and the data has 1"):
         hold_out(ROWS[:1], settings_with(), 0)
+
+
+def test_an_untrained_first_reply_is_no_part_of_the_prompt(tiny_policy: Any) -> None:
+    """Attempts at a task stay on one side, too, if their first replies were invalid and are not trained on."""
+    played = Collector(RandomAgent()).collect_batch(jobs_for("maze", "train", range(4), attempts=6))
+    masked = [replace(each, steps=(replace(each.steps[0], trained=False), *each.steps[1:])) for each in played]
+    rows = [encode(each, tiny_policy.chat) for each in masked]
+    assert len({tuple(row.input_ids[: row.mask.index(1)]) for row in rows if 1 in row.mask}) > 4
+    training, held_out = hold_out(rows, settings_with(), 0)
+    assert not {played[i].task_id for i in training} & {played[i].task_id for i in held_out}
 
 
 def test_the_loss_is_that_of_the_held_out_rows(toy_envs: Any) -> None:

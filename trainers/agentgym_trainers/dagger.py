@@ -39,7 +39,7 @@ from agentgym_py.checks import require_at_least
 from agentgym_py.collection import Job
 from agentgym_py.collection.env_pool import EnvPool
 from agentgym_py.errors import ConfigError, NothingToTrainOnError
-from agentgym_py.policy.tokens import Sample, encode_turns
+from agentgym_py.policy.tokens import RowSize, Sample, encode_turns
 from agentgym_py.policy.typing import Tensor
 from agentgym_py.rewards.expert_labels import Label, labels_or_reason
 from agentgym_py.rng import seed_of
@@ -67,22 +67,12 @@ class LabelSequence:
     weights: list[float]
     """Weight of each of these tokens in the loss."""
 
-    @property
-    def tokens(self) -> int:
-        """Number of tokens."""
-        return len(self.sample.input_ids)
-
 
 @dataclass(frozen=True, slots=True)
 class LabelledEpisode:
     """The labels of one episode, each once."""
 
     sequences: tuple[LabelSequence, ...]
-
-    @property
-    def tokens(self) -> int:
-        """Number of tokens of its sequences."""
-        return sum(sequence.tokens for sequence in self.sequences)
 
     @property
     def label_tokens(self) -> int:
@@ -169,7 +159,7 @@ class Dagger(OfflineSettings, PlanChecks):
             row = {"expert_share": share, **label_stats(labels), **episode_stats(episodes)}
             if rows := data.rows():
                 with Fit("dagger", policy, self, rows, seed=seed_of(seed, iteration), output_dir=None, track=False,
-                         tokens_of=lambda part: part.tokens) as fit:  # fmt: skip
+                         size_of=label_size) as fit:  # fmt: skip
                     for batch in fit.steps():
                         tokens = sum(episode.label_tokens for episode in batch)
                         for part in fit.microbatches([s for episode in batch for s in episode.sequences]):
@@ -224,6 +214,12 @@ def label_episodes(
             labels_or_reason(trajectory, expert, pool, job.env, costs=costs)
             for job, trajectory in zip(jobs, episodes, strict=True)
         ]
+
+
+def label_size(row: LabelledEpisode | LabelSequence) -> RowSize:
+    """Return the size of an episode's sequences, or of one of them."""
+    sequences = row.sequences if isinstance(row, LabelledEpisode) else (row,)
+    return RowSize.of(*(sequence.sample for sequence in sequences))
 
 
 def label_stats(labels: Sequence[list[Label | None] | str]) -> dict[str, float]:

@@ -8,11 +8,12 @@
 
 arXiv:2305.18290; smoothing as in its authors' code ("conservative DPO"); hinge is SLiC's loss, arXiv:2305.10425, of the
 same h; ipo arXiv:2310.12036, with means as in trl; the last term is iterative RPO's, arXiv:2404.19733 (its alpha), a
-mean per pair, where trl's `sft` takes one over a batch. On successes against failures of one task this is ETO,
-arXiv:2403.02502. The loss equals that of trl's DPOTrainer. Deviations: the head is applied at the agent's tokens only;
-observations are context and have no loss; the reference's log-probabilities are computed once, beforehand, instead of
-by a frozen copy at every step (with LoRA: by the model with its adapters off), which gives the same numbers without a
-second model; AdamW with beta2 0.95; batches hold pairs of similar length; a mixture of experts gets no router loss.
+mean per pair, where trl's `sft` takes one over a batch. On successes against failures of one task, with `sft_weight` 0,
+this is ETO's loss, arXiv:2403.02502. The loss equals that of trl's DPOTrainer. Deviations: the head is applied at the
+agent's tokens only; observations are context and have no loss; the reference's log-probabilities are computed once,
+beforehand, instead of by a frozen copy at every step, which gives the same numbers without a second model (adapters
+that the policy has count); AdamW with beta2 0.95; batches hold pairs of similar length; a mixture of experts gets no
+router loss.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from agentgym_py.checks import require_at_least, require_positive
 from agentgym_py.errors import ConfigError
 from agentgym_py.policy.typing import Tensor
 from agentgym_py.training import TrainReport
-from agentgym_py.training.data import Pair, TrainingData, no_data_error, pair_tokens, prepare_pairs
+from agentgym_py.training.data import Pair, TrainingData, no_data_error, pair_size, prepare_pairs
 from agentgym_py.training.progress import Progress
 from agentgym_py.training.settings import PairSettings, Rates
 from agentgym_py.training.trainer import LEARNS_FROM_COMPARISONS
@@ -117,7 +118,7 @@ class DPO(PairSettings):
             raise no_data_error("dpo", data.dropped)
         rows = self.rows(policy, data)
         with Fit(
-            "dpo", policy, self, rows, seed=seed, output_dir=output_dir, progress=progress, tokens_of=pair_tokens
+            "dpo", policy, self, rows, seed=seed, output_dir=output_dir, progress=progress, size_of=pair_size
         ) as fit:
             for batch in fit.steps():
                 for part in fit.microbatches(batch):
@@ -129,7 +130,9 @@ class DPO(PairSettings):
         """Return the pairs with the log-probabilities of the reference, the policy as it is now."""
         from agentgym_py.policy.logprobs import sample_logprobs
 
-        refs = sample_logprobs(policy.model, data.samples, 2 * self.batch_size, self.bf16)
+        refs = sample_logprobs(
+            policy.model, data.samples, 2 * self.batch_size, self.bf16, max_tokens=self.microbatch_tokens
+        )
         return [Pair(*pair) for pair in zip(data.samples[::2], data.samples[1::2], refs[::2], refs[1::2], strict=True)]
 
     def loss(self, fit: Fit[Pair], part: Sequence[Pair], pairs: int) -> tuple[Tensor, dict[str, Tensor]]:

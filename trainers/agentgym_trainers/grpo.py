@@ -21,15 +21,17 @@ variant       advantage                        w                   ratio
                                                                    (arXiv:2402.14740; clipped as in trl)
 ============  ===============================  ==================  ============================================
 
-Deviations: B counts the trajectories of an optimizer step, without groups whose returns are all identical (only DAPO
-drops these; the other papers count them, with an advantage of 0, and their KL); the clip is `clip_low`, `clip_high`, by
-default DAPO's 0.2 and 0.28 (GSPO's paper has 3e-4 and 4e-4, GRPO's 0.2 on both sides); the reference of the KL is the
-policy at the start of training, and the KL is k3 in the loss for all variants, while RLOO's paper and trl's RLOOTrainer
-subtract k1 of the whole reply from its return. With `branches` the attempts at a task form a tree: further groups
-continue from states within them, each with its own mean and deviation, and learn only what follows that state. Replies
-that were cut at the maximum length have no loss (`mask_truncated_completions`, DAPO's overlong filtering), each by
-itself, while trl masks the whole completion; a trajectory whose replies were all cut is left out of B. With
-`constraint` returns are penalized by costs, with a multiplier for each (`rl.constraints`).
+Deviations: the standard deviation is that of a sample (over G - 1, as in trl); DAPO's "all tokens" are those of an
+optimizer step; CISPO's weight is at most 1 + clip_high (trl's epsilon_high is that sum); GRPO's KL is off by default
+(the paper's beta is 0.04); AdamW with beta2 0.95; B counts the trajectories of an optimizer step, without groups whose
+returns are all identical (only DAPO drops these; the other papers count them, with an advantage of 0, and their KL);
+the clip is `clip_low`, `clip_high`, by default DAPO's 0.2 and 0.28 (GSPO's paper has 3e-4 and 4e-4, GRPO's 0.2 on both
+sides); the reference of the KL is the policy at the start of training, and the KL is k3 in the loss for all variants,
+while RLOO's paper and trl's RLOOTrainer subtract k1 of the whole reply from its return. With `branches` the attempts at
+a task form a tree: further groups continue from states within them, each with its own mean and deviation, and learn
+only what follows that state. Replies that were cut at the maximum length have no loss (`mask_truncated_completions`,
+DAPO's overlong filtering), each by itself, while trl masks the whole completion; a trajectory whose replies were all
+cut is left out of B. With `constraint` returns are penalized by costs, with a multiplier for each (`rl.constraints`).
 """
 
 from __future__ import annotations
@@ -146,7 +148,7 @@ class GRPOSettings(OnPolicySettings, ConstraintSettings):
     epochs: int = 1
     """Passes over an iteration's trajectories."""
     clip_low: float = 0.2
-    """The ratio is clipped to [1 - clip_low, 1 + clip_high]."""
+    """The ratio is clipped to [1 - clip_low, 1 + clip_high]; CISPO's weight has the upper bound alone."""
     clip_high: float = 0.28
     """See clip_low."""
     kl_coef: float = 0.0
@@ -214,11 +216,11 @@ def run_grpo(
 
     settings.check_round(rollouts.budget)
     scale, weighting = VARIANTS[settings.variant]
+    multipliers = Multipliers(settings)
     learner = Learner(
         policy, settings, seed=seed, temperature=rollouts.temperature, reference=settings.kl_coef > 0,
         entropy_gradient=False, remote_sampler=rollouts.is_remote,
     )  # fmt: skip
-    multipliers = Multipliers(settings)
     parts = [part for part in (starts, multipliers) if part]
     with Loop(learner, rollouts, output_dir, progress, [seed], parts) as loop:
         for _ in loop.iterations(settings.episodes_per_task):

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from agentgym_py.checks import require_at_least, require_positive
 from agentgym_py.errors import ConfigError
-from agentgym_py.policy.tokens import Sample
+from agentgym_py.policy.tokens import RowSize, Sample
 from agentgym_py.policy.typing import Tensor
 from agentgym_py.rng import Rng
 from agentgym_py.training import TrainReport
@@ -49,9 +49,10 @@ class KTORow(NamedTuple):
     ref_mismatched: float
 
 
-def kto_row_tokens(row: KTORow) -> int:
-    """Return the tokens of the longer one of a row's two samples."""
-    return max(row.sample.padded_size, row.mismatched.padded_size)
+def kto_size(row: KTORow) -> RowSize:
+    """Return the larger size of a row's two samples, which have forward passes of their own."""
+    first, second = RowSize.of(row.sample), RowSize.of(row.mismatched)
+    return RowSize(max(first.sequences, second.sequences), max(first.longest, second.longest))
 
 
 class KTOLoss(NamedTuple):
@@ -132,7 +133,7 @@ class KTO(OfflineSettings):
             raise no_data_error("kto", data.dropped)
         rows = self.rows(policy, data, seed)
         with Fit(
-            "kto", policy, self, rows, seed=seed, output_dir=output_dir, progress=progress, tokens_of=kto_row_tokens
+            "kto", policy, self, rows, seed=seed, output_dir=output_dir, progress=progress, size_of=kto_size
         ) as fit:
             for step in fit.steps(sequential_batches(len(rows), self)):
                 for at in range(0, len(step), self.batch_size):
@@ -157,7 +158,8 @@ class KTO(OfflineSettings):
         samples = [data.samples[i] for i in order]
         mismatched = mismatched_samples(samples, self.batch_size, min(self.max_length, policy.max_length))
         refs, mismatched_refs = (
-            sample_logprobs(policy.model, rows, self.batch_size, self.bf16) for rows in (samples, mismatched)
+            sample_logprobs(policy.model, rows, self.batch_size, self.bf16, max_tokens=self.microbatch_tokens)
+            for rows in (samples, mismatched)
         )
         columns = samples, [good[i] for i in order], refs, mismatched, mismatched_refs
         return [KTORow(*row) for row in zip(*columns, strict=True)]

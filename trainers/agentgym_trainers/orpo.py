@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 from agentgym_py.checks import require_at_least
 from agentgym_py.policy.typing import Tensor
 from agentgym_py.training import TrainReport
-from agentgym_py.training.data import Pair, no_data_error, pair_tokens, prepare_pairs
+from agentgym_py.training.data import Pair, no_data_error, pair_size, prepare_pairs
 from agentgym_py.training.progress import Progress
 from agentgym_py.training.settings import PairSettings
 from agentgym_py.training.trainer import LEARNS_FROM_COMPARISONS
@@ -96,7 +96,7 @@ class ORPO(PairSettings):
             raise no_data_error("orpo", data.dropped)
         rows = [Pair(*pair) for pair in zip(data.samples[::2], data.samples[1::2], strict=True)]
         with Fit(
-            "orpo", policy, self, rows, seed=seed, output_dir=output_dir, progress=progress, tokens_of=pair_tokens
+            "orpo", policy, self, rows, seed=seed, output_dir=output_dir, progress=progress, size_of=pair_size
         ) as fit:
             for batch in fit.steps():
                 for part in fit.microbatches(batch):

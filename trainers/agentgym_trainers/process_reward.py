@@ -33,6 +33,7 @@ import numpy as np
 from agentgym_py import distributed
 from agentgym_py.checks import require_at_least
 from agentgym_py.errors import ConfigError
+from agentgym_py.policy.tokens import RowSize
 from agentgym_py.policy.typing import Tensor
 from agentgym_py.rewards.llm_judge import MARKS_FILE, OpenAIJudge
 from agentgym_py.rewards.process_reward_model import (
@@ -287,7 +288,7 @@ class ProcessReward(OfflineSettings):
         frozen = None if self.train_backbone else frozen_states(model.policy.model, rows, self.bf16)
         return Fit(
             "process reward model", model.policy, self, list(rows), seed=seed, output_dir=output_dir, progress=progress,
-            track=output_dir is not None, tokens_of=group_tokens, sequences_of=len, train_backbone=self.train_backbone,
+            track=output_dir is not None, size_of=group_size, train_backbone=self.train_backbone,
             wrap=lambda backbone: _step_scorer(backbone, model.heads, frozen, self.bf16),
             heads=lambda net: [{"params": list(net.heads.parameters())}],
         )  # fmt: skip
@@ -329,9 +330,9 @@ class ProcessReward(OfflineSettings):
         return repeat_epochs(epoch, len(rows), self)
 
 
-def group_tokens(group: Sequence[LabelledTrajectory]) -> int:
-    """Return the tokens of the attempts at one task, padded to one length."""
-    return len(group) * max(row.encoded.sample.padded_size for row in group)
+def group_size(group: Sequence[LabelledTrajectory]) -> RowSize:
+    """Return the size of the attempts at one task."""
+    return RowSize.of(*(row.encoded.sample for row in group))
 
 
 def frozen_states(backbone: Any, rows: Sequence[LabelledTrajectory], bf16: bool) -> dict[int, Tensor]:

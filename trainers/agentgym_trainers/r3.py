@@ -13,7 +13,9 @@ By default a step is paid for its `progress`, the gain in its state's value. Ove
 end's value less the start's, so dawdling does not pay (potentials, Ng et al., ICML 1999), as far as the model predicts
 the labels; `correctness` and `relevance` pay for every step, and so for long episodes. For the same reason `progress`
 says nothing of a single step once it is summed up to the end. With `prm_credit` step a step's process reward is not
-summed: beta times it is added to the advantage of that step alone (arXiv:2410.08146).
+summed: beta times it is added to the advantage of that step alone, as in arXiv:2410.08146, whose step rewards are
+advantages under another policy, the prover; here they are gains in the value that the labels have. (The R3 of
+arXiv:2402.05808 is `reverse_curriculum` here.)
 
 Deviations: the model is first trained on the first iteration's episodes, in which the critic warms up; from then on it
 scores episodes before it is trained on them; each round begins with a new model, from `prm` or the policy; by default

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from agentgym_py.checks import require_at_least, require_positive
-from agentgym_py.policy.tokens import Sample
+from agentgym_py.policy.tokens import RowSize, Sample
 from agentgym_py.policy.typing import Tensor
 from agentgym_py.training import TrainReport
 from agentgym_py.training.data import TrainingData, no_data_error, prepare
@@ -44,9 +44,9 @@ class Ranked(NamedTuple):
     """Log-probabilities of their agent tokens under the reference, summed."""
 
 
-def ranked_tokens(row: Ranked) -> int:
-    """Return the tokens of a task's samples, padded to one length."""
-    return len(row.samples) * max(sample.padded_size for sample in row.samples)
+def ranked_size(row: Ranked) -> RowSize:
+    """Return the size of a task's samples."""
+    return RowSize.of(*row.samples)
 
 
 class RankingLoss(NamedTuple):
@@ -129,10 +129,12 @@ class Ranking(OfflineSettings):
             raise no_data_error("ranking", data.dropped)
         rows = self.rows(policy, data, groups)
         ranked = [i for group in groups for i in group]
-        used = TrainingData([data.trajectories[i] for i in ranked], [data.samples[i] for i in ranked], data.dropped)
+        used = TrainingData(
+            [data.trajectories[i] for i in ranked], [data.samples[i] for i in ranked], data.dropped, data.masked
+        )
         with Fit(
             "ranking", policy, self, rows, seed=seed, output_dir=output_dir, progress=progress,
-            tokens_of=ranked_tokens, sequences_of=lambda row: len(row.samples),
+            size_of=ranked_size,
         ) as fit:  # fmt: skip
             for batch in fit.steps():
                 for part in fit.microbatches(batch):
@@ -145,7 +147,9 @@ class Ranking(OfflineSettings):
         from agentgym_py.policy.logprobs import sample_logprobs
 
         samples = [data.samples[i] for group in groups for i in group]
-        refs = iter(sample_logprobs(policy.model, samples, 4 * self.batch_size, self.bf16))
+        refs = iter(
+            sample_logprobs(policy.model, samples, 4 * self.batch_size, self.bf16, max_tokens=self.microbatch_tokens)
+        )
         return [
             Ranked(
                 [data.samples[i] for i in group],

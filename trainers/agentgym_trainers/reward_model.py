@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from agentgym_py.checks import require_at_least
 from agentgym_py.errors import ConfigError, NothingToTrainOnError, did_you_mean
-from agentgym_py.policy.tokens import Sample, encode
+from agentgym_py.policy.tokens import RowSize, Sample, encode
 from agentgym_py.policy.typing import Tensor
 from agentgym_py.rewards.reward_model import (
     OUTCOMES,
@@ -62,9 +62,9 @@ class HeadPair(NamedTuple):
     head: int
 
 
-def head_pair_tokens(pair: HeadPair) -> int:
-    """Return the tokens of the two rows of a pair, padded to one length."""
-    return 2 * max(len(pair.better.input_ids), len(pair.worse.input_ids))
+def head_pair_size(pair: HeadPair) -> RowSize:
+    """Return the size of the two samples of a pair."""
+    return RowSize.of(pair.better, pair.worse)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +185,7 @@ class RewardModelling(PairSettings):
 
         return Fit(
             "reward_model", member.policy, self, pairs, seed=seed, output_dir=None, progress=progress,
-            tokens_of=head_pair_tokens, wrap=lambda model: _scorer(model, member.heads),
+            size_of=head_pair_size, wrap=lambda model: _scorer(model, member.heads),
             heads=lambda net: [{"params": list(net.heads.parameters())}],
         )  # fmt: skip
 

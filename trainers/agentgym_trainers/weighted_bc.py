@@ -14,7 +14,8 @@ too, so that each kind has its given share of the weights, however many steps th
 
 `advantage` is advantage-weighted regression (AWR, arXiv:1910.00177) of whole episodes, `agentevol` the objective E[R
 log pi] of AgentEvol (arXiv:2406.04151). With weights of 1 it is filtered behaviour cloning. Observations and prompts
-have no loss. Deviations: weights are not normalized within a batch; trajectories of weight 0, in `agentevol` with a
+have no loss. Deviations: AWR's baseline is a learned value function, its returns are TD(lambda)'s from a replay buffer;
+weights are not normalized within a batch; trajectories of weight 0, in `agentevol` with a
 return of 0 or less, are left out; and those of `filtered_bc`.
 """
 
@@ -30,7 +31,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
 from agentgym_py.checks import require_positive
 from agentgym_py.errors import ConfigError, NothingToTrainOnError
-from agentgym_py.policy.tokens import Sample, agent_tokens_by_step
+from agentgym_py.policy.tokens import RowSize, Sample, agent_tokens_by_step
 from agentgym_py.policy.typing import Tensor
 from agentgym_py.training import TrainReport
 from agentgym_py.training.data import TrainingData, no_data_error, prepare
@@ -161,7 +162,7 @@ class WeightedBC(OfflineSettings):
         rows, kinds = self._rows(policy, data, weights_B)
         with Fit(
             "weighted_bc", policy, self, rows, seed=seed, output_dir=output_dir, progress=progress,
-            tokens_of=lambda row: row.sample.padded_size,
+            size_of=lambda row: RowSize.of(row.sample),
         ) as fit:  # fmt: skip
             for batch in fit.steps():
                 tokens = sum(sum(row.sample.mask) for row in batch)
@@ -228,7 +229,7 @@ class WeightedBC(OfflineSettings):
         positive = [i for i, weight in enumerate(weights_B) if weight > 0]
         data.dropped["of weight 0"] += len(weights_B) - len(positive)
         samples = [data.samples[i] for i in positive]
-        used = TrainingData([data.trajectories[i] for i in positive], samples, +data.dropped)
+        used = TrainingData([data.trajectories[i] for i in positive], samples, +data.dropped, data.masked)
         return used, [weights_B[i] for i in positive]
 
 

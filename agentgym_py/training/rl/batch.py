@@ -33,7 +33,7 @@ class Record(TokenSequences):
     tail: Tensor | None = None
     """Tokens of the observation after the last reply of a truncated episode, for the critic's bootstrap value."""
     bootstrap: float = 0.0
-    """The critic's value after the tail; 0 if the episode terminated."""
+    """The critic's value after the tail, or before the last token if the tail does not fit; 0 without a tail."""
     sampler_logps_n: Tensor | None = None
     """As sampled, if the trainer has read `old_logps_n` again."""
     importance_n: Tensor | None = None
@@ -136,15 +136,11 @@ def encode_record(
 def rewards_by_turn(record: Record, rewards_T: Sequence[float]) -> list[float]:
     """Return the reward of each of `record.turns`: its own, and those of the turns without agent tokens after it.
 
-    A reply without agent tokens is part of what happens after the last one that has some.
+    A reply without agent tokens is part of what happens after the last one that has some. What is paid before the first
+    one with some is no consequence of an agent token, and is left out.
     """
     ends = [*record.turns[1:], len(rewards_T)]
     return [sum(rewards_T[turn:end]) for turn, end in zip(record.turns, ends, strict=True)]
-
-
-def record_tokens(record: Record) -> int:
-    """Return the number of a record's tokens, padded to its longest sequence."""
-    return len(record.starts) * record.longest
 
 
 def collate(records: Sequence[Record], weights: Sequence[Tensor], device: torch.device) -> TokenBatch:

@@ -20,6 +20,7 @@ from agentgym_py import distributed
 from agentgym_py.errors import NonFiniteError, TrainingError
 from agentgym_py.files import load_json
 from agentgym_py.policy.adapters import frozen_copy, has_adapters, is_quantized
+from agentgym_py.policy.tokens import RowSize
 from agentgym_py.rng import stable_order
 from agentgym_py.training.data import row_key
 from agentgym_py.training.masters import MasterWeights
@@ -34,7 +35,6 @@ from agentgym_py.training.rl.batch import (
     concat_field,
     even_parts,
     mean_logs,
-    record_tokens,
     sampling_stats,
 )
 from agentgym_py.training.rl.guards import MAX_DRIFT, StoppedEarly, detect_collapse
@@ -132,7 +132,7 @@ class Learner:
             values_of_all = self._forward_all(tailed, self.module, lambda out: out.values_N)
             for record, values in zip(records, values_of_all, strict=True):
                 record.values_n = values[: record.n]
-                record.bootstrap = float(values[record.n]) if len(values) > record.n else 0.0
+                record.bootstrap = 0.0 if record.tail is None else float(values[-1])  # without the tail if it is long
         if self._reference:
             for record, logps in zip(records, self.logprobs(records, self._frozen), strict=True):
                 record.ref_logps_n = logps
@@ -194,7 +194,7 @@ class Learner:
         A sharded model needs equally many forward passes in every process: a process with fewer batches gets more,
         whose tokens have weight 0.
         """
-        parts = list(self.optimization.microbatches(minibatch, record_tokens))
+        parts = list(self.optimization.microbatches(minibatch, RowSize.of))
         for number, part in enumerate(parts, 1):
             self._counts, self._is_last = bool(part), number == len(parts)
             rows = part or minibatch[:1]
@@ -234,7 +234,7 @@ class Learner:
         logged = distributed.reduce_logs(self._logged)
         self.optimization.backend.step(partial(self._check_step, logged))
         seconds = max(time.monotonic() - self._began, 1e-9)
-        tokens = sum(map(record_tokens, self._minibatch))
+        tokens = sum(RowSize.of(record).tokens for record in self._minibatch)
         self.logs.append({**logged, "tokens_per_second": tokens / seconds, **self._stats})
         return self.logs[-1]
 
@@ -253,7 +253,7 @@ class Learner:
     def _forward_all(self, records: Sequence[Record], module: Any, pick: Callable[[Output], Any]) -> list[Tensor]:
         """Return what `pick` takes from a module's output at each record's tokens, in every process."""
         position, values = {id(record): i for i, record in enumerate(records)}, dict[int, Tensor]()
-        for part in self.optimization.microbatches(records, record_tokens):
+        for part in self.optimization.microbatches(records, RowSize.of):
             rows = part or records[:1]
             batch = collate(rows, [record.old_logps_n for record in rows], self.device)
             out = module(batch.input_ids, batch.labels)

@@ -73,7 +73,7 @@ class CalculatorEnv(GeneratedEnv[Problem]):
 
     name: ClassVar[str] = "calculator"
     max_return: ClassVar[float | None] = 1.0
-    version: ClassVar[int] = 3
+    version: ClassVar[int] = 4
     held_out_version: ClassVar[int | None] = 1
     evolve_defaults: ClassVar[Mapping[str, Any]] = TINY_WORLDS_DEFAULTS
     limits: ClassVar[Mapping[str, int]] = {"easy": 15, "medium": 20, "hard": 25}
@@ -82,7 +82,8 @@ class CalculatorEnv(GeneratedEnv[Problem]):
             "Solve the problem. Some of what it tells does not matter. Each turn you do one action:\n"
             "calculate[expression] gives an exact value: numbers, + - * / ^ ! ( ) and abs, ceil, floor, factorial, "
             "max, min, round, sqrt.\n"
-            "finish[answer] gives the answer, a number in the unit asked for, and ends the episode.\n"
+            "finish[answer] gives the answer, a number in the unit asked for, and ends the episode. Do not round it, "
+            "unless the problem allows an error.\n"
             "Answer in this form:\n"
             "Thought: why\n"
             "Action: calculate[expression] or finish[answer]"

@@ -27,6 +27,8 @@ MAX_BITS = 512
 """Size of a numerator or a denominator; about 150 digits."""
 LARGEST_FACTORIAL = 90
 _TOKEN = re.compile(r"\d+(?:\.\d+)?|\.\d+|[^\W\d]\w*|\*\*|\S", re.ASCII)
+_TIMES = re.compile(r"x\d*", re.ASCII | re.IGNORECASE)
+"""A letter for "times", also with the digits after it."""
 _SIGNS = frozenset(("+", "-", "*", "/", "**", "^", "!", "(", ")", ","))
 _SINGLE = _SIGNS | frozenset(f"{string.ascii_letters}{string.digits}_")
 """Characters that may be a token of their own."""
@@ -44,7 +46,8 @@ def evaluate(text: str) -> Fraction:
     parser = _Parser(_tokens(text.translate(_SIGN_VARIANTS)))
     value = parser.sum()
     if parser.here:
-        raise ExpressionError(f"Nothing fits {parser.here!r} there; is an operator or a bracket missing?")
+        advice = _advice(parser.here) or "is an operator or a bracket missing?"
+        raise ExpressionError(f"Nothing fits {parser.here!r} there; {advice}")
     return value if type(value) is Fraction else Fraction(value)
 
 
@@ -95,10 +98,11 @@ class _Parser:
         return token
 
     def expect(self, sign: str) -> None:
-        if self.here != sign:
-            raise ExpressionError(
-                f"{sign!r} is missing before {self.here!r}." if self.here else f"{sign!r} is missing."
-            )
+        here = self.here
+        if here != sign:
+            advice = _advice(here) if sign == ")" else ""
+            where = f" before {here!r}" if here else ""
+            raise ExpressionError(f"{sign!r} is missing{where}{f'; {advice}' if advice else '.'}")
         self.next()
 
     def enter(self, what: str) -> None:
@@ -168,6 +172,13 @@ class _Parser:
                 f"{name} takes {low if low == high else f'{low} to {high}'} numbers, not {len(values)}."
             )
         return _bounded(run(*values))
+
+
+def _advice(here: str) -> str:
+    """What to write instead of a token that cannot follow a number; empty if nothing is known."""
+    if here == ",":
+        return "write 1000, not 1,000, and 1.5, not 1,5."
+    return "write * to multiply." if _TIMES.fullmatch(here) else ""
 
 
 def _bounded(value: Number) -> Number:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections import deque
+from collections.abc import Mapping
+from copy import copy
 from itertools import combinations
+from operator import itemgetter
 from typing import Any, ClassVar, NamedTuple
 
 from agentgym_envs.things import ATTRIBUTES, Thing, draw_things, list_things, name_of, name_or_count
@@ -85,7 +88,9 @@ class Errand(Game):
             return f"Not an action: write say[note]{' or buy[product]' * (self.turn == SHOPPER)}."
         words = _WORD.findall(argument)
         if not 1 <= len(words) <= self.order.words:
-            return f"Not a note: it needs 1 to {self.order.words} words, and this has {len(words)}."
+            most = self.order.words
+            needed = f"1 to {most} words" if most > 1 else "1 word"
+            return f"Not a note: it needs {needed}, and this has {len(words)}."
         self._hear(words)
         other = SHOPPER if self.turn == CLIENT else CLIENT
         self.tell(other, f"The {self.turn} writes: {' '.join(words)}")
@@ -134,15 +139,15 @@ class Errand(Game):
         return notes if role == CLIENT else notes + [f"buy[{name}]" for name in self.names]
 
     def expert_move(self, role: str) -> str:
-        """Buy what fits; say the needs that leave the fewest products."""
+        """Buy what fits; write the note after which a fair shopper needs the fewest further notes to buy it."""
         if role == SHOPPER:
             return f"buy[{name_of(self.order.target)}]"
-        return self._note(lambda needs: len(self._fitting(self.said | needs)))
+        return f"say[{self._best_note()}]"
 
     def fair_move(self, role: str) -> str:
         """Buy when one product fits, else ask; say what was asked for, then the other needs."""
         if role == CLIENT:
-            return self._note(lambda needs: self.asked not in needs)
+            return self._fair_note()
         products = self._fitting(self.said)
         if len(products) == 1:
             return f"buy[{name_of(products[0])}]"
@@ -154,16 +159,63 @@ class Errand(Game):
         best = max(counts, key=lambda attribute: counts[attribute], default="")
         return f"say[{best}]" if counts.get(best, 0) > 1 else f"say[{AGAIN}]"
 
-    def _note(self, cost: Callable[[dict[str, str]], int]) -> str:
-        """Return the client's note with the needs of the least cost; ties go to the first in the request."""
+    def _fair_note(self) -> str:
+        """Return the client's note with the need that was asked for; other needs are in the order of the request."""
         needs = self._needs
         if any(needs.get(attribute) != word for attribute, word in self.said.items()):
             return f"say[{AGAIN}]"
         unsaid = {attribute: word for attribute, word in needs.items() if attribute not in self.said}
         if not unsaid or (self.order.words == 1 and self.asked and self.asked not in needs):
             return f"say[{needs.get(self.asked, ANY) if self.asked else needs['kind']}]"
-        choices = combinations(unsaid.items(), min(self.order.words, len(unsaid)))
-        return f"say[{' '.join(min(map(dict, choices), key=cost).values())}]"
+        choices = map(dict, combinations(unsaid.items(), min(self.order.words, len(unsaid))))
+        return f"say[{' '.join(min(choices, key=lambda note: self.asked not in note).values())}]"
+
+    def _best_note(self) -> str:
+        """Return the first of the fewest notes that make a fair shopper buy the target: a breadth-first search.
+
+        Words of other products, `any` and a wrong purchase never save a note. An exact shopper buys after any note.
+        """
+        goal, seen = self.expert_move(SHOPPER), set[tuple[frozenset[tuple[str, str]], frozenset[str]]]()
+        queue = deque([(self, "")])
+        while True:  # again and all words of the target always lead there
+            game, first = queue.popleft()
+            for note in game._true_notes():
+                after, answer = game._answered(note)
+                if answer == goal:
+                    return first or note
+                state = frozenset(after.said.items()), frozenset(after.indifferent)
+                if answer.startswith("say") and state not in seen:
+                    seen.add(state)
+                    queue.append((after, first or note))
+
+    def _true_notes(self) -> list[str]:
+        """List notes of the target's unsaid words, some after `again`; those that leave the fewest products first.
+
+        Then those of needs, and of more words.
+        """
+        order, notes = self.order, list[tuple[tuple[int, bool, int, int], str]]()
+        target = dict(zip(ATTRIBUTES, order.target, strict=True))
+        for again in (False, True) if self.said or self.indifferent else (False,):
+            said = {} if again else self.said
+            unsaid = [attribute for attribute in ATTRIBUTES if said.get(attribute) != target[attribute]]
+            for count in range(1 - again, min(order.words - again, len(unsaid)) + 1):
+                for chosen in combinations(unsaid, count):
+                    words = {attribute: target[attribute] for attribute in chosen}
+                    left = len(self._fitting(said | words)) or len(order.products) + 1
+                    others = sum(attribute not in order.needs for attribute in chosen)
+                    notes.append(((left, again, others, -count), " ".join([*[AGAIN] * again, *words.values()])))
+        return [note for _, note in sorted(notes, key=itemgetter(0))]
+
+    def _answered(self, note: str) -> tuple[Errand, str]:
+        """Return the game after a note of the client and the fair shopper's answer, and that answer."""
+        after = copy(self)
+        after.said, after.indifferent = dict(self.said), set(self.indifferent)
+        after.turn = CLIENT
+        after._hear(note.split())
+        after.turn = SHOPPER
+        answer = after.fair_move(SHOPPER)
+        after._hear(answer[len("say[") : -1].split())
+        return after, answer
 
     def thought(self, role: str, action: str) -> str:
         """Say what the notes said and which products fit; say what is needed."""
@@ -213,8 +265,9 @@ class ErrandEnv(MultiAgentEnv[Order]):
     Splits: each has its own words and its own wordings; three of ten kinds of things in training are made-up words.
 
     Experts: the exact shopper buys what fits at once; the fair one buys when one product fits the notes, and else asks
-    for the attribute that differs most. The exact client says the needs that leave the fewest products; the fair one
-    says what was asked for, then the other needs.
+    for the attribute that differs most. The exact client knows the product: with a fair shopper no other notes lead to
+    its purchase sooner, and with an exact one the first note does. The fair client says what was asked for, then the
+    other needs.
 
     Args:
         difficulty: `easy`, `medium` or `hard`.
@@ -229,6 +282,8 @@ class ErrandEnv(MultiAgentEnv[Order]):
     """
 
     name: ClassVar[str] = "errand"
+    version: ClassVar[int] = 1
+    held_out_version: ClassVar[int | None] = 0
     roles: ClassVar[tuple[str, ...]] = (CLIENT, SHOPPER)
     max_return: ClassVar[float | None] = 1.0
     evolve_defaults: ClassVar[Mapping[str, Any]] = {

@@ -87,6 +87,8 @@ class GridEnv(GeneratedEnv[Layout]):
     """
 
     name: ClassVar[str] = "grid"
+    version: ClassVar[int] = 1
+    held_out_version: ClassVar[int | None] = 0
     reading_actions: ClassVar[tuple[str, ...]] = ("turn",)
     max_return: ClassVar[float | None] = 1.0
     id_arguments: ClassVar[tuple[str, ...]] = ("difficulty", "level")

@@ -81,14 +81,14 @@ FORMS: Mapping[str, tuple[Sequence[str], Sequence[str], Sequence[str]]] = {
             "{a} [plus|along with this] {b}",
         ),
         (
-            "[first|to begin with|first of all][,|] {a}[;|,] [then|after that|afterwards|next|later][,|] {b}",
+            "[first|initially|first of all][,|] {a}[;|,] [then|after that|afterwards|next|later][,|] {b}",
             "{a}[.|;] [When that is done|After that|Afterwards|Next|Thereafter|Having done so][,|] {b}",
             "{a} [before you|and only then|and when you are done|and thereafter] {b}",
             "1. {a} 2. {b}",
         ),
         (
             "{a}[, but first|, but before that|; before that[,|]|, yet first of all] {b}",
-            "[before you|before you may|prior to that:] {a}, {b}",
+            "[before you|before you may] {a}, {b}",
             "{a} [when|as soon as|once] you have managed to {b}",
             "{a}[;|,] [that comes second|as the second task|last]; [begin with this:|start thus:|first] {b}",
         ),
@@ -96,11 +96,11 @@ FORMS: Mapping[str, tuple[Sequence[str], Sequence[str], Sequence[str]]] = {
     "valid": (("{a}, and do this too: {b}",), ("{a}, next {b}",), ("{a}, only once you {b}",)),
     "test": (("{a} and {b}",), ("{a}, then {b}",), ("{a} after you {b}",)),
 }
-"""Wordings of `and`, `then` and `after you` by split."""
+"""Wordings of `and`, `then` and `after you` by split; `{a}` and `{b}` are as in `join`."""
 
 WHOLE: Mapping[str, Sequence[str]] = {
     "train": (
-        "[Please |Now |Kindly |][please |]{m}.",
+        "[|Please |Now |Kindly |Now please ]{m}.",
         "{m}[, please|, will you|, if you can|][.|!]",
         "[Your task|Your mission|Your job|The goal|The mission|The order|Your goal|The task|The plan] is to {m}.",
         "[Goal|Task|Mission|Order|To do|Instruction|Wanted]: {m}[.|]",
@@ -155,9 +155,17 @@ def word(rng: Rng, split: str, mission: Mission) -> str:
         first = thing(demand.thing, len(demand.things))
         return text.format(a=first, b=thing(demand.other, len(demand.others)) if demand.other else "")
 
-    both, then, after = (expand(rng, rng.choice(forms)) for forms in FORMS[split])
-    text = expand(rng, rng.choice(WHOLE[split])).format(m=join(mission, clause, (both, then, after)))
+    forms = _forms(rng, split, mission)
+    text = expand(rng, rng.choice(WHOLE[split])).format(m=join(mission, clause, forms))
     return text if split == "test" else text[0].upper() + text[1:]
+
+
+def _forms(rng: Rng, split: str, mission: Mission) -> tuple[str, str, str]:
+    """Draw the forms of `and`, `then` and `after you`."""
+    both, then, after = FORMS[split]
+    if len(mission.parts) > 1:  # a semicolon within a part would seem to end it
+        both = [form for form in both if ";" not in form]
+    return expand(rng, rng.choice(both)), expand(rng, rng.choice(then)), expand(rng, rng.choice(after))
 
 
 def colors(rng: Rng, split: str) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from agentgym_envs.lab.lab import Command, Lab
-from agentgym_envs.lab.site import HAND
+from agentgym_envs.lab.site import HAND, floor
 from agentgym_envs.lab.verbs import DRAIN, VERBS
 from agentgym_py.env import Reply, function_tool, text_parameter
 
@@ -48,6 +48,21 @@ def _with_names(verb: str, names: str) -> Command | None:
         if found:
             return Command(verb, first, second)
     return None if verb in _BETWEEN and verb != "use" else Command(verb, names)
+
+
+def without_source(lab: Lab, command: Command) -> Command:
+    """Shorten `pick up X from Y` to `pick up X` if X is in or on Y; a substance is poured from Y by Y's name."""
+    name, found, source = command.first.partition(" from ")
+    if command.verb not in ("pick up", "move", "pour") or not found:
+        return command
+    i, j = (lab.puzzle.by_name.get(name), lab.puzzle.by_name.get(source))
+    if i is not None and lab.reachable(i):  # of what is not here, the answer must not tell where it is
+        place = floor(lab.room) if source == "floor" else j
+        return command._replace(first=name) if lab.place[i] == place else command
+    if command.verb == "pick up" or j is None or not lab.reachable(j):
+        return command
+    holds_it = name in (lab.content_name(j, substance) for substance in lab.contents(j))
+    return Command("pour", source, command.second) if holds_it else command
 
 
 def command_text(reply: Reply) -> str:

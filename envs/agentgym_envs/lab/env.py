@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from agentgym_envs.lab import experts
-from agentgym_envs.lab.commands import admissible, command_text, parse, tools
+from agentgym_envs.lab.commands import admissible, command_text, parse, tools, without_source
 from agentgym_envs.lab.families import FAMILIES
 from agentgym_envs.lab.lab import Lab
 from agentgym_envs.lab.saving import from_json, to_json
@@ -63,7 +63,8 @@ class LabEnv(GeneratedEnv[Puzzle]):
 
     End: success and a wrong focus terminate. A focus is wrong on anything that was not asked for, and as an answer
     before its measurement. So no box is right without a thermometer, no plane before all were timed, no animal
-    before its guide was read, and no trait before a plant has grown. `max_steps` truncates.
+    before its guide was read, and no trait before a plant has grown. A thing to find must be looked at first. A focus
+    on a supply, or on a vessel that holds one substance, is a focus on this substance. `max_steps` truncates.
 
     Differences from ScienceWorld: parts of a circuit have two equal ends. Substances are always in something. Answers
     are given by a focus on a box, never by putting a sample into one.
@@ -85,6 +86,7 @@ class LabEnv(GeneratedEnv[Puzzle]):
     """
 
     name: ClassVar[str] = "lab"
+    version: ClassVar[int] = 1
     reading_actions: ClassVar[tuple[str, ...]] = ("look", "read", "inventory")
     max_return: ClassVar[float | None] = 1.0
     evolve_defaults: ClassVar[Mapping[str, Any]] = TINY_WORLDS_DEFAULTS
@@ -100,7 +102,7 @@ class LabEnv(GeneratedEnv[Puzzle]):
             "disconnect X;\n"
             "wait (ten moments) or wait1 (one moment).\n"
             "focus on X declares what the task is about, or your answer. An answer before the measurement is wrong, "
-            "and a wrong focus ends the task.\n"
+            "and so is a found thing before a look at it. A wrong focus ends the task.\n"
             "A circuit is a ring of parts with a wire between any two of them. A solar panel works only in the garden. "
             "Seeds need water, eggs an incubator that is on.\n"
             "Answer in this form:\nThought: why\nAction: command"
@@ -144,10 +146,10 @@ class LabEnv(GeneratedEnv[Puzzle]):
         if command is None:
             return self.invalid("Not a command. Write for example: look around, pick up X, move X to Y, wait.")
         try:
-            observation = do(self._lab, command)
+            observation = do(self._lab, without_source(self._lab, command))
         except RefusedError as error:
             return self.invalid(str(error))
-        observation += self._judge(command.first if command.verb == "focus on" else None)
+        observation += self._judge(self._lab.focused[-1] if command.verb == "focus on" else None)
         ended, reward = bool(self._ended), (self.score - before) / 100
         return Outcome(observation, reward, terminated=ended, success=self._ended == "solved", info=self.extra_info())
 

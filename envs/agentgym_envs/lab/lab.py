@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from agentgym_envs.lab.circuit import rings
 from agentgym_envs.lab.matter import LIQUID, ROOM, STAGE, Substance, phase_at, state_name, warm
 from agentgym_envs.lab.site import HAND, Puzzle, floor
+from agentgym_envs.lab.words import with_article
 from agentgym_py.env.tools import RefusedError
 
 
@@ -228,7 +229,7 @@ class Lab:
                 for _ in range(ticks):
                     self._grow(i, cell, substance)
                 if self.reachable(i) and name != (now := self.content_name(i, cell.contents[0])):
-                    news.append(f"In the {puzzle.things[i].name} there is a {now} now.")
+                    news.append(f"In the {puzzle.things[i].name} there is {with_article(now)} now.")
         return news
 
     def _grow(self, i: int, cell: Cell, substance: Substance) -> None:

@@ -1,4 +1,4 @@
-"""Requests of training tasks, as grammars (see `agentgym_py.env.wording.expand`)."""
+"""Requests of training tasks, as grammars (see `agentgym_py.env.wording.expand`); `{an_s}` is `{s}` with an article."""
 
 from __future__ import annotations
 
@@ -186,23 +186,23 @@ _GRAMMARS: Mapping[str, tuple[str, ...]] = {
         "after it.",
     ),
     "grow": (
-        "[Grow|Raise|Cultivate|Bring up] a {s} {last}[ from seed| from a seed|] and focus on it[ when it is there|].",
-        "[From|Out of] a {s} seed [grow|raise|get] a {s} {last}[;|,] [then|and then] focus on it.",
-        "[I want|We want|We need|You should get] a {s} {last}: [sow|plant] a seed, [wait|take care of it] and focus "
+        "[Grow|Raise|Cultivate|Bring up] {an_s} {last}[ from seed| from a seed|] and focus on it[ when it is there|].",
+        "[From|Out of] {an_s} seed [grow|raise|get] {an_s} {last}[;|,] [then|and then] focus on it.",
+        "[I want|We want|We need|You should get] {an_s} {last}: [sow|plant] a seed, [wait|take care of it] and focus "
         "on the {last}.",
-        "[Can you|Could you|Will you] [grow|raise] a {s} {last}? Focus on it [then|when it is there|at the end].",
+        "[Can you|Could you|Will you] [grow|raise] {an_s} {last}? Focus on it [then|when it is there|at the end].",
         "[Sow|Plant] {s} and [water it|take care of it|tend it] until [there is|you see] a {last}; focus on that.",
-        "[Your task|The job|The aim|Your order]: a {s} {last}, grown from a seed, and a focus on it.",
-        "[There should be|There must be|In the end there is] a {s} {last}. Focus on it then.",
+        "[Your task|The job|The aim|Your order]: {an_s} {last}, grown from a seed, and a focus on it.",
+        "[There should be|There must be|In the end there is] {an_s} {last}. Focus on it then.",
     ),
     "life": (
         "[Focus on|Follow by focus] [the stages of life|the life stages|every stage of life|each life stage] of the "
         "{s}, [from|beginning with] the {first} [to|up to] the {last}.",
-        "[Watch|Follow|Observe|Study] a {s} [grow|grow up|live]: focus on each stage, [from|first the] {first} "
+        "[Watch|Follow|Observe|Study] {an_s} [grow|grow up|live]: focus on each stage, [from|first the] {first} "
         "[to|and last the] {last}.",
         "[Your task|The job|The aim]: a focus on each stage of life of the {s}, in order, {first} to {last}.",
-        "[How|In which stages] does a {s} [live|grow]? Focus on each stage in its order, {first} to {last}.",
-        "[Raise|Grow] a {s} from {first} to {last} and focus on every stage on the way.",
+        "[How|In which stages] does {an_s} [live|grow]? Focus on each stage in its order, {first} to {last}.",
+        "[Raise|Grow] {an_s} from {first} to {last} and focus on every stage on the way.",
     ),
     "trait": (
         "[Find out|Test|Determine|Check|Investigate] whether the trait {t} is dominant or recessive in {s}. <dominant>",

@@ -54,6 +54,13 @@ def _door(lab: Lab, name: str) -> int:
     raise RefusedError(f"No door leads to {name[:40]} from here.")
 
 
+def _furniture(lab: Lab, name: str, verb: str) -> int:
+    """Return a thing to open or close; a door between rooms is named by its room."""
+    if name == "door":
+        raise RefusedError(f"Name the room: {verb} door to ROOM.")
+    return _thing(lab, name)
+
+
 def _go(lab: Lab, name: str, _: str) -> str:
     """Go through an open door."""
     door = _door(lab, name)
@@ -73,7 +80,7 @@ def _open(lab: Lab, name: str, _: str) -> str:
             raise RefusedError(f"The {name} is open already.")
         lab.open_doors.add(door)
         return f"The {name} is open."
-    i = _thing(lab, name)
+    i = _furniture(lab, name, "open")
     if lab.accessible(i):
         raise RefusedError(f"The {name} cannot be opened, or is open.")
     lab.opened.add(i)
@@ -89,7 +96,7 @@ def _close(lab: Lab, name: str, _: str) -> str:
             raise RefusedError(f"The {name} is closed already.")
         lab.open_doors.remove(door)
         return f"The {name} is closed."
-    i = _thing(lab, name)
+    i = _furniture(lab, name, "close")
     if i not in lab.opened:
         raise RefusedError(f"The {name} cannot be closed, or is closed.")
     lab.opened.remove(i)
@@ -338,8 +345,10 @@ def _current(lab: Lab) -> str:
 
 
 def _focus(lab: Lab, name: str, _: str) -> str:
-    """Focus on something; the goal judges it."""
-    lab.find(name)
+    """Focus on something; the goal judges it. A supply, or a vessel of one substance, stands for the substance."""
+    i, substance = lab.find(name)
+    if substance < 0 and len(contents := lab.contents(i)) == 1:
+        name = lab.content_name(i, contents[0])
     lab.focused.append(name)
     return f"You focus on the {name}."
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from agentgym_envs.lab import training_wording
 from agentgym_envs.lab.families import breeding, electricity, finding, growing, measuring, mixing, planes
 from agentgym_envs.lab.site import Goal
+from agentgym_envs.lab.words import with_article
 from agentgym_py.env.wording import expand
 from agentgym_py.rng import Rng
 
@@ -136,4 +137,6 @@ def request(rng: Rng, split: str, goal: Goal) -> str:
     """Draw the words in which a task asks for its goal."""
     meaning = _MEANINGS.get(goal.kind, goal.kind)
     slots = {"c": goal.kind.removeprefix("find "), **goal.slots}
+    if "s" in slots:
+        slots["an_s"] = with_article(slots["s"])
     return expand(rng, rng.choice(WORDINGS[meaning][split])).format(**slots)

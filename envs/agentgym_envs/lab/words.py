@@ -48,6 +48,11 @@ _MADE_UP = 0.4
 """Share of made-up names in training tasks."""
 
 
+def with_article(name: str) -> str:
+    """Return a name after `a` or `an`."""
+    return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
+
+
 def draw_words(rng: Rng, split: str, count: int) -> list[str]:
     """Draw different names of a split."""
     if split != "train":

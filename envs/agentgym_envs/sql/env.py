@@ -72,8 +72,8 @@ class SQLEnv(GeneratedEnv[Puzzle]):
 
     Reward: 1 for a right answer, else 0; `success` likewise. An answer is right if the statement returns the expected
     set of rows on the database and on a hidden twin (BIRD's rule: order and repeated rows do not count; numbers to six
-    digits). The twin has the same tables, names and notation, but other rows and another answer, so a guessed or copied
-    result is wrong. `info["reward_parts"]` holds both results, `shown` and `twin`.
+    digits). So a rounded number is wrong. The twin has the same tables, names and notation, but other rows and another
+    answer, so a guessed or copied result is wrong. `info["reward_parts"]` holds both results, `shown` and `twin`.
 
     End: an answer that runs terminates; `max_steps` (6, 8, 10) truncates.
 
@@ -102,8 +102,8 @@ class SQLEnv(GeneratedEnv[Puzzle]):
             "query[SELECT ...] shows the first 12 rows of a result: look how values are written before you compare "
             "with them; query[SELECT sql FROM sqlite_master] shows the columns of the tables.\n"
             "answer[SELECT ...] gives the statement whose result answers the question, with only the columns asked "
-            "for; people and things are named by their name or title. It ends the task. The statement is also run on "
-            "other data, so compute the answer, do not copy it.\n"
+            "for; people and things are named by their name or title. Do not round numbers. It ends the task. The "
+            "statement is also run on other data, so compute the answer, do not copy it.\n"
             "Answer in this form:\nThought: why\nAction: query[SELECT ...] or answer[SELECT ...]"
         ),
         "brief": "Look with query[SELECT ...], then give the statement that answers: answer[SELECT ...].",

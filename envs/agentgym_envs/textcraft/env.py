@@ -22,6 +22,9 @@ from agentgym_py.rng import Rng, seed_of
 _GET = re.compile(r"get\s+([0-9]{1,4})\s+(.+)")
 _CRAFT = re.compile(r"craft\s+([0-9]{1,4})\s+(.+?)\s+using\s+(.+)")
 _NEED = re.compile(r"([0-9]{1,4})\s+(.+)")
+_AND = re.compile(r",(?: and )?| and (?=[0-9])")
+"""What may stand between two ingredients."""
+_SEVERAL = re.compile(r",| and [0-9]")
 _MAX_GET = 999
 _LISTED_COUNTS = 9
 _MAX_HELD = 10**6
@@ -95,8 +98,8 @@ class TextCraftEnv(GeneratedEnv[Puzzle]):
     `env.folder.unread_tags` lists those, and `env.folder.skipped` counts recipes of other kinds than crafting.
 
     Actions: `get 2 clay` takes any number of a raw thing (one without a recipe); `craft 4 bolt using 1 iron, 2 coal`
-    uses a recipe once, with its ingredients in any order; `inventory` lists what the agent holds. As tools:
-    `get(count, item)`, `craft(recipe)`, `inventory()`.
+    uses a recipe once, with its ingredients in any order; `inventory` lists what the agent holds. Ingredients may also
+    have "and" between them. As tools: `get(count, item)`, `craft(recipe)`, `inventory()`.
 
     Observation: first the recipes and the goal; then one line with the result of the action.
 
@@ -120,7 +123,7 @@ class TextCraftEnv(GeneratedEnv[Puzzle]):
     name: ClassVar[str] = "textcraft"
     reading_actions: ClassVar[tuple[str, ...]] = ("inventory",)
     max_return: ClassVar[float | None] = 1.0
-    version: ClassVar[int] = 3
+    version: ClassVar[int] = 4
     held_out_version: ClassVar[int | None] = 1
     evolve_defaults: ClassVar[Mapping[str, Any]] = {**TINY_WORLDS_DEFAULTS, "max_new_tokens": 160}
     limits: ClassVar[Mapping[str, int]] = {"easy": 10, "medium": 30, "hard": 50}
@@ -210,7 +213,9 @@ class TextCraftEnv(GeneratedEnv[Puzzle]):
     def act(self, reply: Reply) -> Outcome:
         """Do `get`, `craft` or `inventory`."""
         command = _command(reply)
-        command = " ".join(command.split()).lower() if len(command) <= _MAX_COMMAND_LENGTH else ""
+        command = " ".join(command.split()).lower().rstrip(" .") if len(command) <= _MAX_COMMAND_LENGTH else ""
+        verb, _, rest = command.partition(" ")
+        command = rest if rest.startswith(f"{verb} ") else command  # a tool call whose argument has the verb, too
         if command == "inventory":
             things = " ".join(f"[{item}] ({count})" for item, count in sorted(self._inventory.items()))
             return Outcome(f"Inventory: {things or 'nothing'}")
@@ -224,7 +229,8 @@ class TextCraftEnv(GeneratedEnv[Puzzle]):
         if item in self.puzzle.book:
             return self.invalid(f"{item} is not found ready, it has to be crafted.")
         if item not in self.puzzle.raw:
-            return self.invalid(f"Could not find {item}.")
+            several = _SEVERAL.search(item)
+            return self.invalid("Get one thing at a time: get N thing." if several else f"Could not find {item}.")
         if not 1 <= count <= _MAX_GET or self._inventory.get(item, 0) + count > _MAX_HELD:
             return self.invalid(f"Get 1 to {_MAX_GET} at once, and hold no more than {_MAX_HELD}.")
         self._inventory[item] = self._inventory.get(item, 0) + count
@@ -232,11 +238,10 @@ class TextCraftEnv(GeneratedEnv[Puzzle]):
 
     def _craft(self, count: int, item: str, using: str) -> Outcome:
         recipe = self.puzzle.book.get(item)
-        parts = [_NEED.fullmatch(part.strip()) for part in using.rstrip(".").split(",")]
         if recipe is None:
             return self.invalid(f"There is no recipe for {item}.")
-        needs = sorted((part[2], int(part[1])) for part in parts if part)
-        if len(needs) < len(parts) or (count, needs) != (recipe.count, sorted(recipe.needs)):
+        readings = (_needs(using.split(",")), _needs(_AND.split(using)))  # a name may contain "and"
+        if count != recipe.count or sorted(recipe.needs) not in readings:
             return self.invalid(f"That is not the recipe for {item}.")
         missing = [f"{number} {need}" for need, number in recipe.needs if self._inventory.get(need, 0) < number]
         if missing:
@@ -337,6 +342,12 @@ def _short(command: str) -> str:
     """A step of the plan in a thought: `2 clay` for `get 2 clay`, `bolt` for a recipe of bolts."""
     verb, count, *rest = command.split()
     return f"{count} {' '.join(rest)}" if verb == "get" else " ".join(rest).partition(" using ")[0]
+
+
+def _needs(parts: list[str]) -> list[tuple[str, int]] | None:
+    """The ingredients and their counts, sorted; None if a part is no ingredient."""
+    needs = [_NEED.fullmatch(part.strip()) for part in parts]
+    return sorted((need[2], int(need[1])) for need in needs if need) if all(needs) else None
 
 
 def _command(reply: Reply) -> str:

@@ -112,4 +112,9 @@ def format_page(rows: list[tuple[str, Row]], page: int = 1) -> str:
     if not 1 <= page <= pages:
         raise RefusedError(f"There {'is 1 page' if pages == 1 else f'are {pages} pages'}.")
     count = f"{len(rows)} task{'s' * (len(rows) != 1)}" + (f", page {page} of {pages}" if pages > 1 else "")
-    return "\n".join([count, *(format_row(tid, row) for tid, row in rows[(page - 1) * PAGE : page * PAGE])])
+    return f"{count}\n{format_rows(rows[(page - 1) * PAGE : page * PAGE])}" if rows else count
+
+
+def format_rows(rows: list[tuple[str, Row]]) -> str:
+    """Format tasks, a line each."""
+    return "\n".join(format_row(tid, row) for tid, row in rows)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from agentgym_envs.todo.app import (
+    PAGE,
     App,
     format_page,
     format_row,
+    format_rows,
     require_day,
     require_label,
     require_project,
@@ -77,14 +79,16 @@ def is_due(row: Row, due: str, today: str) -> bool:
     return row.due == ("" if due == "none" else due)
 
 
-def list_due(app: App, start: str, end: str, project: str = "", page: int = 1) -> str:
+def list_due(app: App, start: str, end: str, project: str = "") -> str:
     """List the open tasks due from a day to a day, inclusive."""
     require_day(start)
     require_day(end)
     if project:
         require_project(app, project)
     due = [(tid, row) for tid, row in open_tasks(app, project) if row.due and start <= row.due <= end]
-    return format_page(due, page)
+    if len(due) <= PAGE:
+        return format_page(due)
+    return f"{len(due)} tasks; of fewer days more are shown. The first {PAGE}:\n{format_rows(due[:PAGE])}"
 
 
 def list_done(app: App, project: str = "", page: int = 1) -> str:

@@ -68,7 +68,7 @@ TOOLS: Mapping[str, Tool] = {
         _tool(reads.list_tasks,
               "List the open tasks for which all that is given is so; due may be overdue, none or a day.",
               "", "project section label priority due page"),
-        _tool(reads.list_due, "List the open tasks due from a day to a day.", "start end", "project page"),
+        _tool(reads.list_due, "List the open tasks due from a day to a day.", "start end", "project"),
         _tool(reads.list_done, "List the tasks that are done.", "", "project page"),
         _tool(reads.list_trash, "List the deleted tasks.", "", "page"),
         _tool(reads.search_tasks, "Find tasks, open or done, by words of their titles.", "text", "page"),

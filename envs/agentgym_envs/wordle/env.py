@@ -29,7 +29,9 @@ from agentgym_py.env.wording import expand
 from agentgym_py.rng import Rng, seed_of
 
 _WORD = re.compile(r"[a-z]{5}|[a-z](?: [a-z]){4}", re.IGNORECASE)
-_GUESS = re.compile(r"guess\s*", re.IGNORECASE)
+_GUESS = re.compile(r"guess\s*:?\s*", re.IGNORECASE)
+_PREFIX = re.compile(r"guess(?:\s*:|\s)\s*", re.IGNORECASE)
+_QUOTES = "\"'`“”‘’ "
 _SIGNS = {ABSENT: "-", ELSEWHERE: "+", RIGHT: "="}
 _SPLIT_OF = ("train",) * 7 + ("valid",) + ("test",) * 2
 _REVEALED_LETTERS = 2
@@ -54,7 +56,7 @@ REQUESTS = {
         "[You have to|You must|Try to|Please|It is up to you to|Your task is to|See if you can] [guess|find|tell|"
         "work out|discover] the word[.| in six tries.| in few tries.]",
         "[I picked|I wrote down|I chose|The computer picked|Someone chose|I noted] a word[ of five letters|]. "
-        "[Guess|Find|Work out|Name] it.",
+        "[Guess it|Find it|Work it out|Name it].",
         "[Let's|Let us] play a [word game|guessing game|game of letters]: [guess|find] the word[ of five letters|].",
         "[Can|Could|Will] you [guess|find|work out|tell me|discover] [the|my] word?",
         "Guess by guess, [find|get to|close in on|approach] the word.",
@@ -70,6 +72,13 @@ REQUESTS = {
 }
 
 
+_HARD_RULE = {
+    "full": "A guess must keep the letters marked = in their places and use those marked +, else it is refused.",
+    "brief": "Each guess must use all = and +.",
+}
+_HARD_COST = "A refused word costs a try."
+
+
 class WordleEnv(GeneratedEnv[tuple[str, str]]):
     """AgentWordle-v0: find a hidden word in six tries.
 
@@ -77,13 +86,14 @@ class WordleEnv(GeneratedEnv[tuple[str, str]]):
     revealed. medium: nothing is. hard: nothing is, and a guess must use all earlier hints, as in the game's hard mode.
     The splits divide the hidden words and the wordings; every word may be guessed in all splits.
 
-    Actions: `guess[crane]`, or the word alone; it may be spelt: `guess[c r a n e]`. As a tool: `guess(word)`. A
-    word that is not in the list, or that breaks the rule of hard, is refused: it costs a step but no try, and hard
-    has no more steps than tries. `actions()` lists the words that are not refused. Random choices among them find
-    the word in about half of the hard tasks (`random_baseline` is 60 %), because there the rule does the reasoning.
+    Actions: `guess[crane]`, `guess: crane`, `guess crane` or the word alone, with or without quotes; it may be spelt:
+    `guess[c r a n e]`. As a tool: `guess(word)`. A word that is not in the list, or that breaks the rule of hard, is
+    refused: it costs a step but no try. Hard has no more steps than tries, so there it costs a try, too, as its rules
+    say. `actions()` lists the words that are not refused. Random choices among them find the word in about half of the
+    hard tasks (`random_baseline` is 60 %), because there the rule does the reasoning.
 
     Observation: the guess letter by letter, below each letter `=` (right), `+` (in the word, at another place) or `-`
-    (not in it, or not that often), and the number of tries left.
+    (not in it, or not that often), and the number of tries left. In hard it is at most the number of steps left.
 
     Reward: 1 for the word, else 0; `success` likewise.
 
@@ -103,7 +113,7 @@ class WordleEnv(GeneratedEnv[tuple[str, str]]):
     """
 
     name: ClassVar[str] = "wordle"
-    version: ClassVar[int] = 3
+    version: ClassVar[int] = 4
     held_out_version: ClassVar[int | None] = 0
     max_return: ClassVar[float | None] = 1.0
     evolve_defaults: ClassVar[Mapping[str, Any]] = TINY_WORLDS_DEFAULTS
@@ -122,6 +132,18 @@ class WordleEnv(GeneratedEnv[tuple[str, str]]):
 
     _done = False  # set before the first reset, so that calls before it raise ResetNeededError
 
+    def __init__(
+        self,
+        *,
+        difficulty: str = "medium",
+        max_steps: int | None = None,
+        split: str = "train",
+        render_mode: str | None = None,
+    ) -> None:
+        super().__init__(difficulty=difficulty, max_steps=max_steps, split=split, render_mode=render_mode)
+        if difficulty == "hard":
+            self.rules = _hard_rules(self.rules, self.max_steps)  # type: ignore[misc]  # hard has its own
+
     # ---- tasks ------------------------------------------------------------------------------------------------------
 
     def draft(self, rng: Rng, split: str) -> Draft[tuple[str, str]]:
@@ -138,7 +160,7 @@ class WordleEnv(GeneratedEnv[tuple[str, str]]):
         """Return the request and the number of tries."""
         self._guesses: list[str] = []
         self._done = False
-        return f"{task.instruction}\nYou have {TRIES} tries."
+        return f"{task.instruction}\nYou have {self._tries_text(0)}."
 
     # ---- the episode ------------------------------------------------------------------------------------------------
 
@@ -155,10 +177,19 @@ class WordleEnv(GeneratedEnv[tuple[str, str]]):
         signs = " ".join(_SIGNS[mark] for mark in marks(guess, hidden))
         if success:
             result = "Found."
+        elif tries:
+            result = f"{self._tries_text(self.steps + 1)} left."
         else:
-            result = f"{tries} {'try' if tries == 1 else 'tries'} left." if tries else f"It was {hidden}."
+            result = f"It was {hidden}."
         observation = f"{' '.join(guess)}\n{signs}\n{result}"
         return Outcome(observation, float(success), terminated=self._done, success=success)
+
+    def _tries_text(self, steps: int) -> str:
+        """The number of tries left after some steps; hard counts refused words, so it has no more tries than steps."""
+        tries = TRIES - len(self._guesses)
+        if self.difficulty == "hard":
+            tries = min(tries, self.max_steps - steps)
+        return f"{tries} {'try' if tries == 1 else 'tries'}"
 
     def _rule_violation(self, guess: str) -> str:
         if guess not in word_set():
@@ -236,14 +267,29 @@ class WordleEnv(GeneratedEnv[tuple[str, str]]):
         return f"{', '.join(filter(None, parts))}: {' '.join(guess)}."
 
 
+def _hard_rules(rules: Mapping[str, str], max_steps: int) -> Mapping[str, str]:
+    """The rules with those of hard; a refused word costs a try only if there are no more steps than tries."""
+    cost = f" {_HARD_COST}" if max_steps <= TRIES else ""
+    head, form, tail = rules["full"].partition("\nAnswer in this form:")
+    return {
+        **rules,
+        "full": f"{head}\n{_HARD_RULE['full']}{cost}{form}{tail}",
+        "brief": f"{rules['brief']} {_HARD_RULE['brief']}{cost}",
+    }
+
+
 def _word_of(reply: Reply) -> str | None:
-    """The word of `guess[word]`, or the bare word; None if the reply is neither."""
+    """The word of `guess[word]`, `guess: word` or `guess word`, or the bare word; None if the reply is no guess."""
     name, word = reply.parts
     if word is None:
-        return _unspelt(name) if _WORD.fullmatch(name) else None
+        prefix = _PREFIX.match(name)
+        word = (name[prefix.end() :] if prefix else name).strip(_QUOTES)
+        if _WORD.fullmatch(word):
+            return _unspelt(word)
+        return word.lower() if prefix and word.isalpha() else None
     if "[" in word or "]" in word or not (name == "guess" or _GUESS.fullmatch(name)):
         return None
-    word = word.strip()
+    word = word.strip().strip(_QUOTES)
     return _unspelt(word) if _WORD.fullmatch(word) else word.lower()
 
 

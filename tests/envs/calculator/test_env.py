@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentgym_envs.calculator.env import CalculatorEnv, read_answer
-from agentgym_envs.calculator.expressions import evaluate, format_number
+from agentgym_envs.calculator.expressions import evaluate, format_number, round_number
 from agentgym_envs.calculator.problems import _POOLS, ASIDES, STEPS, THEMES, TOLERANCE, _draw_word
 from agentgym_envs.calculator.words import FOODS, GOODS, IRRELEVANT, NAMES, TOLERANCE_NOTES, WORDINGS
 from agentgym_py.env import SPLITS
@@ -199,6 +199,21 @@ def test_an_answer_that_is_no_number_can_be_mended() -> None:
     assert env.step("finish[-1]")[1:3] == (0.0, True) and not env.succeeded
     env.restore(before)
     assert env.step(json.dumps({"name": "finish", "arguments": {"answer": str(env.puzzle.answer)}}))[1] == 1.0
+
+
+def test_a_rounded_answer_is_wrong_and_the_rules_say_so() -> None:
+    """If the answer has three decimals and the problem allows no error, two decimals are too few."""
+    env = CalculatorEnv(difficulty="hard")
+    assert "Do not round it, unless the problem allows an error." in env.rules["full"]
+    long = 0
+    for number in range(100):
+        env.reset(options={"task": number, "split": "test"})
+        answer = env.puzzle.answer
+        if not env.puzzle.tolerance and 100 % answer.denominator:
+            env.step(f"finish[{format_number(round_number(answer, 2))}]")
+            assert env.stop_reason == "terminated" and not env.succeeded
+            long += 1
+    assert long > 5
 
 
 @pytest.mark.parametrize("wrong", [Fraction(1, 99), Fraction(1, 101), Fraction(0)])

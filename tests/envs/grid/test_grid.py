@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 from collections import deque
 
 import pytest
@@ -12,6 +14,7 @@ from hypothesis import strategies as st
 from agentgym_envs.grid import wording
 from agentgym_envs.grid.env import GridEnv
 from agentgym_envs.grid.levels import LEVELS, draw, names_of
+from agentgym_envs.grid.mission import Clause, Description, Mission, Verb, join
 from agentgym_envs.grid.planner import fair_plan, plan
 from agentgym_envs.grid.view import seen_cells
 from agentgym_envs.grid.world import BORDER, FREE, LOCKED, OPEN, WALL, World
@@ -274,6 +277,66 @@ def test_training_texts_are_rich() -> None:
     assert len({thing.color for task in tasks for thing in env.puzzle_of(task).things}) > 40
     held_out = {env.task(number, split).instruction.lower() for split in ("valid", "test") for number in range(200)}
     assert not held_out & {task.instruction.lower().rstrip(".!?") for task in tasks}
+
+
+B_IS_EARLIER = (
+    r"before you (may )?A, B",
+    r"A[,;] (but|yet) (first|before)\b.*B",
+    r"A; before that\b.*B",
+    r"A (when|as soon as|once) you have managed to B",
+    r"A[,;] (that comes second|as the second task|last); (begin with this:|start thus:|first) B",
+)
+A_IS_EARLIER = (
+    r"(prior to that: )?A, B",
+    r"(first|initially|first of all),? A[,;] (then|after that|afterwards|next|later),? B",
+    r"A[.;] (When that is done|After that|Afterwards|Next|Thereafter|Having done so),? B",
+    r"A (before you|and only then|and when you are done|and thereafter) B",
+    r"1\. A 2\. B",
+)
+"""How a reader understands which of two clauses comes earlier."""
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_training_words_say_the_order(after: bool) -> None:
+    """In all expansions of the forms, the clause that comes first in time is the one of the first part."""
+    clause = Clause(Verb.OPEN, Description("door"), frozenset())
+    mission = Mission((clause, clause), ((0,), (1,)), after)
+    texts = set()
+    for number in range(2_000):
+        forms = wording._forms(Rng("order", number), "train", mission)
+        texts.add(join(mission, ("B" if after else "A", "A" if after else "B").__getitem__, forms))
+    assert len(texts) > 10
+    for text in texts:
+        readings = [any(re.fullmatch(way, text) for way in ways) for ways in (A_IS_EARLIER, B_IS_EARLIER)]
+        assert readings == [not after, after], text
+
+
+def test_a_part_of_two_clauses_has_no_semicolon() -> None:
+    """`Before you go; open it, pick it up` would be read as three parts."""
+    clause = Clause(Verb.OPEN, Description("door"), frozenset())
+    parts: tuple[tuple[int, ...], ...]
+    for parts, has_it in ((((0, 1),), True), (((0, 1), (2,)), False)):
+        mission = Mission((clause,) * 3, parts)
+        assert any(";" in wording._forms(Rng("and", number), "train", mission)[0] for number in range(100)) is has_it
+
+
+@pytest.mark.parametrize("difficulty", DIFFICULTIES)
+def test_no_word_is_doubled(difficulty: str) -> None:
+    """As in `Please please take the ball`."""
+    env = GridEnv(difficulty=difficulty)
+    for number in range(400):
+        text = env.task(number, "train").instruction
+        assert not re.search(r"\b(\w+) \1\b|kindly please", text, re.IGNORECASE), text
+
+
+def test_held_out_missions_are_as_they_were() -> None:
+    """An id means the same mission in every version."""
+    texts = [
+        task.instruction
+        for difficulty in DIFFICULTIES for split in ("valid", "test") for number in range(200)
+        for task in [GridEnv(difficulty=difficulty).task(number, split)]
+    ]  # fmt: skip
+    assert hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16] == "5ce6005963bf6b3b"
 
 
 def test_walls_stay() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 from collections import Counter
 from collections.abc import Callable
 
@@ -13,9 +15,9 @@ from hypothesis import strategies as st
 from agentgym_envs.lab import experts, verbs
 from agentgym_envs.lab.commands import parse
 from agentgym_envs.lab.env import KINDS, LabEnv
-from agentgym_envs.lab.families import FAMILIES
+from agentgym_envs.lab.families import FAMILIES, finding
 from agentgym_envs.lab.lab import Lab
-from agentgym_envs.lab.site import Puzzle
+from agentgym_envs.lab.site import HAND, Puzzle
 from agentgym_envs.lab.verbs import VERBS
 from agentgym_envs.lab.wording import WORDINGS, request
 from agentgym_envs.lab.words import WORDS
@@ -143,6 +145,10 @@ ANSWERS = {
     "longest-lived animal": "read",
     "shortest-lived animal": "read",
     "longest- then shortest-lived animal": "read",
+    "find a living thing": "look at",
+    "find a non-living thing": "look at",
+    "find a plant": "look at",
+    "find an animal": "look at",
 }
 """Kinds with an answer, and the command that measures it."""
 
@@ -175,6 +181,94 @@ def test_a_wrong_focus_ends_the_task(kind: str) -> None:
     env.lab.room = env.lab.room_of(env.puzzle.by_name[wrong])
     _, _, terminated, _, info = env.step(f"focus on {wrong}")
     assert terminated and not info["success"] and info["score"] == 0 and env.actions() == []
+
+
+@pytest.mark.parametrize("kind", finding.FIND)
+def test_a_find_counts_after_a_look_at_it(kind: str) -> None:
+    """A look at another thing of the class does not do; the exact expert looks, too."""
+    env = find_task(kind)
+    one, other, *_ = (i for i in range(len(env.puzzle.things)) if finding.fits(env.lab, i))
+    start = env.snapshot()
+    for looked, success in ((other, False), (one, True)):
+        env.restore(start)
+        env.lab.place[one] = env.lab.place[other] = HAND
+        do(env, f"look at {env.puzzle.things[looked].name}")
+        observation = do(env, f"focus on {env.puzzle.things[one].name}")
+        assert ("That is wrong: the task has failed." in observation) is not success
+        assert env.score == (60 if success else 0)
+    env.restore(start)
+    answer = follow(env, lambda command: command.startswith("focus"))
+    assert f"looked {env.puzzle.by_name[answer.removeprefix('focus on ')]}" in env.lab.facts
+
+
+@pytest.mark.parametrize("kind", ["boil", "melt", "freeze", "change state"])
+def test_a_supply_or_a_cup_stands_for_its_substance(kind: str) -> None:
+    """An empty cup stands for nothing and is wrong."""
+    env = find_task(kind, "hard")
+    (supply,) = (thing for thing in env.puzzle.things if thing.kind == "supply")
+    cups = [i for i, thing in enumerate(env.puzzle.things) if thing.kind == "cup"]
+    substance = env.puzzle.substances[supply.stock].name
+    follow(env, lambda command: command.startswith("focus on"))
+    for cup in cups:
+        env.lab.place[cup] = HAND
+    full, empty = (env.puzzle.things[cup].name for cup in cups)
+    do(env, f"pour {supply.name} into {full}")
+    here = env.snapshot()
+    for name in (supply.name, full, substance):
+        env.restore(here)
+        assert do(env, f"focus on {name}").startswith(f"You focus on the {substance}.")
+        assert env.lab.focused == [substance] and not env.stop_reason
+    env.restore(here)
+    assert env.step(f"focus on {empty}")[2] and not env.succeeded
+
+
+def test_what_the_room_shows_may_be_focused_on() -> None:
+    """The room shows `can of coral (solid)`, and the task is about coral."""
+    env = LabEnv(difficulty="hard")
+    env.reset(options={"task": "lab/train/hard/0"})
+    follow(env, lambda command: command.startswith("focus on"))
+    assert "can of coral (solid)" in do(env, "look around")
+    assert do(env, "focus on can of coral") == "You focus on the coral."
+
+
+@pytest.mark.parametrize("kind", ["mix chemicals", "mix a secondary paint", "mix a tertiary paint"])
+def test_a_cup_stands_for_the_product_once_it_is_mixed(kind: str) -> None:
+    """A cup with another substance in it stands for nothing."""
+    env = find_task(kind)
+    product = follow(env, lambda command: command.startswith("focus on")).removeprefix("focus on ")
+    cup = next(i for i in env.puzzle.vessels if env.lab.contents(i) == [env.puzzle.goal.targets[0]])
+    here, name = env.snapshot(), env.puzzle.things[cup].name
+    do(env, f"focus on {name}")
+    assert env.succeeded and env.lab.focused == [product]
+    env.restore(here)
+    env.lab.contents(cup).append(next(thing.stock for thing in env.puzzle.things if thing.stock >= 0))
+    do(env, f"focus on {name}")
+    assert env.stop_reason and not env.succeeded
+
+
+@pytest.mark.parametrize("kind", ["grow a plant", "grow a fruit", "life stages of a plant", "life stages of an animal"])
+def test_a_planter_stands_for_what_grows_in_it(kind: str) -> None:
+    """At the stage that is asked for; at another one it is wrong."""
+    env = find_task(kind)
+    follow(env, lambda command: command == env.expert()[-1])
+    last = env.expert()[-1]
+    place = next(i for i in env.puzzle.vessels if env.puzzle.things[i].kind in ("planter", "incubator"))
+    here, name = env.snapshot(), env.puzzle.things[place].name
+    do(env, f"focus on {name}")
+    assert env.succeeded and last == f"focus on {env.lab.focused[-1]}"
+    env.restore(here)
+    env.lab.cells[env.puzzle.cell_of[place]].growth -= 10
+    do(env, f"focus on {name}")
+    assert env.stop_reason and not env.succeeded
+
+
+@pytest.mark.parametrize("kind", FAMILIES)
+def test_no_vessel_and_no_supply_is_an_answer_itself(kind: str) -> None:
+    """So a focus on one may always mean what it holds."""
+    env = find_task(kind)
+    for command in env.expert():
+        i = env.puzzle.by_name.get(command.removeprefix("focus on ")) if command.startswith("focus on") else None
+        assert i is None or (not env.puzzle.traits[i].vessel and env.puzzle.things[i].stock < 0)
 
 
 def test_properties_differ_by_task() -> None:
@@ -293,6 +387,53 @@ def test_commands_are_read(text: str, verb: str, first: str, second: str) -> Non
     assert parse(text) == (verb, first, second)
 
 
+def test_what_a_thing_is_taken_from_may_be_named() -> None:
+    """`take apple from plank`, if it lies there; of what is not here the answer tells nothing."""
+    env = find_task("mix a secondary paint", "hard")
+    things = env.puzzle.things
+    food = next(i for i, thing in enumerate(things) if thing.kind == "food")
+    surface, shut = (
+        next(i for i, thing in enumerate(things) if thing.kind == kind) for kind in ("surface", "cupboard")
+    )
+    name, place = things[food].name, things[surface].name
+    env.lab.place[food], env.lab.room = surface, env.lab.room_of(surface)
+    here = env.snapshot()
+    for verb in ("take", "pick up"):
+        env.restore(here)
+        assert do(env, f"{verb} the {name} from the {place}") == f"You hold the {name}."
+    assert not env.step(f"take {name} from {place}")[4]["valid_action"]
+    do(env, f"put down {name}", f"take {name} from floor")
+    assert env.lab.place[food] == HAND
+    env.restore(here)
+    env.lab.room = env.lab.room_of(shut)
+    for at in (surface, shut):
+        env.lab.place[food] = at
+        assert (
+            env.step(f"take {name} from {things[shut].name}")[0] == f"There is no {name} from {things[shut].name} here."
+        )
+
+
+def test_what_is_poured_may_be_named_with_what_holds_it() -> None:
+    """`pour red paint from pot of red paint into iron mug`; so may a move, but not from what holds something else."""
+    env = find_task("mix a secondary paint", "easy")
+    pour = follow(env, lambda command: command.startswith("pour"))
+    source, _, cup = pour.removeprefix("pour ").partition(" into ")
+    paint = source.removeprefix("pot of ")
+    here, expected = env.snapshot(), env.step(pour)[0]
+    for command in (f"pour {paint} from {source} into {cup}", f"move {paint} from {source} to {cup}"):
+        env.restore(here)
+        assert do(env, command) == expected
+    assert not env.step(f"pour water from {source} into {cup}")[4]["valid_action"]
+    assert not env.step(f"pick up {paint} from {cup}")[4]["valid_action"]
+
+
+def test_a_door_is_named_by_its_room() -> None:
+    """`open door` says so."""
+    env = find_task("boil", "hard")
+    assert env.step("open door")[0].startswith("Name the room: open door to ROOM.")
+    assert env.step("close the door")[0].startswith("Name the room: close door to ROOM.")
+
+
 @pytest.mark.parametrize("text", ["", "dance", "move cup", "wait long", "look around the room", "x" * 300])
 def test_other_texts_are_no_commands(text: str) -> None:
     """They cost a step and change nothing."""
@@ -362,3 +503,25 @@ def test_splits_share_no_wording_and_no_name() -> None:
         task = env.task(number)
         for split in SPLITS:
             assert "{" not in request(Rng(number), split, env.puzzle_of(task).goal)
+
+
+def test_training_requests_have_the_right_article() -> None:
+    """`an osprey plant`, `a heron plant`; held-out requests stay as they were."""
+    env, count = LabEnv(difficulty="hard"), 0
+    for number in range(600):
+        task = env.task(number)
+        name = env.puzzle_of(task).goal.slots.get("s", "")
+        for article in re.findall(rf"\b(an?) {re.escape(name)}\b", task.instruction) if name else ():
+            assert article == ("an" if name[0] in "aeiou" else "a"), task.instruction
+            count += article == "an"
+    assert count > 3
+
+
+def test_held_out_requests_are_as_they_were() -> None:
+    """An id means the same request in every version."""
+    texts = [
+        task.instruction
+        for difficulty in LEVELS for split in ("valid", "test") for number in range(200)
+        for task in [LabEnv(difficulty=difficulty).task(number, split)]
+    ]  # fmt: skip
+    assert hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16] == "8f40cb2c5c76e2a8"

@@ -86,6 +86,18 @@ def test_a_result_that_is_written_down_is_no_answer() -> None:
     assert copied > 3
 
 
+def test_a_rounded_number_is_no_answer_and_the_rules_say_so() -> None:
+    """A statement that rounds the right average to two decimals is wrong."""
+    env = SQLEnv(difficulty="medium")
+    assert "Do not round numbers." in env.rules["full"]
+    rounded = 0
+    for number in range(200):
+        env.reset(options={"task": number, "split": "test"})
+        if sql := re.fullmatch(r"SELECT (AVG\([^()]*\)) (FROM .*)", env.puzzle.question.sql):
+            rounded += not env.step(f"answer[SELECT ROUND({sql[1]}, 2) {sql[2]}]")[4]["success"]
+    assert rounded > 5
+
+
 @pytest.mark.parametrize("difficulty", LEVELS)
 def test_a_twin_answers_otherwise(difficulty: str) -> None:
     """For every task a twin is found on which the right statement gives another result."""

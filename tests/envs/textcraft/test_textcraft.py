@@ -116,7 +116,7 @@ def test_chance_does_not_craft() -> None:
 @pytest.fixture
 def env() -> TextCraftEnv:
     """One whose recipes are known here."""
-    made = TextCraftEnv(difficulty="easy")
+    made = TextCraftEnv(difficulty="easy", max_steps=20)
     made.reset(options={"task": 3})
     return made
 
@@ -136,6 +136,10 @@ def test_what_is_wrong_is_said(env: TextCraftEnv) -> None:
     for action, message in {
         f"get 1 {recipe.item}": f"{recipe.item} is not found ready, it has to be crafted.",
         "get 1 unicorn": "Could not find unicorn.",
+        "get 2 unicorn.": "Could not find unicorn.",
+        f"get 2 {env.puzzle.raw[0]}, 3 {env.puzzle.raw[1]}": "Get one thing at a time: get N thing.",
+        f"get 2 {env.puzzle.raw[0]} and 3 {env.puzzle.raw[1]}": "Get one thing at a time: get N thing.",
+        "get 1 flint and steel": "Could not find flint and steel.",
         f"get 0 {env.puzzle.raw[0]}": "Get 1 to 999",
         f"get 1000 {env.puzzle.raw[0]}": "Get 1 to 999",
         "craft 1 unicorn using 1 horn": "There is no recipe for unicorn.",
@@ -146,6 +150,7 @@ def test_what_is_wrong_is_said(env: TextCraftEnv) -> None:
     }.items():
         observation, _, _, _, info = env.step(action)
         assert observation.startswith(message) and not info["valid_action"], action
+        assert ".." not in observation.replace(", ... or", "")
     assert env.step("inventory")[0] == "Inventory: nothing"
 
 
@@ -154,17 +159,50 @@ def test_a_command_may_be_written_freely(env: TextCraftEnv) -> None:
     item = env.puzzle.raw[0]
     for reply in (
         f"GET  2 {item}",
+        f"Get 2 {item} .",
         f"Action: get 2 {item}",
+        f"Action: get\nAction Input: get 2 {item}",
         f'{{"name": "get", "arguments": {{"count": 2, "item": "{item}"}}}}',
         f'{{"name": "get", "arguments": {{"item": "{item}", "count": 2}}}}',
     ):
         assert env.step(reply)[0] == f"Got 2 {item}."
-    assert env.step('{"name": "inventory", "arguments": {}}')[0] == f"Inventory: [{item}] (8)"
+    assert env.step('{"name": "inventory", "arguments": {}}')[0] == f"Inventory: [{item}] (12)"
     recipe = next(each for each in env.puzzle.book.values() if all(need in env.puzzle.raw for need, _ in each.needs))
     for need, count in recipe.needs:
         env.step(f"get {count} {need}")
-    needs = ", ".join(f"{count} {need}" for need, count in reversed(recipe.needs))
-    assert env.step(f"craft {recipe.count} {recipe.item} using {needs}")[0] == f"Crafted {recipe.count} {recipe.item}."
+    needs = [f"{count} {need}" for need, count in reversed(recipe.needs)]
+    head, before = f"craft {recipe.count} {recipe.item} using", env.snapshot()
+    last = f"{', '.join(needs[:-1])}, and {needs[-1]}" if len(needs) > 1 else needs[0]
+    for command in (
+        f"{head} {', '.join(needs)}",
+        f"{head} {' and '.join(needs)}.",
+        f"{head} {last}",
+        json.dumps({"name": "craft", "arguments": {"recipe": recipe.command}}),
+        json.dumps({"name": "craft", "arguments": {"recipe": recipe.command.removeprefix("craft ")}}),
+        f"Action: craft\nAction Input: {recipe.command}",
+    ):
+        env.restore(before)
+        assert env.step(command)[0] == f"Crafted {recipe.count} {recipe.item}.", command
+
+
+def test_names_may_contain_and() -> None:
+    """As Minecraft's flint and steel; also with a number behind it."""
+    names = ("flint and steel", "a and 4 b", "stick")
+    env = TextCraftEnv(difficulty="easy")
+    env.reset(options={"task": 0})
+    recipe = Recipe("bow and arrow", 1, tuple((name, 1 + number) for number, name in enumerate(names)))
+    task = env.current_task
+    assert task
+    env._drafts[task.id] = (task, Puzzle(recipe.item, {recipe.item: recipe}, names, ()))
+    for name, count in recipe.needs:
+        assert env.step(f"get {count} {name}")[0] == f"Got {count} {name}."
+    before = env.snapshot()
+    assert env.step(recipe.command)[4]["success"]
+    env.restore(before)
+    assert not env.step("craft 1 bow and arrow using 1 flint and steel and 2 a")[4]["valid_action"]
+    two = Recipe("bow and arrow", 1, (("flint and steel", 1), ("stick", 3)))
+    env._drafts[task.id] = (task, Puzzle(two.item, {two.item: two}, names, ()))
+    assert env.step("craft 1 bow and arrow using 1 flint and steel and 3 stick")[4]["success"]
 
 
 @settings(max_examples=50, deadline=None)

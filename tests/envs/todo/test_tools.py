@@ -150,8 +150,8 @@ def test_a_long_list_has_pages() -> None:
     for number in range(5, 35):
         call(one, "set_due", {"task": f"t{number}", "date": "2026-03-09"})
     days = {"start": "2026-03-09", "end": "2026-03-09"}
-    assert call(one, "list_due", days).startswith("30 tasks, page 1 of 2\nt5 ")
-    assert call(one, "list_due", days | {"page": 2}).startswith("30 tasks, page 2 of 2\n")
+    listed = call(one, "list_due", days).split("\n")
+    assert listed[0] == "30 tasks; of fewer days more are shown. The first 20:" and len(listed) == 21
 
 
 def test_an_archived_project_is_listed_only_by_its_name() -> None:

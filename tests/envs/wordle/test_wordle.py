@@ -135,11 +135,12 @@ def test_an_episode_reads_well() -> None:
 @pytest.mark.parametrize(
     "reply",
     ["guess[@]", "@", "Thought: so\nAction: guess[@]", "Action: guess\nAction Input: @", "Action: @",
-     '{"name": "guess", "arguments": {"word": "@"}}'],
+     '{"name": "guess", "arguments": {"word": "@"}}', "guess: @", "guess @", "Guess : @", 'guess["@"]', "guess['@']",
+     'guess "@"', "Action: guess: “@”", "guess: [@]", '"@"', '{"name": "guess", "arguments": {"word": "\\"@\\""}}'],
 )  # fmt: skip
 @pytest.mark.parametrize("between", ["", " "])
 def test_a_guess_is_read_in_every_form(reply: str, between: str) -> None:
-    """Bare, in brackets, as ReAct, as a tool call; as a word or spelt."""
+    """Bare, in brackets, after a colon, in quotes, as ReAct, as a tool call; as a word or spelt."""
     env = WordleEnv()
     env.reset(options={"task": 2})
     assert env.step(reply.replace("@", between.join(env.puzzle[0])))[4]["success"]
@@ -197,6 +198,53 @@ def test_what_is_refused_costs_no_try() -> None:
     assert env.step(wrong)[0].endswith("5 tries left.")
     ends = [env.step("x")[2:4] for _ in range(3)]
     assert ends[-1] == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("action", "message"),
+    [("guess: cranes", "'cranes' is not in the list"), ("guess zzzzz", "'zzzzz' is not in the list"),
+     ("guess:", "Not an action"), ("guess which word it is", "Not an action"), ("guess crane slate", "Not an action"),
+     ('guess[""]', "'' is not in the list"), ("guessing crane", "Not an action"), ('"', "Not an action")],
+)  # fmt: skip
+def test_other_words_after_guess_are_refused(action: str, message: str) -> None:
+    """A single word that is not in the list is named."""
+    env = WordleEnv()
+    env.reset(options={"task": 2})
+    observation, *_, info = env.step(action)
+    assert observation.startswith(message) and not info["valid_action"]
+
+
+def test_hard_counts_refused_words_as_tries() -> None:
+    """No more tries are left than steps, and a refusal in the last step leaves none; other difficulties count tries."""
+    env = WordleEnv(difficulty="hard")
+    first, _ = env.reset(options={"task": 0})
+    wrong = next(word for word in words() if not set(word) & set(env.puzzle[0]))
+    assert first.endswith("You have 6 tries.")
+    env.step("guess[zzzzz]")
+    assert env.step(wrong)[0].endswith("\n4 tries left.")
+    for _ in range(3):
+        env.step("guess[zzzzz]")
+    message, _, terminated, truncated, _ = env.step(wrong)
+    assert message.endswith("\n0 tries left.") and (terminated, truncated) == (False, True)
+    for difficulty, tries in (("hard", "1 try"), ("medium", "6 tries")):
+        env = WordleEnv(difficulty=difficulty, max_steps=1)
+        assert env.reset(options={"task": 0})[0].endswith(f"You have {tries}.")
+    env = WordleEnv(difficulty="hard", max_steps=20)
+    assert env.reset(options={"task": 0})[0].endswith("You have 6 tries.")
+    env.step("guess[zzzzz]")
+    assert env.step(wrong)[0].endswith("\n5 tries left.")
+
+
+def test_the_rules_of_hard_say_what_is_refused_and_what_it_costs() -> None:
+    """Those of the other difficulties do not; with more steps than tries a refusal costs no try."""
+    easy, medium, hard = (WordleEnv(difficulty=difficulty).rules for difficulty in LEVELS)
+    assert easy == medium == WordleEnv.rules
+    for length in ("full", "brief"):
+        assert "A refused word costs a try." in hard[length] and "A refused" not in medium[length]
+        assert "must" in hard[length] and "must" not in medium[length]
+    patient = WordleEnv(difficulty="hard", max_steps=20).rules
+    assert all("must" in patient[length] and "costs" not in patient[length] for length in ("full", "brief"))
+    assert hard["none"] == "" and hard["full"].endswith("Action: guess[word]")
 
 
 def test_hard_wants_what_was_found() -> None:
@@ -287,3 +335,4 @@ def test_training_texts_are_rich() -> None:
     requests = {env.task(number, "train").instruction for number in range(300)}
     assert len(requests) > 50
     assert not requests & {*REQUESTS["valid"], *REQUESTS["test"]}
+    assert "Work out it" not in "".join(env.task(number, "train").instruction for number in range(2000))

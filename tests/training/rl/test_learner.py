@@ -11,8 +11,9 @@ torch = pytest.importorskip("torch")
 from agentgym_py import distributed
 from agentgym_py.errors import ConfigError, TrainingError
 from agentgym_py.policy.adapters import has_adapters
+from agentgym_py.policy.tokens import RowSize
 from agentgym_py.training.rl.actor_critic import Output
-from agentgym_py.training.rl.batch import Record, TokenBatch, collate, record_tokens
+from agentgym_py.training.rl.batch import Record, TokenBatch, collate
 from agentgym_py.training.rl.learner import Learner
 from agentgym_py.training.rl.losses import Loss, Weighting
 from agentgym_py.training.settings import OnPolicySettings
@@ -110,7 +111,7 @@ def test_a_pass_holds_no_more_tokens_than_it_may(toy_envs: Any) -> None:
     records = toy_envs.records_of(policy)
     for limit in (1, 20, 40, 1000):
         learner = Learner(policy, OnPolicySettings(microbatch_tokens=limit), seed=0)
-        parts = list(learner.optimization.microbatches(records, record_tokens))
+        parts = list(learner.optimization.microbatches(records, RowSize.of))
         assert sorted(id(r) for part in parts for r in part) == sorted(map(id, records))
         assert all(len(p) == 1 or len(p) * max(len(r.input_ids) for r in p) <= limit for p in parts)
 
@@ -126,7 +127,7 @@ def test_what_is_split_is_gone_through_equally_often(toy_envs: Any, monkeypatch:
         learner.optimization.sharded = split
         for rank in range(4):
             monkeypatch.setattr(distributed, "rank", lambda rank=rank: rank)
-            shares[split, rank] = list(learner.optimization.microbatches(records, record_tokens))
+            shares[split, rank] = list(learner.optimization.microbatches(records, RowSize.of))
     counts = [len(shares[False, rank]) for rank in range(4)]
     assert len(set(counts)) > 1 and {len(shares[True, rank]) for rank in range(4)} == {max(counts)}
     for rank in range(4):
@@ -177,14 +178,14 @@ def test_the_critic_reads_the_state_before_each_token(toy_envs: Any) -> None:
 
 
 def test_a_tail_that_outgrows_the_context_is_not_read(toy_envs: Any) -> None:
-    """The episode is then worth nothing from there, and nothing fails."""
+    """The value is then that before the last token, and nothing fails: 0 would say that the episode terminated."""
     policy = toy_envs.word_policy()
     (record,) = toy_envs.records_of(policy, [[3]])
     record.tail = torch.zeros(policy.max_length, dtype=torch.long)
     learner = Learner(policy, OnPolicySettings(), seed=0, critic_rate=1e-3)
     torch.nn.init.ones_(learner.module.value.bias)
     learner.annotate([record])
-    assert record.bootstrap == 0.0 and len(record.values_n) == 3
+    assert record.bootstrap == float(record.values_n[-1]) != 0.0 and len(record.values_n) == 3
 
 
 @pytest.mark.parametrize("share", [0.0, 0.25, 1.0])

@@ -10,6 +10,7 @@ from agentgym_envs.lab.families.growing import growing_place, plant, tend
 from agentgym_envs.lab.lab import Lab
 from agentgym_envs.lab.planner import Planner
 from agentgym_envs.lab.site import Goal, Site, floor
+from agentgym_envs.lab.words import with_article
 
 KNOWN, UNKNOWN = "dominant trait", "dominant trait of an unknown plant"
 TRAITS = (
@@ -63,7 +64,8 @@ def advise(planner: Planner) -> str:
     species = puzzle.substances[goal.targets[0]]
     if _grown(lab):
         box = goal.boxes[1 - goal.number]
-        why = f"There is a {species.stages[2]}, so {goal.slots['t']} is {'dominant' if goal.number else 'recessive'}."
+        answer = "dominant" if goal.number else "recessive"
+        why = f"There is {with_article(species.stages[2])}, so {goal.slots['t']} is {answer}."
         return planner.reach(box) or planner.say(why, f"focus on {planner.name(box)}")
     place = growing_place(lab)
     if place is not None:

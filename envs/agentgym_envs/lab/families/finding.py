@@ -8,6 +8,7 @@ from agentgym_envs.lab.families.family import Family, count_right
 from agentgym_envs.lab.lab import Lab
 from agentgym_envs.lab.planner import Planner
 from agentgym_envs.lab.site import HAND, Goal, Site
+from agentgym_envs.lab.words import with_article
 
 FIND = {
     "find a living thing": ("animal", "plant"),
@@ -58,9 +59,9 @@ def progress_find(lab: Lab) -> Sequence[bool]:
 
 
 def accepts_find(lab: Lab, name: str) -> bool:
-    """Any thing of the class is right, but only one."""
+    """Any thing of the class is right once it was looked at, but only one."""
     i = lab.puzzle.by_name.get(name)
-    return i is not None and len(lab.focused) == 1 and fits(lab, i)
+    return i is not None and len(lab.focused) == 1 and fits(lab, i) and f"looked {i}" in lab.facts
 
 
 def advise_find(planner: Planner) -> str:
@@ -70,16 +71,18 @@ def advise_find(planner: Planner) -> str:
         step = planner.put(planner.puzzle.by_name[lab.focused[0]], planner.goal.boxes[0])
         return step or planner.wait("It is done.")
     named = [i for i in planner.known("animal", "plant", "object") if planner.puzzle.things[i].sign]
-    named.sort(key=planner.distance)
-    for i in named:
-        if fits(lab, i) and (not planner.fair or planner.fact("looked", i)):
-            name = planner.name(i)
-            return planner.reach(i) or planner.say(f"The {name} fits.", f"focus on {name}")
-    unknown = [i for i in named if not planner.fact("looked", i)]
-    if not unknown:
+    named.sort(key=lambda i: (planner.distance(i), not planner.fact("looked", i)))
+    i = next((i for i in named if fits(lab, i) and (not planner.fair or planner.fact("looked", i))), None)
+    if i is None:
+        i = next((i for i in named if not planner.fact("looked", i)), None)
+    if i is None:
         return planner.explore("what I look for")
-    name = planner.name(unknown[0])
-    return planner.reach(unknown[0]) or planner.say(f"What is a {name}?", f"look at {name}")
+    name = planner.name(i)
+    if step := planner.reach(i):
+        return step
+    if planner.fact("looked", i):
+        return planner.say(f"The {name} fits.", f"focus on {name}")
+    return planner.say(f"What is {with_article(name)}?", f"look at {name}")
 
 
 def draw_lives(site: Site, kind: str) -> Goal:
