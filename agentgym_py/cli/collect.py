@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from agentgym_py.agents.base import agent_title
 from agentgym_py.checks import Basic, require_at_least
+from agentgym_py.cli import print_interrupted
 from agentgym_py.cli.agent_options import (
     AgentOptions,
     ModelOptions,
@@ -156,8 +157,10 @@ def _write(parts: Sequence[tuple[Collector, Sequence[Job]]], target: Path, episo
             first, rest = episodes.first + tasks_done, episodes.tasks - tasks_done
             options = f" --first {first} --tasks {rest}" if tasks_done else ""
             outcome = "plays the other tasks" if tasks_done else "begins again"
+            if tasks_done and (begun := jobs_done % episodes.attempts):
+                outcome += f", and the last {begun} of these once more"
             kept = f"{target}: {writer.written} of {most}{total} trajectories were written and are kept"
-            print(f"\n{kept}; the same command with{options} --out ANOTHER.jsonl {outcome}", file=sys.stderr)
+            print_interrupted(f"the same command with{options} --out ANOTHER.jsonl {outcome}", kept)
         raise
     finally:
         if not writer.written:

@@ -36,6 +36,7 @@ from agentgym_py.cli.interrupts import no_interrupt_lost, require_not_interrupte
 from agentgym_py.cli.parser import Parser, UsageError, Values, add_config, read_options, wants_help
 from agentgym_py.cli.runtime import console, git_commit, package_versions, print_json, require_model_files
 from agentgym_py.cli.saved_settings import require_sources, saved_settings, source_digests
+from agentgym_py.collection import Collector, jobs_for
 from agentgym_py.engine.sampling import SamplingParams
 from agentgym_py.env import require_split
 from agentgym_py.errors import EndpointError, PolicyError, RunError, UnknownNameError
@@ -214,8 +215,20 @@ def _run(args: Values, repeated: Repetition | None) -> int:
     if name := _name_before(manifest, repeated, out):
         agent.name = manifest["agent"]["name"] = name
     title = f"{agent_title(agent.name, agent.sampling)}{decoding_label(agent.sampling)}"
+
+    def again(places: Sequence[int]) -> Iterator[Trajectory]:
+        """Play the episodes at these places once more."""
+        jobs = jobs_for(envs, chosen.split, tasks, chosen.attempts)
+        with phases_for(agent, console(chosen.json)) as phases:
+            watch = phases.begin("lost episodes, again", len(places))
+            for trajectory in Collector(agent, play).iter_ordered([jobs[place] for place in places]):
+                require_not_interrupted()
+                yield trajectory
+                watch(trajectory)
+            phases.end()
+
     with (
-        showing_cost_of_stop([agent]), _open_rows(out, manifest) as (before, write), executor,
+        showing_cost_of_stop([agent]), executor, _open_rows(out, manifest, again) as (before, write),
         phases_for(agent, console(chosen.json)) as phases,
     ):  # fmt: skip
         phase = phases.begin(f"{chosen.split}, {title}", len(envs) * chosen.tasks * chosen.attempts)
@@ -298,7 +311,7 @@ class _Opponent:
         assert chosen.until_decided is not None
         opponent = cls(Entrant.load(chosen.until_decided), manifest, chosen.out or "this evaluation", chosen)
         opponent.compare([])
-        tasks = min(len(world["tasks"]) for world in opponent.evaluation.manifest["worlds"])
+        tasks = opponent.evaluation.tasks_played
         if tasks < chosen.tasks:
             played = f"{chosen.until_decided} has played {tasks} tasks"
             raise UsageError(f"{played}, fewer than --tasks {chosen.tasks}: give at most --tasks {tasks}")
@@ -343,14 +356,21 @@ def _require_same(repeated: Repetition, now: Mapping[str, Any]) -> None:
 
 
 @contextmanager
-def _open_rows(out: EvalFolder | None, manifest: Mapping[str, Any]) -> Iterator[tuple[list[Trajectory], Progress]]:
-    """Yield the stored episodes and a function that stores one; after an error print what is stored."""
+def _open_rows(
+    out: EvalFolder | None, manifest: Mapping[str, Any], again: Callable[[Sequence[int]], Iterator[Trajectory]]
+) -> Iterator[tuple[list[Trajectory], Progress]]:
+    """Yield the stored episodes and a function that stores one; after an error print what is stored.
+
+    Stored episodes that were lost are played `again` first.
+    """
     if out is None:
         yield [], lambda _: None
         return
-    with out.recording(manifest) as before:
-        is_evidence = [trajectory.error is None for trajectory in before]
+    with out.recording(manifest) as stored:
+        is_evidence = [trajectory.error is None for trajectory in stored]
         try:
+            before = out.replace_lost(stored, again)
+            is_evidence = [trajectory.error is None for trajectory in before]
             with store.TrajectoryWriter(out.trajectories) as writer:
 
                 def write(trajectory: Trajectory) -> None:

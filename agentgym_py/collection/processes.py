@@ -183,7 +183,10 @@ def stream_near(
 
 @contextmanager
 def _interrupts_blocked() -> Iterator[None]:
-    """Start processes that never see Ctrl-C, which is for their parent."""
+    """Start processes that never see Ctrl-C, which is for their parent; Windows has no such mask."""
+    if sys.platform == "win32":
+        yield
+        return
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield

@@ -113,6 +113,15 @@ class Entrant:
         return cls(name, manifest, outcomes_by_task(trajectories), resources)
 
     @property
+    def tasks_played(self) -> int:
+        """Number of each world's first tasks that were played; an evaluation that was decided early has fewer."""
+        played = {task: True for _, _, task in self.outcomes}
+        return min(
+            max((place for place, task in enumerate(world["tasks"], 1) if task in played), default=0)
+            for world in self.manifest["worlds"]
+        )
+
+    @property
     def agent(self) -> str:
         """The agent and how it decodes."""
         agent = self.manifest["agent"]

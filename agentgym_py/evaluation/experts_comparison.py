@@ -11,7 +11,6 @@ from typing import Any
 from agentgym_py.collection.env_pool import EnvPool
 from agentgym_py.collection.expert_plans import ExpertPlan, next_action, play_expert, tool_name
 from agentgym_py.env import TextEnv
-from agentgym_py.errors import AgentGymError
 from agentgym_py.evaluation.stats import Estimate, bootstrap_mean, success_rate
 from agentgym_py.trajectory import Trajectory
 
@@ -53,7 +52,7 @@ class ExpertsComparison:
 def compare_with_experts(trajectories: Iterable[Trajectory]) -> ExpertsComparison:
     """Let both experts play the task of each episode from its start, and compare.
 
-    Episodes with an infrastructure failure are left out, as are those in which the env fails now.
+    Episodes with an infrastructure failure are left out, as are those in which the env fails now or has no expert.
     """
     plans: dict[Hashable, tuple[ExpertPlan, ExpertPlan]] = {}
     metrics: defaultdict[str, list[tuple[Hashable, float]]] = defaultdict(list)
@@ -62,19 +61,19 @@ def compare_with_experts(trajectories: Iterable[Trajectory]) -> ExpertsCompariso
             if not trajectory.is_evidence:
                 continue
             task = trajectory.provenance.task_key
-            spec = trajectory.replay_spec()
-            env = pool.take(spec)
+            env = None
             try:
+                spec = trajectory.replay_spec()
+                env = pool.take(spec)
                 if task not in plans:
                     plans[task] = play_expert(env, trajectory, fair=False), play_expert(env, trajectory, fair=True)
                 exact, fair = plans[task]
                 values = list(_metrics(trajectory, exact))
                 if _has_answer_tool(env):
                     values += [*_tool_metrics(trajectory, fair), *_timing(env, trajectory)]
-            except AgentGymError:
-                raise
-            except Exception:  # an env may raise anything
-                pool.drop(env)
+            except Exception:  # an env may raise anything, and need not have an expert
+                if env:
+                    pool.drop(env)
                 continue
             pool.give(spec, env)
             for name, value in values:

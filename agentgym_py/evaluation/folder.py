@@ -7,7 +7,7 @@ folder without a result is an interrupted evaluation.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -168,7 +168,8 @@ class EvalFolder(JsonFolder):
     def recording(self, manifest: Mapping[str, Any]) -> Iterator[list[Trajectory]]:
         """Lock the folder and start or resume the evaluation; gives the episodes that it holds.
 
-        Final episodes that an infrastructure failure ended are dropped and collected again.
+        Final episodes that an infrastructure failure ended are dropped and collected again; for others there is
+        `replace_lost`.
 
         Raises:
             RunError: the folder holds another evaluation; the message lists the differences.
@@ -187,6 +188,29 @@ class EvalFolder(JsonFolder):
                     before.pop()
                 store.write(self.trajectories, before)
             yield before
+
+    def replace_lost(
+        self, episodes: Sequence[Trajectory], play: Callable[[Sequence[int]], Iterable[Trajectory]]
+    ) -> list[Trajectory]:
+        """Play the stored episodes that an infrastructure failure ended once more, and store them in their places.
+
+        `play` takes places and yields their episodes in order. A kill keeps those that ended.
+        """
+        lost = [place for place, trajectory in enumerate(episodes) if not trajectory.is_evidence]
+        if not lost:
+            return list(episodes)
+        path = self.path / f"again-{self.digest()[:16]}.jsonl"  # a kill may leave it; of other episodes it is not read
+        again = list(store.read(path, warn=False)) if path.is_file() else []
+        with store.TrajectoryWriter(path) as writer:
+            for trajectory in play(lost[len(again) :]):
+                writer.append(trajectory)
+                again.append(trajectory)
+        replaced = dict(zip(lost, again, strict=True))
+        whole = [replaced.get(place, trajectory) for place, trajectory in enumerate(episodes)]
+        store.write(self.trajectories, whole)
+        for stale in self.path.glob("again-*.jsonl"):
+            stale.unlink()
+        return whole
 
     def discard(self) -> None:
         """Remove an evaluation that stopped before its first episode ended."""

@@ -62,14 +62,19 @@ def _round(folder: RunFolder, number: int) -> RoundOutcomes:
 
 
 def _manifest(folder: RunFolder, episodes: Sequence[Trajectory], split: str) -> dict[str, Any]:
-    """Describe the evaluation of a run's agent; the run's seed is not part of it, because the agent is greedy."""
+    """Describe the evaluation of a run's agent; the run's seed is not part of it, because the agent is greedy.
+
+    Tasks are named by their places, because an episode that failed before its first step has no task's id.
+    """
     first = episodes[0].provenance
     worlds: dict[tuple[str, str], dict[str, Any]] = {}
     for episode in episodes:
         about = episode.provenance
-        world = {"id": about.env_id, "version": about.env_version, "kwargs": dict(about.env_kwargs), "tasks": []}
-        key = about.env_id, canonical_json(about.env_kwargs)
-        worlds.setdefault(key, world)["tasks"].append(episode.task_id)
+        new = {"id": about.env_id, "version": about.env_version, "kwargs": dict(about.env_kwargs), "tasks": []}
+        world = worlds.setdefault((about.env_id, canonical_json(about.env_kwargs)), new)
+        world["tasks"].append(str(len(world["tasks"])))
+        if episode.is_evidence:
+            world["version"] = about.env_version
     trainer = Path((folder.config().get("trainer") or {}).get("name") or "").name  # a source without its folder
     by = f" of {trainer}" if trainer and first.agent != "Agent_v0" else ""  # demonstrations made Agent_v0
     agent = {"name": first.agent + by, "policy_digest": first.policy_digest, "sampling": dict(first.sampling)}

@@ -235,7 +235,7 @@ def forget_note(trajectory: Trajectory, chat: ChatFormat) -> Trajectory:
     Log-probabilities stay those of the sampling, in whose context the note stood. An episode that outgrew the context
     keeps the note in its later sequences.
     """
-    if not trajectory.provenance.note:
+    if not trajectory.provenance.note or not trajectory.steps:
         return trajectory
     bare = with_bare_rules(trajectory)
     first, *rest = bare.steps

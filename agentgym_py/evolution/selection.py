@@ -23,7 +23,7 @@ from agentgym_py.evolution.reflection import (
 from agentgym_py.feedback import Feedback
 from agentgym_py.feedback.judging import judge_into
 from agentgym_py.feedback.learning import LearningData, by_scores
-from agentgym_py.rewards.functions import build_reward
+from agentgym_py.rewards.functions import build_reward, is_relative
 from agentgym_py.rng import seed_of
 from agentgym_py.trajectory import Trajectory
 from agentgym_py.trajectory.scores import Scorer, apply_scores
@@ -83,11 +83,12 @@ class RoundSelection:
     ) -> LearningData:
         """Return episodes with the critic's scores, the reward function's or the env's rewards.
 
-        A critic sees the `others` at their tasks beside them.
+        A critic, or a reward that compares attempts, sees the `others` at their tasks beside them.
         """
         if self.config.critic:
             return by_scores(episodes, self.judge(number, name, [*others, *episodes]))
-        return LearningData(apply_scores(episodes, self.reward_function()))
+        beside = others if self.config.reward and is_relative(self.config.reward) else ()
+        return LearningData(apply_scores([*beside, *episodes], self.reward_function())[len(beside) :])
 
     def judge(self, number: int, name: str, explored: Sequence[Trajectory]) -> list[Feedback]:
         """Return the critic's feedback on episodes of a round; a killed run resumes its file."""

@@ -40,11 +40,17 @@ def outcomes_of(path: Path) -> dict[str, float]:
     """Return success by task; empty if a task has several episodes, or without a file."""
     outcomes: dict[str, float] = {}
     for trajectory in read_episodes(path):
-        if trajectory.task_id in outcomes:
+        if (task := task_name(trajectory)) in outcomes:
             return {}
         if trajectory.is_evidence:
-            outcomes[trajectory.task_id] = float(trajectory.success)
+            outcomes[task] = float(trajectory.success)
     return outcomes
+
+
+def task_name(trajectory: Trajectory) -> str:
+    """Return the id of a task, and its role in a world of several, because roles have the same ids."""
+    role = trajectory.provenance.env_kwargs.get("role")
+    return f"{trajectory.task_id} ({role})" if role else trajectory.task_id
 
 
 def read_episodes(path: Path) -> Iterator[Trajectory]:
@@ -186,7 +192,7 @@ class RoundExamples:
 
     def anchor(self, task: str) -> str:
         """Return the anchor of a task's example, or nothing."""
-        return next((example.anchor for example in self.examples if example.trajectory.task_id == task), "")
+        return next((example.anchor for example in self.examples if task_name(example.trajectory) == task), "")
 
 
 def choose_examples(
@@ -241,7 +247,7 @@ def _choose(path: Path, kinds: Iterable[str], successes: int = 0, tasks: Set[str
     for trajectory in islice(read_episodes(path), _MAX_READ):
         kind = failure_kind(trajectory) or "success"
         needed = counts[kind] < (successes if trajectory.success else 1)
-        if trajectory.is_evidence and (needed or trajectory.task_id in tasks):
+        if trajectory.is_evidence and (needed or task_name(trajectory) in tasks):
             chosen.append(trajectory)
             counts[kind] += 1
             if not successes and counts.keys() >= set(kinds):

@@ -198,8 +198,10 @@ def _best_of(key: Callable[[Trajectory], Hashable], k: int, reason: str) -> Sele
 def best_first(trajectories: Sequence[Trajectory], positions: Iterable[int]) -> list[int]:
     """Sort positions, the best trajectory first."""
 
-    def rank(i: int) -> tuple[float, int, str, int]:
-        return -trajectories[i].reward, len(trajectories[i].steps), trajectories[i].id, i
+    def rank(i: int) -> tuple[float, int, int, str, int]:
+        trajectory = trajectories[i]
+        trained = sum(step.trained for step in trajectory.steps)  # a fork leaves out what it shares with its trunk
+        return -trajectory.reward, len(trajectory.steps), -trained, trajectory.id, i
 
     return sorted(positions, key=rank)
 

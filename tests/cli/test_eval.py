@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from agentgym_py.env import TextEnv
 from agentgym_py.evaluation.folder import read_manifest
 from agentgym_py.policy import Policy
 from agentgym_py.testing.model_server import ModelServer, serving
-from agentgym_py.trajectory import store
+from agentgym_py.trajectory import Trajectory, store
 
 Run = Callable[..., tuple[int, str, str]]
 SMALL = ("eval", "--env", "calculator", "--env_kwargs.difficulty", "easy", "--tasks", "4", "--attempts", "2")
@@ -165,6 +165,38 @@ def test_a_world_that_fails_is_told_in_a_line_and_left_out(agentgym: Run, monkey
     assert "OSError('no disk [for] this') (test_eval.py, line " in str(next(islice(store.read("c.jsonl"), 1, 2)).error)
     monkeypatch.setattr(TextEnv, "step", lambda self, _: 1 / 0)
     assert agentgym("eval", *small)[0] == agentgym("collect", *small, "--out", "d.jsonl")[0] == 1, "no evidence at all"
+
+
+def interrupted_after(number: int, episodes: Iterable[Trajectory]) -> Iterator[Trajectory]:
+    """Yield some episodes, then Ctrl-C comes."""
+    yield from islice(episodes, number)
+    raise KeyboardInterrupt
+
+
+def test_lost_episodes_are_played_again(agentgym: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In their places, after the result is removed as it is said; a stop in between keeps those that ended."""
+    step = TextEnv.step
+
+    def breaks(self: TextEnv, action: str) -> Any:
+        if self.current_task is not None and self.current_task.id.endswith(("/0", "/2", "/3")):
+            raise OSError("no disk")
+        return step(self, action)
+
+    small = ("eval", "--env", "calculator", "--tasks", "5", "--agent", "expert")
+    assert agentgym(*small, "--out", "whole")[0] == 0
+    with monkeypatch.context() as broken:
+        broken.setattr(TextEnv, "step", breaks)
+        assert agentgym(*small, "--out", "a")[0] == 0
+    Path("a/result.json").unlink()
+    with monkeypatch.context() as meanwhile:
+        whole = Collector.iter_ordered
+        meanwhile.setattr(Collector, "iter_ordered", lambda self, jobs: interrupted_after(2, whole(self, jobs)))
+        assert agentgym(*small, "--out", "a")[0] == 130
+    assert [each.is_evidence for each in store.read("a/trajectories.jsonl")] == [False, True, False, False, True]
+    assert len(list(store.read(next(Path("a").glob("again-*"))))) == 2
+    status, out, err = agentgym(*small, "--out", "a")
+    assert status == 0 and "success 100.0 %" in out, err
+    assert rows("a") == rows("whole") and not list(Path("a").glob("again-*"))
 
 
 def test_with_a_step_timeout_worlds_run_in_another_process(agentgym: Run) -> None:

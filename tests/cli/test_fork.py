@@ -6,12 +6,17 @@ import json
 import re
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import agentgym_py as ag
+from agentgym_py.agents import ExpertAgent
+from agentgym_py.collection import Job, PlayConfig
+from agentgym_py.collection.episode import failed_trajectory
+from agentgym_py.env import EnvSpec
 from agentgym_py.evolution.run_folder import RunFolder
 from agentgym_py.trajectory import store
 
@@ -123,6 +128,19 @@ def test_a_fork_is_forked_and_resumed(agentgym: Run, run: RunFolder, monkeypatch
     assert "with rounds 3 (was 2), which is a fork of " in out
     status, out, err = agentgym("fork", "cut@2", "--set", "rounds=3", "--out", "again")
     assert status == 2 and "to resume it: agentgym evolve --resume again" in err
+
+
+def test_a_lost_test_episode_leaves_runs_comparable(agentgym: Run, run: RunFolder) -> None:
+    """It has no task's id and no version of its world, and is left out."""
+    for name in ("one", "two"):
+        shutil.copytree(run.path, name)
+    path = Path("one/rounds/02/test.jsonl")
+    first, *rest = store.read(path)
+    lost = failed_trajectory(ExpertAgent(), PlayConfig(), Job(EnvSpec("maze"), 0, split="test"), "no answer")
+    provenance = replace(first.provenance, task_id=lost.provenance.task_id, env_version=lost.provenance.env_version)
+    store.write(path, [replace(lost, provenance=provenance), *rest])
+    status, out, err = agentgym("compare", "one", "two")
+    assert status == 0 and "1 tasks are left out of the differences" in out, err
 
 
 def test_another_trainer_takes_the_place(agentgym: Run, run: RunFolder) -> None:

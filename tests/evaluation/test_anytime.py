@@ -214,6 +214,8 @@ def test_an_evaluation_stops_when_it_is_decided(agentgym: Callable[..., Any]) ->
     assert status == 2 and "b holds no run (no run.yaml there); it holds an evaluation: agentgym view b" in err
     status, _, err = agentgym(*WORLD, "--agent", "expert", "--tasks", "99", "--until_decided", "a")
     assert status == 2 and "a has played 64 tasks, fewer than --tasks 99: give at most --tasks 64" in err
+    status, _, err = agentgym(*WORLD, "--agent", "random", "--until_decided", "b")
+    assert status == 2 and "b has played 16 tasks, fewer than --tasks 64: give at most --tasks 16" in err
     status, out, err = agentgym("compare", "b", "a", "--anytime", "--report", "c.html")
     assert status == 0 and "b is better" in out and "c.html" in err
     assert "after each task" in Path("c.html").read_text(encoding="utf-8")

@@ -8,9 +8,11 @@ from dataclasses import replace
 
 import pytest
 
+from agentgym_envs.calculator.env import CalculatorEnv
 from agentgym_py.agents import AgentReply, Episode, ExpertAgent
 from agentgym_py.collection import Collector, jobs_for
 from agentgym_py.env import EnvSpec, StopReason
+from agentgym_py.errors import ConfigError
 from agentgym_py.evaluation.evaluate import summarise
 from agentgym_py.evaluation.experts_comparison import compare_with_experts
 from agentgym_py.evaluation.failures import FAILURES, count_failures, failure_kind
@@ -109,6 +111,17 @@ def test_a_call_where_none_was_needed_is_ill_timed() -> None:
     (late,) = Collector(Script(*calls, calls[-1], answer)).collect_batch(jobs)
     assert late.success
     assert compare_with_experts([late]).timing.value == pytest.approx((len(calls) + 1) / (len(calls) + 2))
+
+
+def test_a_world_without_an_expert_has_no_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its episodes are left out, and the evaluation ends with a result."""
+    played = Collector(ExpertAgent()).collect_batch(jobs_for("calculator", "test", range(2)))
+
+    def without(self: CalculatorEnv) -> list[str]:
+        raise ConfigError("calculator has no expert")
+
+    monkeypatch.setattr(CalculatorEnv, "expert", without)
+    assert compare_with_experts(played).regret.n == 0
 
 
 def test_no_evidence_no_figures(episode: Callable[..., Trajectory]) -> None:

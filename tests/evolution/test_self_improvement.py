@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -31,6 +32,7 @@ from agentgym_py.evolution.reflection import (
     with_bare_rules,
 )
 from agentgym_py.evolution.run_folder import RunFolder
+from agentgym_py.evolution.selection import RoundSelection
 from agentgym_py.feedback import EpisodeRef, Feedback, NoFeedback, ScoreFeedback
 from agentgym_py.feedback.self_consistency import SelfConsistency
 from agentgym_py.feedback.store import read_feedback
@@ -274,6 +276,28 @@ def test_failures_are_tried_again_with_the_reflection(tiny_policy: Any, tmp_path
     reflection = run.folder.metrics(1)["reflection"]
     assert (reflection["retries"], reflection["reflections"], reflection["success"]["n"]) == (8, 8, 4)
     assert run.folder.metrics(1)["explored"]["success"]["n"] == 4 and run.folder.metrics(1)["selection"]["kept"] == 16
+
+
+def test_a_retry_without_a_step_has_nothing_to_forget(tiny_policy: Any, episode: Make) -> None:
+    """A note that does not fit into the context leaves no room for a reply."""
+    empty = episode(success=False, reward=0.0)
+    empty = replace(empty, provenance=replace(empty.provenance, note="You tried this before."))
+    assert forget_note(empty, tiny_policy.chat) is empty
+
+
+@pytest.mark.parametrize(("reward", "seen"), [("judge", 3), ("efficiency", 1)])
+def test_a_reward_that_compares_attempts_sees_the_first_ones(episode: Make, reward: str, seen: int) -> None:
+    """So that a retry is judged beside the attempts at its task; other rewards read the retry alone."""
+    config = SimpleNamespace(critic=None, reward=reward, reward_kwargs={})
+    selection, scored = RoundSelection(SimpleNamespace(config=config), False), list[int]()  # type: ignore[arg-type]
+
+    def scorer(played: Sequence[Trajectory]) -> list[float]:
+        scored.append(len(played))
+        return [float(number) for number in range(len(played))]
+
+    selection._reward = scorer
+    found = selection._rewarded(1, "retries", [episode("a")], [episode("b"), episode("c")])
+    assert scored == [seen] and [each.reward for each in found.episodes] == [seen - 1.0]
 
 
 def test_without_a_text_a_retry_is_plain(tiny_policy: Any, tmp_path: Path) -> None:

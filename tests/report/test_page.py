@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html as html_text
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from html import unescape
 from html.parser import HTMLParser
@@ -24,7 +25,7 @@ from agentgym_py.evaluation.text import format_interval
 from agentgym_py.evolution.run_folder import RunFolder, read_estimate
 from agentgym_py.files import write_atomic
 from agentgym_py.report.comparison import comparison, role
-from agentgym_py.report.episodes import fault_table, task_changes
+from agentgym_py.report.episodes import fault_table, outcomes_of, task_changes
 from agentgym_py.report.page import SMOKE, TimeUnit, remarks, write_report
 from agentgym_py.trajectory import Provenance, Step, Trajectory, store
 
@@ -501,3 +502,13 @@ def test_it_says_which_expert_made_the_first_agent(tmp_path: Path) -> None:
     folder.finish_round(0, folder.metrics(0) | {"player": "the fair expert"})
     assert "cloned from the fair expert." in page(tmp_path / "run")
     assert "the fair expert: kept 18 of 60" in page(tmp_path / "run")
+
+
+def test_roles_have_outcomes_of_their_own(tmp_path: Path, episode: Callable[..., Trajectory]) -> None:
+    """Their tasks have the same ids; a task with two episodes has no one outcome."""
+    one = episode("a")
+    other = replace(one, provenance=replace(one.provenance, env_kwargs={"role": "executor"}), success=False)
+    store.write(tmp_path / "a.jsonl", [one, other])
+    assert outcomes_of(tmp_path / "a.jsonl") == {one.task_id: 1.0, f"{one.task_id} (executor)": 0.0}
+    store.write(tmp_path / "b.jsonl", [one, replace(one, success=False)])
+    assert outcomes_of(tmp_path / "b.jsonl") == {}

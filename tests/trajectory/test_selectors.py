@@ -93,6 +93,10 @@ def test_dedupe_looks_at_task_and_actions() -> None:
     assert [each.id for each in selectors.dedupe()([one, same, other]).kept] == ["t1", "t2"]
     html = dataclasses.replace(one, provenance=dataclasses.replace(one.provenance, env_kwargs={"mode": ["html"]}))
     assert len(selectors.dedupe()([one, html]).kept) == 2
+    untrained, *rest = one.steps
+    fork = dataclasses.replace(one, id="#10+1", steps=(dataclasses.replace(untrained, trained=False), *rest))
+    trunk = dataclasses.replace(one, id="#2")
+    assert selectors.dedupe()([fork, trunk]).kept == (trunk,), "it trains the replies that a fork leaves out"
 
 
 def test_per_task_is_rejection_sampling() -> None:
