@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from functools import lru_cache
 from numbers import Integral, Real
+from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -18,7 +19,11 @@ _BASIC = "basic"
 Basic = Annotated[T, _BASIC]
 """Marks a common setting: `--help` shows `rounds: Basic[int] = 3`, and `--help-all` the others too."""
 _ABSTRACT: Mapping[Any, type] = {int: Integral, float: Real}  # so that numpy's numbers count
-_NAMES: Mapping[Any, str] = {bool: "true or false", NoneType: "None"}
+TYPE_NAMES: dict[Any, str] = {
+    bool: "true or false", int: "a whole number", float: "a number", str: "text", Path: "a path", list: "a list",
+    dict: "a mapping", NoneType: "None",
+}  # fmt: skip
+"""Types in the words of error messages."""
 
 
 @lru_cache(maxsize=256)
@@ -116,4 +121,5 @@ def _type_error(name: str, value: object, hint: Any) -> str:
 def _type_text(hint: Any) -> str:
     if get_origin(hint) is Literal:
         return f"one of {', '.join(map(str, get_args(hint)))}"
-    return _NAMES.get(hint) or str(getattr(get_origin(hint) or hint, "__name__", hint))
+    kind = get_origin(hint) or hint
+    return TYPE_NAMES.get(kind) or str(getattr(kind, "__name__", kind))

@@ -116,7 +116,7 @@ WRONG: list[tuple[str, Callable[[], object]]] = [
     ("tasks must be a number of tasks, or their numbers", lambda: ag.collect("maze", tasks=["a"])),  # type: ignore[list-item]
     ("tasks must be a whole number", lambda: ag.evaluate("random", "maze", tasks="2")),  # type: ignore[arg-type]
     ("play must be a PlayConfig", lambda: ag.collect("maze", play={"slots": 3})),  # type: ignore[arg-type]
-    ("slots must be int", lambda: ag.PlayConfig(slots="a")),  # type: ignore[arg-type]
+    ("slots must be a whole number", lambda: ag.PlayConfig(slots="a")),  # type: ignore[arg-type]
     ("seed", lambda: ag.PlayConfig(seed=-1)),
     ("executor must be an executor", lambda: ag.PlayConfig(executor="thred")),  # type: ignore[arg-type]
     ("trainer must be a trainer's name", lambda: ag.train(None, "tiny", [])),  # type: ignore[arg-type]

@@ -10,11 +10,11 @@ from typing import Any, Literal, Union, get_args, get_origin
 
 import yaml
 
-from agentgym_py.checks import has_type
+from agentgym_py.checks import TYPE_NAMES, has_type
 from agentgym_py.errors import nearest
 from agentgym_py.files import parse_yaml
 
-_NAMES = {NoneType: "null", bool: "true or false", dict: "a mapping", list: "a list", str: "text"}
+_NAMES = TYPE_NAMES | {NoneType: "null"}
 
 PLUGINS = ("trainer", "curriculum", "coreset", "source", "critic", "reflection", "judge")
 """Settings that name a plugin, whose own settings are options such as `trainer.learning_rate`."""
@@ -68,9 +68,9 @@ def convert(value: Any, hint: Any) -> Any:
         except (TypeError, ValueError, OverflowError):  # int(1e400)
             continue
     choices = choices_of(hint)
-    names = choices or [_type_name(part) for part in _parts(hint)]
-    near = nearest(str(value), choices)
-    raise ValueError(f"expected {' or '.join(names)}, got {value!r:.100}" + (f"; did you mean {near}?" if near else ""))
+    one_of = f"one of {', '.join(choices)}" if len(choices) > 1 else "".join(choices)
+    expected, near = one_of or " or ".join(map(_type_name, _parts(hint))), nearest(str(value), choices)
+    raise ValueError(f"expected {expected}, got {value!r:.100}" + (f"; did you mean {near}?" if near else ""))
 
 
 def _convert(value: Any, hint: Any) -> Any:

@@ -11,6 +11,7 @@ from enum import StrEnum
 from functools import cache
 from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
+from agentgym_py.checks import TYPE_NAMES
 from agentgym_py.env import StopReason
 from agentgym_py.errors import ConfigError, DataError
 from agentgym_py.trajectory.types import Tokens, Trajectory
@@ -248,7 +249,7 @@ def _plain_value(value: Any, where: str, depth: int = 1) -> Any:
 def _exact_reader(kind: type) -> Reader:
     def read_exactly(value: Any, where: str) -> Any:
         if type(value) is not kind:
-            raise DataError(f"{where}: expected {kind.__name__}, found {quote(value)}")
+            raise DataError(f"{where}: expected {TYPE_NAMES.get(kind, kind.__name__)}, found {quote(value)}")
         if isinstance(value, int) and not -_MOST_INT <= value <= _MOST_INT:
             raise DataError(f"{where}: a number of more than 128 bits")
         return value

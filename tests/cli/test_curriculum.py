@@ -84,7 +84,7 @@ def test_a_run_has_a_curriculum_of_its_own_and_resumes_with_it(
         ("--curriculum difficulty --env GUESS", "--curriculum needs a world with difficulties, and"),
         ("--levels easy", "--levels needs --curriculum NAME"),
         ("--horizon 10,20 --rounds 3", "--horizon needs one number, or one for each round: it has 2 for 3 rounds"),
-        ("--horizon 10,many", "--horizon: '10,many' is not what it takes (expected int, got 'many')"),
+        ("--horizon 10,many", "--horizon: '10,many' is not what it takes (expected a whole number, got 'many')"),
         ("--explore_max_steps 3", "no such option; did you mean --horizon?"),
     ],
 )

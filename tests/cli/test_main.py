@@ -131,10 +131,13 @@ def test_help_and_lists_load_no_torch() -> None:
         (["envs", "list", "--jsn"], "--jsn: no such option; did you mean --json?"),
         (["evolve", "--round", "3"], "--round: no such option; did you mean --rounds?"),
         (["evolve", "--rounds"], "--rounds needs a value"),
-        (["evolve", "--rounds", "many"], "--rounds: expected int, got 'many'"),
+        (["evolve", "--rounds", "many"], "--rounds: expected a whole number, got 'many'"),
         (["evolve", "--rounds", "-1"], ": --rounds must be a number of at least 0, got -1"),
-        (["evolve", "--merge", "lst"], "--merge: expected all or last or initial+last, got 'lst'; did you mean last?"),
-        (["evolve", "--select.per_task", "x"], "--select.per_task: expected int or null, got 'x'"),
+        (
+            ["evolve", "--merge", "lst"],
+            "--merge: expected one of all, last, initial+last, got 'lst'; did you mean last",
+        ),
+        (["evolve", "--select.per_task", "x"], "--select.per_task: expected a whole number or null, got 'x'"),
         (["evolve", "--select.top_ratio", "7"], ": --select.top_ratio must be in (0, 1], got 7.0"),
         (["evolve", "--learning_rate", "1"], "; did you mean --trainer.learning_rate?"),
         (["evolve", "--trainer.learning_rat", "1"], "; did you mean --trainer.learning_rate?"),
@@ -184,7 +187,7 @@ def test_help_and_lists_load_no_torch() -> None:
         ),
         (
             ["evolve", "--env", "GUESS", "--env_kwargs.max_steps", "x"],
-            "--env_kwargs.max_steps must be int, not 'x'",
+            "--env_kwargs.max_steps must be a whole number, not 'x'",
         ),
         (["evolve", "--env", "GUESS", "--env_kwargs.id", "x"], "cannot take 'id': gymnasium.make reserves"),
         (["evolve", "--env", "GUESS,shop,GUESS"], "--env has GuessForTests-v0 twice"),
@@ -271,7 +274,10 @@ def test_help_and_lists_load_no_torch() -> None:
             "--agent_kwargs.fair must be true or false, not",
         ),
         (["play", "shop", "--env_kwargs.strict_compat", "nope"], "--env_kwargs.strict_compat must be true or false, "),
-        (["play", "maze", "--env_kwargs.max_steps", "2.5"], "--env_kwargs.max_steps must be int or None, not 2.5"),
+        (
+            ["play", "maze", "--env_kwargs.max_steps", "2.5"],
+            "max_steps must be a whole number or None, not 2.5",
+        ),
         (["play", "maze", "--task", "-1"], "'-1' is not a number such as 0"),
         (["play", "--env", "maze"], "--env: no such option; give the environment's name alone: agentgym play NAME"),
         (
@@ -356,7 +362,7 @@ def test_a_wrong_model_is_said_before_torch_is_loaded(tmp_path: Path) -> None:
     ("text", "said"),
     [
         ("rouns: 3", "rouns: no such setting; did you mean rounds?"),
-        ("rounds: many", "--rounds: expected int, got 'many'"),
+        ("rounds: many", "--rounds: expected a whole number, got 'many'"),
         ("select: {treshold: 1}", "select.treshold: no such setting; did you mean select.threshold?"),
         ("trainer: {name: filtered_bc, learning_rat: 1}", "did you mean trainer.learning_rate?"),
         ("trainer: filterd_bc", "Did you mean 'filtered_bc'?"),
@@ -466,9 +472,9 @@ def test_an_option_may_stand_several_times_or_once_with_commas() -> None:
     assert parser.parse(["--weights.b", "2"])["weights"] == {"a": 1.0, "b": 2.0}
     assert parser.options["weights"].default == {"a": 1.0}
     assert parser.parse(["--weights", "{c: 3}"])["weights"] == {"c": 3.0}
-    with pytest.raises(UsageError, match=r"^weights\.b: expected float, got 'x'$"):
+    with pytest.raises(UsageError, match=r"^weights\.b: expected a number, got 'x'$"):
         parser.parse(["--weights.b", "x"])
-    with naming_options(), pytest.raises(UsageError, match=r"^--weights\.b: expected float, got 'x'$"):
+    with naming_options(), pytest.raises(UsageError, match=r"^--weights\.b: expected a number, got 'x'$"):
         parser.parse(["--weights.b", "x"])
     with pytest.raises(UsageError, match=r"^file: env: no such setting|^file: envs: no such setting; did you mean env"):
         parser.read_mapping({"envs": ["a"]}, "file")
@@ -493,11 +499,13 @@ def test_texts_become_values_of_their_type(text: str, hint: Any, value: Any) -> 
 @pytest.mark.parametrize(
     ("value", "hint", "said"),
     [
-        ("x", int, "expected int, got 'x'"), (2.5, int, "expected int, got 2.5"),
-        ("1.5", int, "expected int, got '1.5'"), ("-0.5", int | None, "expected int or null, got '-0.5'"),
-        (True, float, "expected float, got True"),
+        ("x", int, "expected a whole number, got 'x'"), (2.5, int, "expected a whole number, got 2.5"),
+        ("1.5", int, "expected a whole number, got '1.5'"),
+        ("-0.5", int | None, "expected a whole number or null, got '-0.5'"),
+        (True, float, "expected a number, got True"),
         ("perhaps", bool, "expected true or false, got 'perhaps'"), (3, str, "expected text, got 3"),
-        ("[1]", dict[str, Any], "expected a mapping, got '[1]'"), ("c", Literal["a", "b"], "expected a or b, got 'c'"),
+        ("[1]", dict[str, Any], "expected a mapping, got '[1]'"),
+        ("c", Literal["a", "b"], "expected one of a, b, got 'c'"),
     ],
 )  # fmt: skip
 def test_a_wrong_value_says_what_is_expected(value: Any, hint: Any, said: str) -> None:
@@ -600,7 +608,7 @@ def test_an_impossible_number_is_refused_before_a_model_is_loaded(
         (["--max_context", "32", "--max_new_tokens", "64"], "--max_context 32 must be above --max_new_tokens, which"),
         (["--engine_kwargs.retries", "-1"], "--engine_kwargs.retries must be at least 0, got -1"),
         (["--engine_kwargs.concurrency", "0"], "--engine_kwargs.concurrency must be at least 1, got 0"),
-        (["--engine_kwargs.timeout", "soon"], "--engine_kwargs.timeout must be float, not 'soon'"),
+        (["--engine_kwargs.timeout", "soon"], "--engine_kwargs.timeout must be a number, not 'soon'"),
     ],
 )
 @pytest.mark.parametrize("command", ["evolve", "eval"])

@@ -407,7 +407,7 @@ def test_a_training_that_was_killed_at_its_end_goes_on(
             {"stages": [{"stage": "sft", "trainer": {"epoch": 3}}]},
             "trainer.epoch: no such setting; did you mean trainer.ep",
         ),
-        ({"stages": [{"stage": "sft", "expert_tasks": "some"}]}, "stage sft: --expert_tasks: expected int"),
+        ({"stages": [{"stage": "sft", "expert_tasks": "some"}]}, "stage sft: --expert_tasks: expected a whole number"),
         ({"stages": [{"stage": "rl", "trainer": {"name": "ppp"}}]}, "Did you mean 'ppo'?"),
         ({"stages": [{"stage": "rl", "trainer": {"name": "ppo", "gamma": 2}}]}, "stage rl: --trainer.gamma, "),
         ({"stages": [{"stage": "rl", "reward_model": "$judge"}]}, "$judge names no earlier stage"),

@@ -102,8 +102,8 @@ def test_no_stored_trajectory_speaks_to_a_server(trajectory: Trajectory, name: s
 @pytest.mark.parametrize(
     ("kwargs", "said"),
     [
-        ({"max_steps": "x"}, "max_steps must be int, not 'x'"),
-        ({"catalogue": 5}, "catalogue must be str or Path or None, not 5"),
+        ({"max_steps": "x"}, "max_steps must be a whole number, not 'x'"),
+        ({"catalogue": 5}, "catalogue must be text or a path or None, not 5"),
         ({"catalogue": "x" * 5000}, "File name too long"),
         ({"render_mode": 5}, "cannot be made with {'render_mode': 5}"),
         ({"disable_env_checker": True}, "cannot take 'disable_env_checker': gymnasium.make reserves"),

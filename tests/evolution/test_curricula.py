@@ -79,7 +79,7 @@ def test_thresholds_are_settings() -> None:
         ({"threshold": 1.5}, "threshold must be a number above 0 and at most 1, got 1.5"),
         ({"threshold": 0.0}, "threshold must be a number above 0"),
         ({"threshold": float("nan")}, "threshold must be a number above 0"),
-        ({"threshold": "high"}, "threshold must be float, not 'high'"),
+        ({"threshold": "high"}, "threshold must be a number, not 'high'"),
         ({"fall_back": 0.9}, "fall_back must be at least 0 and below the threshold 0.8, got 0.9"),
         ({"fall_back": -0.1}, "fall_back must be at least 0"),
     ]

@@ -89,7 +89,7 @@ def test_accuracy_compares_the_final_answer_with_the_truth(episode: Make, tmp_pa
     assert [Accuracy()(t) for t in (right, wrong)] == [0.0, 1.0]
     unfinished = [replace(right, stop_reason=reason) for reason in (StopReason.TRUNCATED, StopReason.GAVE_UP, None)]
     assert [Accuracy(source)(t) for t in unfinished] == [0.0, 0.0, 1.0], "an action before the end is no final answer"
-    for settings, message in ({"tolerance": -1.0}, "tolerance must be"), ({"truth": 3}, "truth must be str or None"):
+    for settings, message in ({"tolerance": -1.0}, "tolerance must be"), ({"truth": 3}, "truth must be text or None"):
         with pytest.raises(ConfigError, match=f"reward accuracy: {message}"):
             build_reward("accuracy", settings)
     with pytest.raises(LookupError, match="no such file"):

@@ -146,7 +146,7 @@ def test_files_round_trip(tmp_path: Path, episode: Make, name: str) -> None:
     ("change", "message"),
     [
         ({"schema_version": "ATIF-v2.0"}, "schema_version: 'ATIF-v2.0' cannot be read, ATIF-v1.0 to 8 can"),
-        ({"steps": None}, "steps: expected list, found None"),
+        ({"steps": None}, "steps: expected a list, found None"),
         ({"agent": {"name": "x"}}, "missing key 'agent.version'"),
         ({"surprise": 1}, "unknown key 'surprise'"),
         ({"steps": [{"step_id": 1, "source": "tool", "message": ""}]}, r"steps\[0\]\.source: expected 'system'"),

@@ -89,13 +89,13 @@ def test_a_new_sequence_is_stored_and_older_lines_lack_it(episode: Make) -> None
         (lambda d: d["provenance"].pop("seed"), "missing key 'provenance.seed'"),
         (lambda d: d["steps"][1].pop("action"), r"missing key 'steps\[1\].action'"),
         (lambda d: d.update(rewrad=1), "unknown key 'rewrad'"),
-        (lambda d: d.update(success=1), "success: expected bool, found 1"),
+        (lambda d: d.update(success=1), "success: expected true or false, found 1"),
         (lambda d: d.update(reward=True), "reward: expected a finite number, found True"),
         (lambda d: d.update(reward="1"), "reward: expected a finite number, found '1'"),
         (lambda d: d.update(reward=10**400), "reward: expected a finite number, found 1000"),
-        (lambda d: d.update(steps={}), "steps: expected list"),
+        (lambda d: d.update(steps={}), "steps: expected a list"),
         (lambda d: d["steps"].append(3), r"steps\[2\]: expected an object, found 3"),
-        (lambda d: d["provenance"].update(seed=1.5), "provenance.seed: expected int, found 1.5"),
+        (lambda d: d["provenance"].update(seed=1.5), "provenance.seed: expected a whole number, found 1.5"),
         (lambda d: d["steps"][0].update(tokens={"context": [1, "x"]}), "missing key 'steps.0..tokens.ids'"),
     ],
 )
@@ -111,7 +111,7 @@ def test_a_wrong_token_names_its_place(episode: Make) -> None:
     """One string or boolean among thousands of ids is found and its index named."""
     data = to_json(episode("a"))
     data["steps"][0]["tokens"] = {"context": [1, True], "ids": [], "logprobs": [], "mask": []}
-    with pytest.raises(DataError, match=r"steps\[0\]\.tokens\.context\[1\]: expected int, found True"):
+    with pytest.raises(DataError, match=r"steps\[0\]\.tokens\.context\[1\]: expected a whole number, found True"):
         from_json(data)
 
 
@@ -140,7 +140,7 @@ def test_a_key_with_a_default_may_be_missing(episode: Make) -> None:
     [
         ({"reward": float("nan")}, "reward: expected a finite number"),
         ({"reward": True}, "reward: expected a finite number, found True"),
-        ({"success": 1}, "success: expected bool"),
+        ({"success": 1}, "success: expected true or false"),
         ({"optimal_steps": Path("x")}, "optimal_steps: JSON cannot hold a PosixPath"),
     ],
 )

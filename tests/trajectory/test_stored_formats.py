@@ -124,7 +124,7 @@ def test_a_line_without_a_reason_is_refused(stored: list[Trajectory]) -> None:
     del whole["stop_reason"]
     with pytest.raises(DataError, match="missing key 'stop_reason'"):
         from_json(whole)
-    with pytest.raises(DataError, match="truncated: expected bool, found 1"):
+    with pytest.raises(DataError, match="truncated: expected true or false, found 1"):
         from_json(whole | {"terminated": False, "truncated": 1})
 
 
