@@ -131,6 +131,7 @@ def page_of(folder: RunFolder) -> dict[str, Any]:
         "matrix": matrix(folder),
         "selection": [figures.selection(rounds)] if rounds else [],
         "training": list(training_figures.training(rounds)),
+        "other_logs": list(training_figures.other_logs(rounds)),
         "behaviour": [
             *figures.costs(rounds, tested, _limits(config)),
             *figures.curriculum(rounds),

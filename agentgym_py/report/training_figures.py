@@ -13,6 +13,8 @@ from agentgym_py.report.svg import Curve, finite
 
 _MAX_ROWS = 40
 """Maximum number of rows of a table of steps; longer ones are sampled evenly."""
+_MOST = 24
+"""Maximum number of charts of what no other chart draws."""
 _STEPS: Mapping[str, tuple[str, ...]] = {
     "Loss": ("loss",),
     "KL divergence, nats per token": ("kl_old_k3", "kl_ref_k3", "kl"),
@@ -51,6 +53,18 @@ def training(rounds: Rounds) -> Iterator[Figure]:
             yield replace(chart, title=title, description=chart.description.replace(chart.title, title, 1))
 
 
+def other_logs(rounds: Rounds) -> Iterator[Figure]:
+    """Draw what else an on-policy training logged, or an offline one; what never changes is left out."""
+    log, starts = _joined([metrics for metrics in rounds if _is_on_policy(metrics)] or rounds)
+    drawn = {name for names in _charts_of(log).values() for name in names}
+    values: dict[str, set[float]] = {}
+    for row in log:
+        for name in row.keys() - drawn:
+            values.setdefault(name, set()).update(finite([row[name]]))
+    names = sorted(name for name, found in values.items() if len(found) > 1 or len(log) == 1)
+    yield from _draw(log, starts, {name: (name,) for name in names[:_MOST]})
+
+
 def reward_parts(rounds: Rounds) -> Iterator[Figure]:
     """Draw the mean parts of an offline trainer's reward function by round; `training` draws those that are logged."""
     by_round = {metrics["round"]: (metrics["training"] or {}).get("metrics", {}) for metrics in rounds}
@@ -78,18 +92,36 @@ def _is_on_policy(metrics: Mapping[str, Any]) -> bool:
 
 
 def _training(rounds: Rounds) -> Iterator[Figure]:
+    log, starts = _joined(rounds)
+    yield from _draw(log, starts, _charts_of(log))
+
+
+def _joined(rounds: Rounds) -> tuple[list[Mapping[str, float]], list[tuple[int, Any]]]:
+    """Return the logs of the rounds one after another, and where each begins: its first step and its round."""
     log, starts = list[Mapping[str, float]](), list[tuple[int, Any]]()
     for metrics in rounds:
         if history := history_of(metrics):
             starts.append((len(log) + 1, metrics["round"]))
             log += history
-    for title, names in {**_STEPS, **_part_charts(log), **_constraint_charts(log)}.items():
+    return log, starts
+
+
+def _charts_of(log: Sequence[Mapping[str, float]]) -> dict[str, Sequence[str]]:
+    """Return the names that the charts of a log draw, by title."""
+    return {**_STEPS, **_part_charts(log), **_constraint_charts(log)}
+
+
+def _draw(
+    log: Sequence[Mapping[str, float]], starts: Sequence[tuple[int, Any]], charts: Mapping[str, Sequence[str]]
+) -> Iterator[Figure]:
+    """Draw the charts of which the log has a value."""
+    for title, names in charts.items():
         curves = [
             Curve(_name(name), range(1, len(log) + 1), finite([row.get(name) for row in log]), colour=i)
             for i, name in enumerate(names) if any(row.get(name) is not None for row in log)
         ]  # fmt: skip
         if curves:
-            percent = names == ("success",)
+            percent = tuple(names) == ("success",)
             scale, unit = (100, " %") if percent else (1, "")
             steps = sample_evenly(range(len(log)), _MAX_ROWS)
             rows = [
@@ -100,7 +132,7 @@ def _training(rounds: Rounds) -> Iterator[Figure]:
             marks = [start - 0.5 for start, _ in starts[1:]]
             yield line_chart(
                 title, curves, header, rows, x="logged step", percent=percent, marks=marks, keys=2,
-                from_zero=names != ("loss",),
+                from_zero=tuple(names) != ("loss",),
             )  # fmt: skip
 
 

@@ -233,6 +233,18 @@ def test_costs_are_drawn_beside_their_limits() -> None:
     assert "limit: 0.1 first" in second.description and "limit" not in first.description
 
 
+def test_what_a_trainer_logs_by_names_of_its_own_is_drawn() -> None:
+    """Each name that no chart above draws and whose value changes; the cloning before it has others."""
+    cloned = metrics(0, training={"history": [{"loss": 2.0, "mine/cloned": 1.0}, {"loss": 1.0, "mine/cloned": 2.0}]})
+    rows = [{"success": 0.5, "mine/margin": 1.0, "same": 3.0}, {"success": 0.7, "mine/margin": None, "same": 3.0},
+            {"success": 0.8, "mine/margin": 2.0, "same": 3.0}]  # fmt: skip
+    (margin,) = training_figures.other_logs([cloned, metrics(1, training={"history": rows})])
+    assert margin.title == "mine/margin" and [row[-1] for row in margin.rows] == ["1", "–", "2"]
+    (alone,) = training_figures.other_logs([cloned])
+    assert alone.title == "mine/cloned"
+    assert not list(training_figures.other_logs([metrics(0)]))
+
+
 def test_costs_and_multipliers_of_a_training_are_drawn() -> None:
     """By logged step, each in a chart of its own with the names of the costs."""
     rows = [{"loss": 1.0, "cost/a": 0.5, "multiplier/a": 0.0}, {"loss": 1.0, "cost/a": 0.25, "multiplier/a": 0.75}]
