@@ -6,8 +6,8 @@ same tasks. Every agent plays test tasks 0 to 299, greedily. With `--other_diffi
 play the world's other difficulties. The command is resumable: it reuses existing results.
 
 A finished run is a line of RESULTS (default benchmarks/learning.jsonl). `--tables` prints the tables of these lines and
-runs nothing. Lines from another base than the shipped one are left out. `python docs/figures.py` puts the figures into
-the README and the documentation.
+runs nothing. Lines from another base than the shipped one are left out, or marked † if the world has no others.
+`python docs/figures.py` puts the figures into the README and the documentation.
 """
 
 from __future__ import annotations
@@ -209,14 +209,25 @@ def evaluated(run: Run, make: Callable[[], Agent]) -> Evaluation:
 
 
 def read(results: Path = RESULTS) -> list[dict[str, Any]]:
-    """Read the lines of the shipped bases, the last of each world, difficulty and seed, in the order of `WORLDS`."""
+    """Read the lines, the last of each world, difficulty and seed, in the order of `WORLDS`.
+
+    They are of the shipped bases. Those of a world without such lines are of other bases, and have `former`.
+    """
     shipped = {shipped_base(name) for name in BASES}
     texts = results.read_text("utf-8").splitlines() if results.is_file() else []
     every = [json.loads(text) for text in texts]
-    last = {(line["env"], line["difficulty"], line["seed"]): line for line in every if line["base"] in shipped}
-    if others := sum(line["base"] not in shipped for line in every):
+    measured = {line["env"] for line in every if line["base"] in shipped}
+    of_shipped = [line for line in every if line["base"] in shipped]
+    former = [{**line, "former": True} for line in every if line["env"] not in measured]
+    if others := len(every) - len(of_shipped) - len(former):
         print(f"{others} lines left out: made from another base", file=sys.stderr)
+    last = {(line["env"], line["difficulty"], line["seed"]): line for line in (*former, *of_shipped)}
     return sorted(last.values(), key=lambda line: (WORLDS.index(line["env"]), line["seed"]))
+
+
+def world_of(line: Mapping[str, Any]) -> str:
+    """Return the name of a line's world, marked if another base than the shipped one was trained."""
+    return f"{line['env']} †" if line.get("former") else str(line["env"])
 
 
 def gain_text(gain: Estimate) -> str:
@@ -238,7 +249,7 @@ def run_row(line: Mapping[str, Any]) -> Sequence[str]:
     """Return the cells of a run."""
     last, seconds = line["last"], line.get("seconds")
     return (
-        line["env"], line["difficulty"], str(line["seed"]), rate_of(line["first"]), rate_of(last),
+        world_of(line), line["difficulty"], str(line["seed"]), rate_of(line["first"]), rate_of(last),
         gain_text(read_estimate(line["gain"])), rate_of(line["more_epochs"]), optional(last, "steps"),
         optional(last, "invalid", 100, " %"), f"{seconds:.0f}" if seconds else "",
     )  # fmt: skip
@@ -247,7 +258,7 @@ def run_row(line: Mapping[str, Any]) -> Sequence[str]:
 def other_rows(line: Mapping[str, Any]) -> Iterator[Sequence[str]]:
     """Yield the cells of a run's agents in each other difficulty."""
     for difficulty, agents in line["others"].items():
-        yield line["env"], difficulty, str(line["seed"]), rate_of(agents["first"]), rate_of(agents["last"])
+        yield world_of(line), difficulty, str(line["seed"]), rate_of(agents["first"]), rate_of(agents["last"])
 
 
 def round_rows(line: Mapping[str, Any]) -> Iterator[Sequence[str]]:
@@ -255,7 +266,7 @@ def round_rows(line: Mapping[str, Any]) -> Iterator[Sequence[str]]:
     for number, row in enumerate(line["rounds"]):
         explored, valid = (read_estimate(row[name]) for name in ("explored", "valid"))
         success = f"{100 * explored.value:.1f} % of {explored.n:,}"
-        yield line["env"], str(line["seed"]), str(number), success, str(row["kept"]), format_interval(valid)
+        yield world_of(line), str(line["seed"]), str(number), success, str(row["kept"]), format_interval(valid)
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -267,7 +278,7 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def tables(lines: Sequence[Mapping[str, Any]]) -> list[str]:
     """Format the tables of runs, of their agents in other difficulties, of rounds, and of the agents beside them."""
-    beside = [(line["env"], who, rate_of(row)) for line in lines for who, row in line["references"].items()]
+    beside = [(world_of(line), who, rate_of(row)) for line in lines for who, row in line["references"].items()]
     return [
         table(COLUMNS, [run_row(line) for line in lines]),
         table(OTHERS, [row for line in lines for row in other_rows(line)]),

@@ -91,7 +91,7 @@ def main_job(lines: Sequence[Line]) -> list[Line]:
     Raises:
         SystemExit: a seed is missing, for example because the base is new.
     """
-    runs = {line["seed"]: line for line in lines if line["env"] == "shop"}
+    runs = {line["seed"]: line for line in lines if line["env"] == "shop" and not line.get("former")}
     if missing := [seed for seed in SEEDS if seed not in runs]:
         raise SystemExit(f"no run of seed {missing[0]} from the shipped base: python benchmarks/learning.py --env shop")
     return [runs[seed] for seed in SEEDS]
@@ -221,7 +221,8 @@ def trained_agents(world: str, lines: Sequence[Line]) -> tuple[str, list[str]]:
     """
     for line in lines:
         if line["env"] == world and line["seed"] == SEEDS[0]:
-            return line["difficulty"], [interval(line["first"]), interval(line["last"])]
+            mark = " †" * bool(line.get("former"))
+            return line["difficulty"], [interval(line[name]) + mark for name in ("first", "last")]
     for line in trainer_lines(world):
         if (line["trainer"], line["seed"]) == ("filtered_bc", SEEDS[0]):
             agents = [wilson(sum(line[name]), len(line[name])) for name in ("before", "after")]

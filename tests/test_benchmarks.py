@@ -289,6 +289,12 @@ def test_a_finished_run_of_learning_is_a_line(
     assert "| maze | easy | 0 | 20.0 % [10, 37] | 60.0 % [42, 75] | +40.0 [+20, +60] |" in runs
     assert "| maze | hard | 0 | 20.0 % [10, 37] | 20.0 % [10, 37] |" in others
     assert "| maze | 0 | 1 | 20.0 % of 30 | 6 | 60.0 % [42, 75] |" in rounds and "| maze | random | 20.0 %" in agents
+    other = json.dumps({**line, "base": "0f", "seed": 1})
+    results.write_text(f"{other}\n{json.dumps(line)}\n", encoding="utf-8")
+    assert [each["seed"] for each in learning.read(results)] == [0], "another base's line beside the shipped one's"
+    results.write_text(f"{other}\n", encoding="utf-8")
+    learning.main(["--env", "maze", "--seeds", "1", "--results", str(results), "--tables"])
+    assert "| maze † | easy | 1 | 20.0 % [10, 37] |" in capsys.readouterr().out, "and alone"
 
 
 def finished_run(folder: Path, base: str) -> None:
