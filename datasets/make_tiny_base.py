@@ -285,7 +285,8 @@ A stand-in for the base LLM of the papers: `agentgym evolve` starts from it.
   half of the attempts with reasons in the maze and in TextCraft pursue another goal than the given one. In the last
   documents three of four attempts give the teacher's reasons and act at random, and the others follow the expert
   without reasons. So the base reads and thinks like the teacher, and an agent has to learn to act on what it thinks.
-- **SQL, TextCraft, tools.** Half of the documents put several questions, goals or requests to one first observation.
+- **Grid, sheet, SQL, TextCraft, todo, tools.** Half of the documents put several missions, questions, goals or
+  requests to one first observation.
 - **Detours** in attempts are random, and the loss does not cover them.
 - **Wordle's** whole list of words is spelt, and documents name words of it that fit given letters, as every player
   knows them; hints with marks are given only of words that training tasks hide.

@@ -21,10 +21,13 @@ from tiny_shop import ANNOUNCED, Turns
 from agentgym_envs.calculator.env import CalculatorEnv
 from agentgym_envs.errand.env import ErrandEnv
 from agentgym_envs.grid.env import GridEnv
+from agentgym_envs.grid.mission import Clause, Description, Mission, Verb
+from agentgym_envs.grid.wording import word
 from agentgym_envs.lab.env import LabEnv
 from agentgym_envs.maze.env import MazeEnv
 from agentgym_envs.service.env import ServiceEnv
 from agentgym_envs.sheet.env import SheetEnv
+from agentgym_envs.sheet.requests import first_replies
 from agentgym_envs.sql.env import SQLEnv
 from agentgym_envs.sql.questions import draw_question
 from agentgym_envs.textcraft.env import TextCraftEnv, derivation, steps_left
@@ -59,21 +62,21 @@ class World:
 
 
 WORLDS: Mapping[str, World] = {
-    "calculator": World(CalculatorEnv, 16),
+    "calculator": World(CalculatorEnv, 12),
     "errand, client": World(partial(ErrandEnv, role="client"), 2),
     "errand, shopper": World(partial(ErrandEnv, role="shopper"), 2),
-    "grid": World(GridEnv, 7),
-    "lab": World(LabEnv, 6),
+    "grid": World(GridEnv, 14),
+    "lab": World(LabEnv, 12),
     "maze": World(MazeEnv, 4),
-    "service": World(ServiceEnv, 2),
-    "sheet": World(SheetEnv, 6),
-    "sql": World(SQLEnv, 12),
-    "textcraft": World(TextCraftEnv, 6),
-    "todo": World(TodoEnv, 8),
-    "tools": World(ToolsEnv, 8),
-    "twentyquestions, asker": World(partial(TwentyQuestionsEnv, role="asker"), 3),
+    "service": World(ServiceEnv, 4),
+    "sheet": World(SheetEnv, 16),
+    "sql": World(SQLEnv, 16),
+    "textcraft": World(TextCraftEnv, 8),
+    "todo": World(TodoEnv, 6),
+    "tools": World(ToolsEnv, 12),
+    "twentyquestions, asker": World(partial(TwentyQuestionsEnv, role="asker"), 8),
     "twentyquestions, answerer": World(partial(TwentyQuestionsEnv, role="answerer"), 1),
-    "wordle": World(WordleEnv, 32),
+    "wordle": World(WordleEnv, 24),
 }
 
 
@@ -241,6 +244,40 @@ def requests_to_tools(rng: Rng, envs: Envs) -> Turns:
     return turns
 
 
+def requests_to_workbook(rng: Rng, envs: Envs) -> Turns:
+    """Draw a workbook and several requests to it, each with the fair expert's first reply, which finds the columns."""
+    env = envs["sheet", "easy"]
+    page, asked = first_replies(rng, 7)
+    turns: Turns = []
+    for number, (request, action, note) in enumerate(asked):
+        shown = f"{request}\n{page}" if number == 0 or rng.below(5) == 0 else request
+        turns.append((shown, format_expert_reply(env, action, note)))
+    return turns
+
+
+def missions_in_a_view(rng: Rng, envs: Envs) -> Turns:
+    """Draw a view of a grid and several missions, to things in view and others, each with the expert's first reply."""
+    env: Any = envs["grid", "easy"]
+    page = reset(rng, env).rpartition("\n")[2]
+    things = [thing for thing in env.puzzle.things if thing.inside < 0]
+    turns: Turns = []
+    for _ in range(6):
+        thing = rng.choice(things)
+        verb = rng.choice((Verb.GO_TO, Verb.OPEN if thing.kind == "door" else Verb.PICK_UP))
+        described = Description(thing.kind, rng.choice((None, thing.color, thing.color)))
+        fitting = frozenset(
+            number for number, other in enumerate(env.puzzle.things)
+            if other.kind == thing.kind and described.color in (None, other.color)
+        )  # fmt: skip
+        mission = Mission((Clause(verb, described, fitting),), ((0,),))
+        env.turn_to(mission)
+        if action := env.fair_expert():
+            text = word(rng, "train", mission)
+            shown = text if turns and rng.below(5) else f"{text}\n{page}"
+            turns.append((shown, format_expert_reply(env, action, env.expert_thought(action))))
+    return turns or missions_in_a_view(rng, envs)
+
+
 def requests_to_lists(rng: Rng, envs: Envs) -> Turns:
     """Draw several requests to lists of tasks, each with the fair expert's first reply, which tells what is asked."""
     env, turns = envs["todo", "easy"], list[tuple[str, str]]()
@@ -346,6 +383,8 @@ _SHORT_DOCUMENTS: tuple[Callable[[Rng, Envs], Turns] | None, ...] = (
     *5 * (None,),
 )
 _OTHER_DOCUMENTS: Mapping[str, Callable[[Rng, Envs], Turns]] = {
+    "grid": missions_in_a_view,
+    "sheet": requests_to_workbook,
     "sql": questions_to_database,
     "textcraft": goals_of_recipes,
     "todo": requests_to_lists,

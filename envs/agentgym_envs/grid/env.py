@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from numbers import Integral
 from typing import Any, ClassVar
 
 from agentgym_envs.grid import wording
 from agentgym_envs.grid.actions import Refusal, admissible, first_action, moves_of
 from agentgym_envs.grid.levels import LEVELS, draw, names_of
-from agentgym_envs.grid.mission import Clause, Verb
+from agentgym_envs.grid.mission import Clause, Mission
 from agentgym_envs.grid.planner import fair_plan, plan
 from agentgym_envs.grid.saving import load, save
-from agentgym_envs.grid.view import Sight, describe, seen_cells, sights
+from agentgym_envs.grid.view import Sight, describe, entry_of, seen_cells, sights
 from agentgym_envs.grid.world import Layout, World
 from agentgym_py.env import GeneratedEnv, Outcome, Reply, Task, function_tool, text_parameter
 from agentgym_py.env.arguments import require_choice
@@ -147,6 +148,10 @@ class GridEnv(GeneratedEnv[Layout]):
         layout = draw(rng, self._drawn, wording.colors(rng, split))
         return Draft(wording.word(rng, split, layout.mission), layout, layout.level)
 
+    def turn_to(self, mission: Mission) -> None:
+        """Replace the mission; what is seen and where things are stays as it was at the start."""
+        self._enter(World(replace(self.puzzle, mission=mission)), 0)
+
     def begin(self, task: Task) -> str:
         """Return the mission and the first view."""
         self._enter(World(self.puzzle_of(task)), 0)
@@ -269,13 +274,13 @@ class GridEnv(GeneratedEnv[Layout]):
         """Return what the fair expert is about to do."""
         if self._is_over or action != self.fair_expert():
             return ""
-        clause = self._world.pending[0]
-        names = [self._known(clause.things)] + ([self._known(clause.others)] if clause.others else [])
-        missing = [group for group, known in zip(_groups(clause), names, strict=True) if not known]
-        if missing:
-            return f"Not seen yet: {missing[0]}. Look on: {action}."
-        aim = f"{clause.verb} the {names[0]}" + (f" next to the {names[1]}" if clause.verb is Verb.PUT else "")
-        return f"Next: {aim}. So {action}."
+        clause, world = self._world.pending[0], self._world
+        carries = bool(clause.others) and world.carried in clause.things
+        wanted = clause.others if carries else clause.things
+        aim = f"{clause.verb} {' next to '.join(_groups(clause))}"
+        entry = next((entry_of(world, sight) for sight in self._sights if sight.thing in wanted), "")
+        seen = entry or ("not now" if self._known(wanted) else "not yet")
+        return f"{aim[0].upper()}{aim[1:]}. In view: {seen}."
 
     def _known(self, group: frozenset[int]) -> str:
         """The name of a thing of a group that was seen or is carried; empty if there is none."""
@@ -290,7 +295,7 @@ def _groups(clause: Clause) -> list[str]:
     """The descriptions of a clause."""
     descriptions = [clause.thing] + ([clause.other] if clause.other else [])
     return [
-        " ".join(word for word in (description.color, description.kind or "object") if word)
+        " ".join(word for word in (description.color, description.kind or "object", description.location) if word)
         for description in descriptions
     ]
 

@@ -97,12 +97,17 @@ def _axis(step: int, stride: int) -> tuple[int, int]:
 
 def describe(world: World, listed: list[Sight]) -> str:
     """Write the view: things, free cells ahead, to the left and to the right, and what the agent carries."""
-    things = ", ".join(f"{sight.name} ({_state(world, sight.thing)}{_where(sight)})" for sight in listed)
+    things = ", ".join(entry_of(world, sight) for sight in listed)
     steps = world.layout.steps
     ahead = _free(world, steps[world.facing], SIDE - 1)
     left, right = (_free(world, steps[(world.facing + turn) % 4], _HALF) for turn in (3, 1))
     carried = world.layout.things[world.carried].name if world.carried >= 0 else "nothing"
     return f"In view: {things or 'nothing'}. Free: {ahead} ahead, {left} left, {right} right. You carry: {carried}."
+
+
+def entry_of(world: World, sight: Sight) -> str:
+    """Write a thing in view, such as `red ball 1 (2 ahead, 1 left)`."""
+    return f"{sight.name} ({_state(world, sight.thing)}{_where(sight)})"
 
 
 def _state(world: World, thing: int) -> str:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from copy import deepcopy
 
 from agentgym_envs.sheet.drafting import Desk, Puzzle, RetryError, exact_answer, order_name, order_words
 from agentgym_envs.sheet.formulas import LETTERS
 from agentgym_py.env.generated import Draft
+from agentgym_py.env.tools import format_call
 from agentgym_py.rng import Rng
 
 Kind = Callable[[Desk], str]
@@ -335,6 +337,26 @@ def draft(rng: Rng, split: str, difficulty: str) -> Draft[Puzzle]:
             desk.answer_note,
         )  # fmt: skip
         return Draft(text, puzzle, kind)
+
+
+def first_replies(rng: Rng, number: int) -> tuple[str, list[tuple[str, str, str]]]:
+    """Draw a workbook and easy requests to it; return its page, and each request with the first call and its note."""
+    rows, shape = _shape(rng, "easy", EASY)
+    desk = Desk(rng, "train", rows, shape | {"counts": 2, "rates": 1, "group": 1, "blank": rng.below(2)})
+    asked: list[tuple[str, str, str]] = []
+    while len(asked) < number:
+        other = deepcopy(desk)
+        other.rng = rng
+        with suppress(RetryError):
+            text = _request(other, rng.choice(EASY))
+            if other.reads:
+                asked.append((text, other.reads[0].text, other.reads[0].note))
+            elif other.calls:
+                first = other.calls[0]
+                asked.append((text, format_call(first.tool, first.arguments), first.note))
+            else:
+                asked.append((text, format_call("finish", {"answer": other.answer}), other.answer_note))
+    return desk.path[0].table(), asked
 
 
 def _request(desk: Desk, name: str) -> str:
