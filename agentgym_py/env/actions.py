@@ -101,9 +101,9 @@ def parse_reply(text: str) -> Reply:
     is one line; an `Action Input:` may be several. Labels at the start of a line win over those within one. A bare
     action may have its `Action Input:` on the next line (a two-line tool call). Markdown around labels and actions is
     left out: `**Action:** look`, `` Action: `look` `` and a fence. An action may be JSON with `action` and
-    `action_input`, as LangChain writes it. JSON is strict: no NaN, no number beyond a float, no
-    nesting deeper than 100. If an input should be a JSON object and is not, `Reply.error` says why;
-    `TextEnv.step` treats it as a bad action.
+    `action_input`, as LangChain writes it. JSON is strict: no NaN, no number beyond a float, no nesting deeper than
+    100. If an input should be a JSON object and is not, `Reply.error` says why; `TextEnv.step` treats it as a bad
+    action.
     """
     thought, text = split_thought(text)
     return _with_thought(_parse(text), thought)

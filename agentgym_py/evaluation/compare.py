@@ -115,7 +115,7 @@ class Entrant:
     @property
     def tasks_played(self) -> int:
         """Number of each world's first tasks that were played; an evaluation that was decided early has fewer."""
-        played = {task: True for _, _, task in self.outcomes}
+        played = {task for _, _, task in self.outcomes}
         return min(
             max((place for place, task in enumerate(world["tasks"], 1) if task in played), default=0)
             for world in self.manifest["worlds"]

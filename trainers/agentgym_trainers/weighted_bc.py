@@ -15,8 +15,8 @@ too, so that each kind has its given share of the weights, however many steps th
 `advantage` is advantage-weighted regression (AWR, arXiv:1910.00177) of whole episodes, `agentevol` the objective E[R
 log pi] of AgentEvol (arXiv:2406.04151). With weights of 1 it is filtered behaviour cloning. Observations and prompts
 have no loss. Deviations: AWR's baseline is a learned value function, its returns are TD(lambda)'s from a replay buffer;
-weights are not normalized within a batch; trajectories of weight 0, in `agentevol` with a
-return of 0 or less, are left out; and those of `filtered_bc`.
+weights are not normalized within a batch; trajectories of weight 0, in `agentevol` with a return of 0 or less, are left
+out; and those of `filtered_bc`.
 """
 
 from __future__ import annotations
