@@ -18,7 +18,7 @@ from contextlib import closing, suppress
 from functools import cached_property, lru_cache, partial
 from inspect import Parameter, Signature
 from keyword import iskeyword
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from agentgym_py.agents.chat import ACT, offered_tools
 from agentgym_py.env import EnvSpec, Prompt, TextEnv, require_split
@@ -27,6 +27,7 @@ from agentgym_py.errors import AgentGymError, ConfigError, InfrastructureError, 
 from agentgym_py.rewards.functions import build_reward
 from agentgym_py.rng import seed_of
 from agentgym_py.serving.tool_episode import EpisodeSettings, ToolEpisode
+from agentgym_py.serving.tool_parameters import tool_parameters
 from agentgym_py.trajectory import Trajectory
 from agentgym_py.trajectory.scores import Scorer, apply_scores
 
@@ -37,7 +38,6 @@ FAILED = "The environment has failed; this episode is over."
 """What every call returns after an infrastructure failure."""
 _RESERVED = ("reset", "get_reward", "trajectory")
 """Names that no tool can have: trl calls these methods itself, or the environment needs the name."""
-_TYPES = {"string": str, "integer": int, "number": float, "boolean": bool, "object": dict}
 
 
 class AgentGymSpec:
@@ -213,29 +213,15 @@ def _environment_class(tools: str) -> type[ToolEnvironment]:
 def _method(function: Mapping[str, Any]) -> Callable[..., str]:
     """Make the method of a tool, whose signature and docstring give its schema back to transformers."""
     name, schema = function["name"], function["parameters"]
-    properties, required = schema.get("properties", {}), schema.get("required", ())
+    properties, parameters = schema.get("properties", {}), tool_parameters(schema)
 
     def call(self: ToolEnvironment, /, **arguments: Any) -> str:
         return self._call(name, arguments)
 
-    hints = {key: _annotation(value) for key, value in properties.items()}
-    parameters = [
-        Parameter(key, Parameter.KEYWORD_ONLY, default=Parameter.empty if key in required else None, annotation=hint)
-        for key, hint in hints.items()
-    ]
     this = Parameter("self", Parameter.POSITIONAL_ONLY)
     call.__signature__ = Signature([this, *parameters], return_annotation=str)  # type: ignore[attr-defined]
     call.__name__ = call.__qualname__ = name
-    call.__annotations__ = {**hints, "return": str}
+    call.__annotations__ = {**{each.name: each.annotation for each in parameters}, "return": str}
     about = [f"    {key}: {value.get('description') or f'The {key}.'}" for key, value in properties.items()]
     call.__doc__ = "\n".join([function.get("description") or name, *(["", "Args:", *about] if about else [])])
     return call
-
-
-def _annotation(schema: Mapping[str, Any]) -> Any:
-    """Return the Python type of a parameter's JSON schema."""
-    if "enum" in schema:
-        return Literal[tuple(schema["enum"])]
-    if schema.get("type") == "array":
-        return list[_annotation(schema["items"])] if "items" in schema else list  # type: ignore[misc]  # made at run time
-    return _TYPES.get(schema.get("type", "string"), str)

@@ -11,20 +11,20 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from inspect import Parameter
-from typing import Any, Literal
+from typing import Annotated, Any
 
 import anyio.to_thread
 import verifiers.v1 as vf
 from agentgym_verifiers import AgentGymConfig, AgentGymData, load_data, settings_of
+from pydantic import Field
 
 from agentgym_py.errors import InfrastructureError
 from agentgym_py.serving.tool_episode import ToolEpisode
+from agentgym_py.serving.tool_parameters import tool_parameters
 
 __all__ = ["AgentGymToolTask", "AgentGymToolTaskset", "AgentGymTools", "EpisodeState"]
 
 FAILED = "The environment has failed; this episode is over."
-_TYPES = {"string": str, "integer": int, "number": float, "boolean": bool, "object": dict, "array": list}
 
 
 class EpisodeState(vf.State):
@@ -56,19 +56,17 @@ class AgentGymTools(vf.Toolset[vf.ToolsetConfig, EpisodeState]):
 
     def _tool(self, function: Mapping[str, Any]) -> Callable[..., Any]:
         """Make the function of a tool, whose signature gives its schema back to MCP."""
-        schema = function["parameters"]
 
         async def call(**arguments: Any) -> str:
             given = {key: value for key, value in arguments.items() if value is not None}
             return await anyio.to_thread.run_sync(self._call, self.state, function["name"], given)
 
-        call.__signature__ = inspect.Signature([  # type: ignore[attr-defined]
-            Parameter(
-                key, Parameter.KEYWORD_ONLY, annotation=_annotation(value),
-                default=Parameter.empty if key in schema.get("required", ()) else None,
-            )
-            for key, value in schema.get("properties", {}).items()
-        ], return_annotation=str)  # fmt: skip
+        about = {key: value.get("description") for key, value in function["parameters"]["properties"].items()}
+        parameters = [
+            each.replace(annotation=Annotated[each.annotation, Field(description=about[each.name])])
+            for each in tool_parameters(function["parameters"])
+        ]
+        call.__signature__ = inspect.Signature(parameters, return_annotation=str)  # type: ignore[attr-defined]
         call.__name__ = function["name"]
         return call
 
@@ -84,10 +82,6 @@ class AgentGymTools(vf.Toolset[vf.ToolsetConfig, EpisodeState]):
         state.success, state.steps = bool(self._episode.env.succeeded), len(self._episode.steps)
         state.stop_reason, state.observation = str(turn.stop_reason or ""), turn.observation
         return turn.observation
-
-
-def _annotation(schema: Mapping[str, Any]) -> Any:
-    return Literal[tuple(schema["enum"])] if "enum" in schema else _TYPES.get(schema.get("type", "string"), str)
 
 
 class AgentGymToolTask(vf.Task[AgentGymData, EpisodeState, vf.TaskConfig]):

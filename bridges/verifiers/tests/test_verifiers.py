@@ -13,6 +13,7 @@ from agentgym_verifiers import AgentGymConfig, AgentGymTaskset, ChatHarness
 from agentgym_verifiers_tools import FAILED, AgentGymTools, AgentGymToolTaskset, EpisodeState
 from chat_server import reply_of
 from checks import FAILURE, fail, note_starts, plays_as_directly
+from mcp.server.fastmcp import FastMCP
 from scripted import SHOP, TODO, WORLDS, World, scripts
 from through import calls_of, play, play_tools, read, read_tools, run, run_command, run_tools, settings_of
 from verifiers.v1.envs.single_agent import SingleAgentEnv
@@ -87,6 +88,24 @@ def test_a_failure_behind_a_tool_has_no_reward(monkeypatch: pytest.MonkeyPatch) 
     assert asyncio.run(task.has_ended(trace))
     with pytest.raises(InfrastructureError, match=FAILURE):
         asyncio.run(task.outcome(trace))
+
+
+@pytest.mark.parametrize("world", ["shop", "sheet", "service"])
+def test_the_tool_server_lists_what_a_model_must_know(world: str) -> None:
+    """Names, what is required, and the descriptions of all parameters."""
+    task = next(iter(AgentGymToolTaskset(AgentGymConfig(env=world, id="agentgym-verifiers-tools"))))
+    server, listed = AgentGymTools(vf.ToolsetConfig()), FastMCP("world")
+    asyncio.run(server.setup_task(task.data))
+    server.register(listed)
+    found = {tool.name: (tool.description, tool.inputSchema) for tool in asyncio.run(listed.list_tools())}
+    assert list(found) == [tool["function"]["name"] for tool in server._episode.tools]
+    for function in (tool["function"] for tool in server._episode.tools):
+        description, schema = found[function["name"]]
+        wanted = function["parameters"]
+        assert description == function["description"]
+        assert schema.get("required", []) == wanted.get("required", [])
+        about = {key: value.get("description") for key, value in wanted["properties"].items()}
+        assert {key: value.get("description") for key, value in schema["properties"].items()} == about
 
 
 def test_the_package_exports_one_of_each() -> None:

@@ -1,0 +1,41 @@
+"""The parameters of a tool as a Python signature has them: for frameworks that read tools from functions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import reduce
+from inspect import Parameter
+from operator import or_
+from typing import Any, Literal
+
+_TYPES = {"string": str, "integer": int, "number": float, "boolean": bool, "object": dict, "null": None}
+
+
+def tool_parameters(schema: Mapping[str, Any]) -> list[Parameter]:
+    """Return keyword parameters with annotations for a tool's JSON schema; optional ones have the default None.
+
+    Args:
+        schema: The `parameters` of a tool: the JSON schema of an object.
+    """
+    required = schema.get("required", ())
+    return [
+        Parameter(
+            name, Parameter.KEYWORD_ONLY, annotation=_annotation(value),
+            default=Parameter.empty if name in required else None,
+        )
+        for name, value in schema.get("properties", {}).items()
+    ]  # fmt: skip
+
+
+def _annotation(schema: Mapping[str, Any]) -> Any:
+    """Return the Python type of a JSON schema; text if it names none."""
+    if "enum" in schema:
+        return Literal[tuple(schema["enum"])]
+    if "anyOf" in schema:
+        return reduce(or_, map(_annotation, schema["anyOf"]))
+    kind = schema.get("type", "string")
+    if isinstance(kind, list):
+        return reduce(or_, (_annotation({**schema, "type": each}) for each in kind))
+    if kind == "array":
+        return list[_annotation(schema["items"])] if "items" in schema else list  # type: ignore[misc]  # made at run time
+    return _TYPES.get(kind, str)
