@@ -29,7 +29,7 @@ def read_back(schema: dict[str, Any]) -> Any:
 
 def types(schema: dict[str, Any]) -> dict[str, Any]:
     """Return what Python's types can say: no descriptions, no patterns, and several types in any order."""
-    found = {key: schema[key] for key in ("enum", "required") if key in schema}
+    found: dict[str, Any] = {key: schema[key] for key in ("enum", "required") if key in schema}
     kind = schema["type"]
     found["type"] = sorted(kind) if isinstance(kind, list) else kind
     if "items" in schema:
