@@ -91,7 +91,7 @@ class SQLEnv(GeneratedEnv[Puzzle]):
 
     name: ClassVar[str] = "sql"
     reading_actions: ClassVar[tuple[str, ...]] = ("query",)
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     held_out_version: ClassVar[int | None] = 0
     max_return: ClassVar[float | None] = 1.0
     evolve_defaults: ClassVar[Mapping[str, Any]] = {**TINY_WORLDS_DEFAULTS, "max_new_tokens": 160}
@@ -295,8 +295,8 @@ class SQLEnv(GeneratedEnv[Puzzle]):
 
     def _looks(self, puzzle: Puzzle | None = None) -> list[str]:
         columns = [_SCHEMA] if self.difficulty == "hard" else []
-        values = (puzzle or self.puzzle).question.looks if self.difficulty != "easy" else ()
-        return columns + [f"SELECT DISTINCT {column} FROM {table}" for table, column in values]
+        looks = (puzzle or self.puzzle).question.looks
+        return columns + [f"SELECT DISTINCT {look.column} FROM {look.table}" for look in looks]
 
     def secrets(self) -> list[str]:
         """Return the right statement; at the start also the names in its result, which later queries may show."""
@@ -309,16 +309,15 @@ class SQLEnv(GeneratedEnv[Puzzle]):
         """Return which tables and columns the question means, as far as the fair expert knows them."""
         if action != self.fair_expert():
             return ""
-        question = self.puzzle.question
-        tables = "; ".join(question.tables)
+        question, needs_columns = self.puzzle.question, self.difficulty == "hard"
         if action == f"query[{_SCHEMA}]":
-            return f"{tables}. I need the columns."
-        if action.startswith("query"):
-            number = self._looks().index(action[len("query[") : -1]) - (self.difficulty == "hard")
-            column = question.looks[number][1]
-            first = "" if self._looked else f"{tables}; "
-            return f"{first}{question.looked_up[number]}: {column}. How is it written?"
-        return f"{'; '.join((tables, *question.meaning))}."
+            return "I need the columns."
+        if action.startswith("answer"):
+            return f"{'; '.join((*question.tables, *question.meaning))}."
+        number = self._looks().index(action[len("query[") : -1]) - needs_columns
+        look, earlier = question.looks[number], len(self._looked) - needs_columns
+        open_question = f"{look.about}: {look.column}. How is it written?" if look.is_known else f"{look.about}: {look.column}?"
+        return "; ".join((*(question.tables if earlier == 0 else ()), open_question))
 
 
 def _unique_answer(database: GuardedDatabase, question: Question) -> Answer | None:

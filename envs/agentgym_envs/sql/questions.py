@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from agentgym_envs.sql.guard import Row
+from agentgym_envs.sql.reading import Look, Mention, looks_for, table_note
 from agentgym_envs.sql.tables import Layout
 from agentgym_envs.sql.wording import NOTES, WORDINGS
 from agentgym_py.env.wording import expand
@@ -28,12 +30,10 @@ class Question:
     sql: str
     tie: str
     """A statement whose two rows must differ so that the answer is unique; empty if it always is."""
-    looks: tuple[tuple[str, str], ...]
-    """Tables and columns that the statement compares with a word."""
-    looked_up: tuple[str, ...]
-    """What each look is about, with the value that the question names: `role keeper`."""
+    looks: tuple[Look, ...]
+    """What the fair expert looks at before it answers."""
     tables: tuple[str, ...]
-    """What the question calls a table, and its name: `players = squad`."""
+    """What the question calls a table, and its name, with the reason: `player_id in injury: players = squad`."""
     meaning: tuple[str, ...]
     """Phrases of the question and what the statement says for them: `role keeper: role = 'KEE'`."""
 
@@ -165,8 +165,13 @@ class _QuestionBuilder:
         parent = self.level - 1
         return f"{self.source(parent)}{self.where()} GROUP BY {self.column(parent, 'id')}"
 
-    def question(self, sql: str, *asked: str, tie: str = "", **fields: object) -> Question:
-        """Return the question in a wording of the split; `asked` is what it asks for, with the columns."""
+    def question(
+        self, sql: str, *asked: str, tie: str = "", column: Literal["choice", "amount", ""] = "", **fields: object
+    ) -> Question:
+        """Return the question in a wording of the split.
+
+        `asked` is what it asks for, with the columns; `column` is the kind of column among them, if there is one.
+        """
         entity, names = self.entity, self.names
         wording = expand(self.rng, self.rng.choice(WORDINGS[self.kind][self.split]))
         most = expand(self.rng, entity.amount.most).format(units=entity.amount.units)
@@ -179,27 +184,35 @@ class _QuestionBuilder:
         meaning = [f"{condition.about}: {condition.sql}" for condition in self.conditions]
         if " JOIN " not in sql and "NOT IN" not in sql:  # a single table
             sql, tie, *meaning = (part.replace(f"{names.table}.", "") for part in (sql, tie, *meaning))
-        compared = [condition for condition in self.conditions if condition.kind == "choice"]
-        places = [self.layout.names[condition.level] for condition in compared]
+        words = " ".join([text, *notes])
+        asked_of = [Mention(self.level, column, asked[0].partition(": ")[0])] if column else []
         return Question(
-            self.kind,
-            " ".join([text, *notes]),
-            sql,
-            tie,
-            tuple((table.table, table.choice) for table in places),
-            tuple(condition.about for condition in compared),
-            self._tables(text),
-            (*asked, *meaning),
+            self.kind, words, sql, tie, self._looks(asked_of, words), self._tables(text), (*asked, *meaning)
         )
+
+    def _looks(self, asked: list[Mention], words: str) -> tuple[Look, ...]:
+        """Return looks at columns that the question does not name, and at the notation of words to compare with."""
+        mentions = [*asked]
+        for condition in self.conditions:
+            if condition.kind != "label":
+                kind: Literal["choice", "amount"] = "choice" if condition.kind == "choice" else "amount"
+                mentions.append(Mention(condition.level, kind, condition.about))
+        looks = looks_for(self.layout, mentions, words)
+        seen = {(look.table, look.column) for look in looks}
+        for condition in self.conditions if self.difficulty != "easy" else ():
+            names = self.layout.names[condition.level]
+            if condition.kind == "choice" and (names.table, names.choice) not in seen:
+                looks.append(Look(names.table, names.choice, condition.about, is_known=True))
+        return tuple(looks)
 
     def _tables(self, text: str) -> tuple[str, ...]:
         """The tables that the question names, from its own one upwards."""
         tables, text = [], text.lower()
         for level in range(self.level, -1, -1):
-            entity, names = self.layout.domain.entities[level], self.layout.names[level]
+            entity = self.layout.domain.entities[level]
             word = entity.plural if entity.plural in text else entity.singular
             if word in text:
-                tables.append(f"{word} = {names.table}")
+                tables.append(table_note(self.layout, level, word))
         return tuple(tables)
 
 
@@ -255,29 +268,31 @@ def _names(builder: _QuestionBuilder) -> Question:
 
 def _lookup(builder: _QuestionBuilder) -> Question:
     names, entity = builder.names, builder.entity
-    noun, column = builder.rng.choice([(entity.amount.noun, names.amount), (entity.choice.noun, names.choice)])
+    kind: Literal["choice", "amount"] = builder.rng.choice(["amount", "choice"])
+    noun, column = (entity.amount.noun, names.amount) if kind == "amount" else (entity.choice.noun, names.choice)
     label = str(builder.cell(builder.level, names.label))
     sql = f"SELECT {column} {builder.source()} WHERE {names.label} = '{label}'"
     asked = (f"{noun}: {column}", f"{label}: {names.label} = '{label}'")
-    return builder.question(sql, *asked, noun=noun, label=label, label_column=names.label)
+    return builder.question(sql, *asked, column=kind, noun=noun, label=label, label_column=names.label)
 
 
 def _extreme(builder: _QuestionBuilder) -> Question:
     rest = f"{builder.source()}{builder.where()} ORDER BY {builder.amount} DESC LIMIT"
-    asked = (f"which: {builder.names.label}", f"most {builder.entity.amount.noun}: {builder.names.amount}")
-    return builder.question(f"SELECT {builder.label} {rest} 1", *asked, tie=f"SELECT {builder.amount} {rest} 2")
+    asked = (f"most {builder.entity.amount.noun}: {builder.names.amount}", f"which: {builder.names.label}")
+    tie = f"SELECT {builder.amount} {rest} 2"
+    return builder.question(f"SELECT {builder.label} {rest} 1", *asked, tie=tie, column="amount")
 
 
 def _average(builder: _QuestionBuilder) -> Question:
     asked = f"{builder.entity.amount.noun}: {builder.names.amount}"
-    return builder.question(f"SELECT AVG({builder.amount}) {builder.source()}{builder.where()}", asked)
+    return builder.question(f"SELECT AVG({builder.amount}) {builder.source()}{builder.where()}", asked, column="amount")
 
 
 def _per(builder: _QuestionBuilder) -> Question:
     group = builder.column(builder.level, builder.names.choice)
     sql = f"SELECT {group}, COUNT(*) {builder.source()}{builder.where()} GROUP BY {group}"
     group_noun = builder.entity.choice.noun
-    return builder.question(sql, f"{group_noun}: {builder.names.choice}", group=group_noun)
+    return builder.question(sql, f"{group_noun}: {builder.names.choice}", column="choice", group=group_noun)
 
 
 def _busiest(builder: _QuestionBuilder) -> Question:
@@ -292,13 +307,14 @@ def _share(builder: _QuestionBuilder) -> Question:
     bound = builder.rng.choice(sorted(int(row[place] or 0) for row in builder.rows[builder.level])[2:-2])
     sql = f"SELECT 100.0 * SUM({builder.amount} > {bound}) / COUNT(*) {builder.source()}{builder.where()}"
     over = builder.amount_phrase(builder.level, bound)
-    return builder.question(sql, f"{over}: {names.amount} > {bound}", part=f"{entity.plural} {over}")
+    asked = f"{over}: {names.amount} > {bound}"
+    return builder.question(sql, asked, column="amount", part=f"{entity.plural} {over}")
 
 
 def _above(builder: _QuestionBuilder) -> Question:
     above_average = f"{builder.amount} > (SELECT AVG({builder.names.amount}) FROM {builder.names.table})"
     asked = f"{builder.entity.amount.noun}: {builder.names.amount}"
-    return builder.question(f"SELECT {builder.label} {builder.source()}{builder.where(above_average)}", asked)
+    return builder.question(f"SELECT {builder.label} {builder.source()}{builder.where(above_average)}", asked, column="amount")
 
 
 def _without(builder: _QuestionBuilder) -> Question:

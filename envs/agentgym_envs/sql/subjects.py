@@ -79,8 +79,6 @@ class _SubjectBuilder:
     def __init__(self, rng: Rng) -> None:
         self.rng = rng
         self.words: set[str] = set()
-        self.made: set[str] = set()
-        """Made-up words among those, and their plurals."""
 
     def is_new(self, *words: str) -> bool:
         """Say whether no part of the subject has one of the words."""
@@ -92,7 +90,6 @@ class _SubjectBuilder:
             word = self.rng.choice(_made_up_words())
             if word not in self.words:
                 self.words.add(word)
-                self.made.update((word, f"{word}s"))
                 return word
 
     def noun(self, noun: Noun) -> Noun:
@@ -107,13 +104,15 @@ class _SubjectBuilder:
         """Draw a table: its name, its columns and their order."""
         rng = self.rng
         forms = (*_TABLES, *noun.synonyms, *noun.synonyms)
-        table = rng.choice(forms).format(one=noun.singular, many=noun.plural)
+        table = self.made_up() if rng.below(6) == 0 else rng.choice(forms)
+        table = table.format(one=noun.singular, many=noun.plural)
         label = "" if noun.kind == "event" else self._label(noun)
         amount, choice = self.amount(noun), self.choice(noun)
         extras = (self.unused(noun),) if rng.below(4) == 0 else ()
-        by_elimination = not extras and rng.below(5) == 0 and not self.made.intersection(amount.noun.split())
-        if by_elimination:
+        if not extras and rng.below(5) == 0:
             choice = replace(choice, names=(self.made_up(),))
+        if not extras and rng.below(5) == 0:
+            amount = replace(amount, names=(self.made_up(),))
         count = 3 + bool(label) + bool(level) + len(extras)
         order = rng.choice(_orders(count)) if rng.below(2) else ()
         return Entity(
