@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
-from agentgym_envs.things import Thing, draw_things, list_things, name_of, name_or_count
+from agentgym_envs.things import Thing, draw_things, list_things, name_of
 from agentgym_py.env import function_tool, text_parameter
 from agentgym_py.env.generated import Draft
 from agentgym_py.env.types import TINY_WORLDS_DEFAULTS
@@ -14,6 +14,8 @@ from agentgym_py.multiagent import Game, MultiAgentEnv
 from agentgym_py.rng import Rng
 
 QUESTIONS = 20
+_LISTED = 4
+"""Number of questions that a thought names."""
 ASKER, ANSWERER = "asker", "answerer"
 _SHAPES: Mapping[str, tuple[tuple[int, int, int, int], int]] = {
     "easy": ((2, 3, 2, 3), 12),
@@ -132,7 +134,13 @@ class TwentyQuestions(Game):
         things = self._candidates
         if len(things) == 1 or not self.left:
             return f"guess[{name_of(things[0])}]"
-        return f"ask[{min(self.words, key=lambda word: abs(2 * sum(word in thing for thing in things) - len(things)))}]"
+        return f"ask[{self._questions(things)[0]}]"
+
+    def _questions(self, things: Sequence[Thing]) -> list[str]:
+        """Return the words that some of the things have and others lack, the one that halves them first."""
+        having = {word: sum(word in thing for thing in things) for word in self.words}
+        words = [word for word in self.words if 0 < having[word] < len(things)]
+        return sorted(words, key=lambda word: abs(2 * having[word] - len(things)))
 
     def thought(self, role: str, action: str) -> str:
         """Say what the answers were, and which things fit them; say what the thing is."""
@@ -141,8 +149,10 @@ class TwentyQuestions(Game):
         if action != self.fair_move(role):
             return ""
         known = ", ".join(word if yes else f"not {word}" for word, yes in self.answers.items())
-        left = f"{name_or_count(self._candidates, 'thing')} left."
-        return f"{known[0].upper()}{known[1:]}: {left}" if known else left
+        things = self._candidates
+        found = f"It is the {name_of(things[0])}." if len(things) == 1 or not self.left else ""
+        rest = found or f"To ask: {', '.join(self._questions(things)[:_LISTED])}."
+        return f"{known[0].upper()}{known[1:]}. {rest}" if known else rest
 
     def secrets(self, role: str) -> list[str]:
         """Return what the answerer's card says."""
