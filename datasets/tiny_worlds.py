@@ -28,7 +28,7 @@ from agentgym_envs.maze.env import MazeEnv
 from agentgym_envs.service.env import ServiceEnv
 from agentgym_envs.sheet.env import SheetEnv
 from agentgym_envs.sheet.requests import first_replies
-from agentgym_envs.sql.env import SQLEnv
+from agentgym_envs.sql.env import SQLEnv, page
 from agentgym_envs.sql.questions import draw_question
 from agentgym_envs.textcraft.env import TextCraftEnv, derivation, steps_left
 from agentgym_envs.textcraft.recipes import shortest_plan
@@ -70,13 +70,13 @@ WORLDS: Mapping[str, World] = {
     "maze": World(MazeEnv, 4),
     "service": World(ServiceEnv, 4),
     "sheet": World(SheetEnv, 16),
-    "sql": World(SQLEnv, 16),
+    "sql": World(SQLEnv, 56),
     "textcraft": World(TextCraftEnv, 8),
-    "todo": World(TodoEnv, 6),
+    "todo": World(TodoEnv, 14),
     "tools": World(ToolsEnv, 12),
-    "twentyquestions, asker": World(partial(TwentyQuestionsEnv, role="asker"), 8),
+    "twentyquestions, asker": World(partial(TwentyQuestionsEnv, role="asker"), 20),
     "twentyquestions, answerer": World(partial(TwentyQuestionsEnv, role="answerer"), 1),
-    "wordle": World(WordleEnv, 24),
+    "wordle": World(WordleEnv, 12),
 }
 
 
@@ -207,16 +207,18 @@ def _with_another_goal(rng: Rng, env: TextEnv, first: str) -> str:
 
 
 def questions_to_database(rng: Rng, envs: Envs) -> Turns:
-    """Draw a database, and several questions to it with the fair expert's answers."""
+    """Draw a database, and several questions to it with the fair expert's looks and answers."""
     env: Any = envs["sql", "easy"]
     tables = reset(rng, env).rpartition("\n")[2]
     layout, rows = env.puzzle.layout, env.puzzle.rows
     turns: Turns = []
     for number in range(6):
         question = draw_question(layout, rows, rng, "train", "easy")
-        thought = f"{'; '.join((*question.tables, *question.meaning))}."
         shown = f"{question.words}\n{tables}" if number == 0 or rng.below(4) == 0 else question.words
-        turns.append((shown, format_expert_reply(env, f"answer[{question.sql}]", thought)))
+        for place, look in enumerate(question.looks):
+            turns.append((shown, format_expert_reply(env, f"query[{look.statement}]", question.look_thought(place))))
+            shown = page(env.database.run(look.statement))
+        turns.append((shown, format_expert_reply(env, f"answer[{question.sql}]", question.answer_thought)))
     return turns
 
 

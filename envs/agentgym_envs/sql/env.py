@@ -210,7 +210,7 @@ class SQLEnv(GeneratedEnv[Puzzle]):
             result = self.database.run(statement)
             if name == "query":
                 self._remember(statement)
-                return Outcome(_page(result))
+                return Outcome(page(result))
             return self._judge(statement, result)
         except StatementError as error:
             return self.invalid(f"Error: {error}.")
@@ -295,8 +295,7 @@ class SQLEnv(GeneratedEnv[Puzzle]):
 
     def _looks(self, puzzle: Puzzle | None = None) -> list[str]:
         columns = [_SCHEMA] if self.difficulty == "hard" else []
-        looks = (puzzle or self.puzzle).question.looks
-        return columns + [f"SELECT DISTINCT {look.column} FROM {look.table}" for look in looks]
+        return columns + [look.statement for look in (puzzle or self.puzzle).question.looks]
 
     def secrets(self) -> list[str]:
         """Return the right statement; at the start also the names in its result, which later queries may show."""
@@ -309,15 +308,13 @@ class SQLEnv(GeneratedEnv[Puzzle]):
         """Return which tables and columns the question means, as far as the fair expert knows them."""
         if action != self.fair_expert():
             return ""
-        question, needs_columns = self.puzzle.question, self.difficulty == "hard"
+        question, looks = self.puzzle.question, self._looks()
         if action == f"query[{_SCHEMA}]":
             return "I need the columns."
         if action.startswith("answer"):
-            return f"{'; '.join((*question.tables, *question.meaning))}."
-        number = self._looks().index(action[len("query[") : -1]) - needs_columns
-        look, earlier = question.looks[number], len(self._looked) - needs_columns
-        open_question = f"{look.about}: {look.column}. How is it written?" if look.is_known else f"{look.about}: {look.column}?"
-        return "; ".join((*(question.tables if earlier == 0 else ()), open_question))
+            return question.answer_thought
+        number = looks.index(action[len("query[") : -1])
+        return question.look_thought(number - (len(looks) - len(question.looks)))
 
 
 def _unique_answer(database: GuardedDatabase, question: Question) -> Answer | None:
@@ -334,7 +331,7 @@ def _answer(result: Result) -> Answer:
     return {tuple(float(f"{cell:.6g}") if isinstance(cell, float) else cell for cell in row) for row in result.rows}
 
 
-def _page(result: Result) -> str:
+def page(result: Result) -> str:
     """A result as text."""
     lines = [" | ".join(_cell(column) for column in result.columns[:_PAGE_COLUMNS])]
     lines += [" | ".join(map(_cell, row[:_PAGE_COLUMNS])) for row in result.rows[:PAGE_ROWS]]

@@ -37,6 +37,17 @@ class Question:
     meaning: tuple[str, ...]
     """Phrases of the question and what the statement says for them: `role keeper: role = 'KEE'`."""
 
+    @property
+    def answer_thought(self) -> str:
+        """What the fair expert thinks before it answers."""
+        return f"{'; '.join((*self.tables, *self.meaning))}."
+
+    def look_thought(self, number: int) -> str:
+        """Return what it thinks before a look."""
+        look = self.looks[number]
+        asked = f"{look.about}: {look.column}. How is it written?" if look.is_known else f"{look.about}: {look.column}?"
+        return "; ".join((*(self.tables if number == 0 else ()), asked))
+
 
 @dataclass(frozen=True, slots=True)
 class _Condition:

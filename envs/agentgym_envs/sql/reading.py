@@ -35,6 +35,11 @@ class Look:
     is_known: bool
     """Whether only its notation is open; False: whether the question means this column is."""
 
+    @property
+    def statement(self) -> str:
+        """The query that shows the values."""
+        return f"SELECT DISTINCT {self.column} FROM {self.table}"
+
 
 def stems(text: str) -> frozenset[str]:
     """Return the words of a text or a name in lower case, in the singular."""
