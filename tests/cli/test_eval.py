@@ -50,9 +50,7 @@ def test_an_evaluation_is_repeated_from_its_manifest(agentgym: Run) -> None:
     assert sum(each["count"] for each in a["failures"].values()) == 8 * (1 - a["success"]["value"])
 
 
-def test_a_model_replies_as_long_as_in_evolve(
-    agentgym: Run, small_model: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_model_replies_as_long_as_in_evolve(agentgym: Run, small_model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of several worlds the longest counts; a repetition keeps what was played, whatever the world says by then."""
     argv = ("--env", "calculator,todo", "--model", small_model, "--tasks", "1", "--env_kwargs.max_steps", "1")
     assert agentgym("eval", *argv, "--threads", "1", "--out", "a")[0] == 0
