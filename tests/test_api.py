@@ -61,6 +61,8 @@ def test_a_policy_is_trained_measured_and_compared(tiny_policy: ag.Policy, fresh
     assert policy.name == "copy+filtered_bc"
     shop = ag.EnvSpec("shop", {"max_steps": 2})
     before, after = (ag.evaluate(each, shop, tasks=3, max_new_tokens=4) for each in (tiny_policy, policy))
+    longer = ag.evaluate(tiny_policy, ag.EnvSpec("todo", {"max_steps": 1}), tasks=1)
+    assert longer.manifest["agent"]["sampling"]["max_new_tokens"] == 96, "as in evolve"
     assert before.evaluation.success.n == 3 and len(after.trajectories) == 3
     assert after.name == after.manifest["agent"]["name"] == policy.name
     assert str(before) == f"{before.name}: success 0.0 % [0, 56] (only 3 tasks), 3 episodes"

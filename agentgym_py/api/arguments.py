@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from agentgym_py import registry
 from agentgym_py.checks import require_arguments
-from agentgym_py.env import EnvSpec
+from agentgym_py.env import EnvSpec, reply_tokens
 from agentgym_py.errors import ConfigError, NothingToTrainOnError
 from agentgym_py.trajectory import Trajectory
 
@@ -126,12 +126,17 @@ def warn_of_cuts(trajectories: Sequence[Trajectory]) -> None:
         warnings.warn(text, stacklevel=3)
 
 
-def agent_of(player: Player, temperature: float, max_new_tokens: int, slots: int, kv_cache_gib: float | None) -> Agent:
-    """Return an agent from a name, an agent or a policy."""
+def agent_of(
+    player: Player, worlds: Iterable[EnvSpec], temperature: float, max_new_tokens: int | None, slots: int,
+    kv_cache_gib: float | None = None,
+) -> Agent:  # fmt: skip
+    """Return an agent from a name, an agent or a policy, which plays these worlds."""
     from agentgym_py.agents import ModelAgent
     from agentgym_py.agents.base import require_agent
     from agentgym_py.policy import Policy
 
+    if max_new_tokens is not None:
+        require_counts(max_new_tokens=max_new_tokens)
     if kv_cache_gib is not None and not isinstance(player, Policy):
         raise ConfigError("kv_cache_gib needs a policy as the agent: other agents have no KV cache here")
     if isinstance(player, str):
@@ -142,7 +147,8 @@ def agent_of(player: Player, temperature: float, max_new_tokens: int, slots: int
     from agentgym_py.engine import HFEngine, SamplingParams
 
     engine = HFEngine(player, slots, kv_cache_gib=kv_cache_gib)
-    return ModelAgent(player, engine, SamplingParams(temperature=temperature, max_new_tokens=max_new_tokens))
+    longest = reply_tokens(worlds) if max_new_tokens is None else max_new_tokens
+    return ModelAgent(player, engine, SamplingParams(temperature=temperature, max_new_tokens=longest))
 
 
 def scorer_of(reward: str | RewardFunction | None, settings: Mapping[str, Any]) -> Scorer | None:

@@ -74,7 +74,7 @@ def collect(
     split: str = "train",
     attempts: int = 1,
     temperature: float = 1.0,
-    max_new_tokens: int = 64,
+    max_new_tokens: int | None = None,
     kv_cache_gib: float | None = None,
     play: PlayConfig | None = None,
     progress: Callable[[Trajectory], None] | None = None,
@@ -88,7 +88,7 @@ def collect(
         split: `train`, `valid` or `test`.
         attempts: Episodes per task.
         temperature: Sampling temperature of a policy.
-        max_new_tokens: Longest reply of a policy.
+        max_new_tokens: Longest reply of a policy in tokens; by default that of `agentgym evolve` in the world.
         kv_cache_gib: Memory for the keys and values of a policy's live episodes, as for `HFEngine`.
         play: Seed, slots, executor, timeouts.
         progress: Called with each finished episode.
@@ -102,10 +102,10 @@ def collect(
     """
     from agentgym_py.collection import Collector, jobs_for
 
-    require_counts(attempts=attempts, max_new_tokens=max_new_tokens)
-    jobs = jobs_for(specs_of(env), split, task_numbers(tasks), attempts)
-    play = play_config_of(play)
-    player = agent_of(agent, temperature, max_new_tokens, play.slots, kv_cache_gib)
+    require_counts(attempts=attempts)
+    play, specs = play_config_of(play), specs_of(env)
+    jobs = jobs_for(specs, split, task_numbers(tasks), attempts)
+    player = agent_of(agent, specs, temperature, max_new_tokens, play.slots, kv_cache_gib)
     trajectories = Collector(player, play).collect_batch(jobs, progress)
     warn_of_cuts(trajectories)
     return trajectories
@@ -119,7 +119,7 @@ def evaluate(
     split: str = "test",
     attempts: int = 1,
     temperature: float = 0.0,
-    max_new_tokens: int = 64,
+    max_new_tokens: int | None = None,
     kv_cache_gib: float | None = None,
     play: PlayConfig | None = None,
     progress: Callable[[Trajectory], None] | None = None,
@@ -132,9 +132,9 @@ def evaluate(
     from agentgym_py.evaluation import evaluate as measure
     from agentgym_py.evaluation.folder import make_manifest
 
-    require_counts(tasks=tasks, attempts=attempts, max_new_tokens=max_new_tokens)
+    require_counts(tasks=tasks, attempts=attempts)
     play, specs = play_config_of(play), specs_of(env)
-    player = agent_of(agent, temperature, max_new_tokens, play.slots, kv_cache_gib)
+    player = agent_of(agent, specs, temperature, max_new_tokens, play.slots, kv_cache_gib)
     manifest = make_manifest(player, specs, split, range(tasks), attempts, play.prompt, play.seed)
     evaluation, episodes = measure(player, specs, split, range(tasks), attempts=attempts, play=play, progress=progress)
     warn_of_cuts(episodes)
@@ -175,7 +175,7 @@ def first_faults(
     attempts: int = 16,
     level: float = 0.05,
     temperature: float = 1.0,
-    max_new_tokens: int = 64,
+    max_new_tokens: int | None = None,
     play: PlayConfig | None = None,
     progress: Callable[[Trajectory], None] | None = None,
 ) -> FirstFaults:
@@ -190,7 +190,7 @@ def first_faults(
         attempts: Continuations of each state, for an agent.
         level: Chance of a false fault per episode, for an agent.
         temperature: Sampling temperature of a policy; a greedy one repeats its failure.
-        max_new_tokens: Longest reply of a policy.
+        max_new_tokens: Longest reply of a policy in tokens; by default that of `agentgym evolve` in the world.
         play: Seed, slots, executor, timeouts of the continuations.
         progress: Called with each finished continuation.
 
@@ -205,7 +205,8 @@ def first_faults(
     if agent is None:
         return by_expert(episodes, by=by, min_regret=min_regret)
     play = play_config_of(play)
-    collector = Collector(agent_of(agent, temperature, max_new_tokens, play.slots, None), play)
+    worlds = [EnvSpec(episode.provenance.env_id) for episode in episodes]
+    collector = Collector(agent_of(agent, worlds, temperature, max_new_tokens, play.slots), play)
     return first_faults_by_forks(
         episodes, lambda jobs: collector.collect_batch(jobs, progress), attempts=attempts, level=level
     )
@@ -219,7 +220,7 @@ def credit(
     tasks: int = 20,
     split: str = "train",
     temperature: float = 1.0,
-    max_new_tokens: int = 64,
+    max_new_tokens: int | None = None,
     play: PlayConfig | None = None,
     progress: Callable[[Trajectory], None] | None = None,
     **settings: Any,
@@ -233,7 +234,7 @@ def credit(
         tasks: Number of tasks of each environment.
         split: Their split.
         temperature: Sampling temperature of a policy.
-        max_new_tokens: Longest reply of a policy.
+        max_new_tokens: Longest reply of a policy in tokens; by default that of `agentgym evolve` in the world.
         play: Seed, slots, executor, timeouts.
         progress: Called with each finished episode.
         settings: Fields of `CreditConfig`, such as `group_size` and `continuations`.
@@ -246,13 +247,13 @@ def credit(
     from agentgym_py.credit import CreditConfig, measure_credit
     from agentgym_py.credit.estimators import load_estimators
 
-    require_counts(tasks=tasks, max_new_tokens=max_new_tokens)
+    require_counts(tasks=tasks)
     require_arguments(CreditConfig, settings)
-    play = play_config_of(play)
-    player = agent_of(agent, temperature, max_new_tokens, play.slots, None)
+    play, specs = play_config_of(play), specs_of(env)
+    player = agent_of(agent, specs, temperature, max_new_tokens, play.slots)
     collector = Collector(player, play)
     return measure_credit(
-        player, lambda jobs: collector.collect_batch(jobs, progress), specs_of(env),
+        player, lambda jobs: collector.collect_batch(jobs, progress), specs,
         estimators if isinstance(estimators, Mapping) else load_estimators(estimators), CreditConfig(**settings),
         tasks=range(tasks), split=split, seed=play.seed, policy=getattr(player, "policy", None),
     )  # fmt: skip

@@ -5,14 +5,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from agentgym_py import registry
 from agentgym_py.agents.base import require_agent
 from agentgym_py.agents.human import PersonAgent
 from agentgym_py.checks import Basic, parameters_of, require_arguments
 from agentgym_py.cli.engine_options import EngineOptions
+from agentgym_py.cli.env_options import env_names
 from agentgym_py.cli.parser import Parser, UsageError, Values, read_options, with_option_names
 from agentgym_py.cli.runtime import prepare_torch
 from agentgym_py.cli.values import as_plain, parse_scalar
@@ -20,7 +21,7 @@ from agentgym_py.collection import Executor, PlayConfig
 from agentgym_py.collection.processes import Workers
 from agentgym_py.collection.ray import RayWorkers
 from agentgym_py.engine.sampling import SamplingParams
-from agentgym_py.env import Prompt
+from agentgym_py.env import EnvSpec, Prompt, reply_tokens
 from agentgym_py.env.arguments import require_seed
 from agentgym_py.errors import ConfigError, EndpointError, UnknownNameError, did_you_mean, setting
 from agentgym_py.multiagent.partners import PartnerSettings
@@ -139,7 +140,7 @@ class AgentOptions(EngineOptions):
     prompt_template: str | None = None
     """Text in place of the rules, in which {rules} is the --prompt text; the first observation follows."""
     max_new_tokens: Basic[int | None] = None
-    """Longest reply in tokens; by default 64 for a model, 1024 for an endpoint."""
+    """Longest reply in tokens; by default that of `agentgym evolve` in the world for a model, 1024 for an endpoint."""
     slots: int = 128
     """Number of simultaneous episodes."""
     step_timeout: float | None = None
@@ -199,9 +200,15 @@ class AgentOptions(EngineOptions):
         except TypeError as error:
             raise UsageError(f"the agent {self.agent} cannot be made: {error}") from error
 
+    def in_worlds(self, names: Sequence[str]) -> Self:
+        """Return these options with the length of a model's replies that suits the worlds, unless one is given."""
+        if self.agent != "model" or self.max_new_tokens is not None:
+            return self
+        return replace(self, max_new_tokens=reply_tokens(map(EnvSpec, names)))
+
     def sampling_params(self, temperature: float) -> SamplingParams:
         """Return how a model's replies are sampled."""
-        longest = 64 if self.max_new_tokens is None else self.max_new_tokens
+        longest = reply_tokens(()) if self.max_new_tokens is None else self.max_new_tokens
         return SamplingParams(temperature=temperature, max_new_tokens=longest)
 
     def _models(self, model: ModelOptions, temperatures: Sequence[float]) -> tuple[list[Agent], Executor]:
@@ -237,6 +244,7 @@ def read_agent(args: Values, default: str | None) -> tuple[AgentOptions, ModelOp
         raise UsageError("--agent person cannot be used with --ray or --step_timeout")
     if agent.engine == "server" and agent.agent != "model":
         raise UsageError("--engine server needs a --model: --model NAME --engine server --base_url ADDRESS")
+    agent = agent.in_worlds(env_names(args.get("env") or ()))
     if agent.agent == "model":
         model.require_room(agent.sampling_params(0).max_new_tokens)
     if (model.system_prompt is not None or model.few_shot) and not agent.accepts("system_prompt"):

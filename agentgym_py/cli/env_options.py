@@ -104,7 +104,7 @@ def _roles(args: Values | Mapping[str, Any], names: Sequence[str]) -> list[str]:
     """
     roles = as_list(args.get("roles") or [])
     for name in names if roles else ():
-        known = getattr(env_class(name), "roles", ())
+        known = getattr(registration.env_class(name), "roles", ())
         if not known:
             raise UsageError(f"{setting('roles')} needs worlds of several roles; {name} has one")
         for role in roles:
@@ -211,7 +211,7 @@ def path_arguments(name: str) -> set[str]:
 
 def env_arguments(name: str) -> dict[str, inspect.Parameter]:
     """Return the named arguments of an installed world's class."""
-    found = env_class(name)
+    found = registration.env_class(name)
     parameters = parameters_of(found) if found else {}
     return {key: p for key, p in parameters.items() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)}
 
@@ -262,13 +262,3 @@ def _require_makeable(spec: EnvSpec) -> EnvSpec:
     with contained(f"the world {spec.name} fails as it is closed"):
         env.close()
     return spec
-
-
-def env_class(name: str) -> type | None:
-    """Return the class of an installed world; None for one that was registered with Gymnasium directly."""
-    env_id = registration.env_id(name)
-    source = registration.source_of(env_id)
-    if not source and env_id not in registry.names("agentgym.envs"):
-        return None
-    found = registry.load("agentgym.envs", source or env_id)
-    return found if inspect.isclass(found) else None

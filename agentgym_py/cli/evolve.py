@@ -38,6 +38,7 @@ from agentgym_py.cli.trainer_options import trainer_class
 from agentgym_py.cli.values import flatten_options
 from agentgym_py.collection import Executor
 from agentgym_py.collection.processes import Workers
+from agentgym_py.env import EnvSpec, reply_tokens
 from agentgym_py.errors import EndpointError, NothingToTrainOnError, setting
 from agentgym_py.evolution import Evolution, critic
 from agentgym_py.evolution.config import require_compatible_policy
@@ -250,6 +251,10 @@ def _run_with_progress(
     return result
 
 
+_KEPT_BY_NO_CHECKPOINT = {"prompt": "brief", "prompt_template": None, "context": "error", "max_context": None}
+"""Settings of play, with the defaults of `agentgym eval`, that an evaluation needs besides the checkpoint."""
+
+
 def _next_steps(folder: RunFolder, best: int) -> str:
     """Return the best agent's checkpoint, and the command that evaluates it."""
     checkpoint, config = folder.round(best) / "checkpoint", folder.config()
@@ -257,6 +262,8 @@ def _next_steps(folder: RunFolder, best: int) -> str:
     words = [f"--env {quote(','.join(map(relative_source, config['env'])))}"]
     words += [f"--{name} {quote(str(value))}" for name, value in worlds.items()]
     words += [f"--roles {','.join(config['roles'])}"] if config.get("roles") else []
+    usual = {**_KEPT_BY_NO_CHECKPOINT, "max_new_tokens": reply_tokens(map(EnvSpec, config["env"]))}
+    words += [f"--{name} {quote(str(config[name]))}" for name in usual if config.get(name, usual[name]) != usual[name]]
     evaluation = f"agentgym eval --model {quote(str(checkpoint))} {' '.join(words)}"
     advice = f"best agent: {checkpoint}\nto evaluate it: {evaluation}"
     if origin := origin_of(folder):

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from agentgym_py.cli.env_options import ALL, env_class, env_names
+from agentgym_py.cli.env_options import ALL, env_names
 from agentgym_py.cli.help import format_default
 from agentgym_py.cli.parser import Parser, suggestion
 from agentgym_py.cli.values import flatten_options
+from agentgym_py.env.registration import env_class
 from agentgym_py.errors import AgentGymError, ConfigError
 from agentgym_py.training.trainer import info_of, is_on_policy
 

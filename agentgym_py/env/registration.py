@@ -99,6 +99,20 @@ def stored_env_class(name: str) -> type[TextEnv]:
     return target
 
 
+def env_class(name: str) -> type | None:
+    """Return the class of an installed world; None for one that was registered with Gymnasium directly.
+
+    Raises:
+        UnknownNameError: there is no such environment.
+    """
+    known_id = env_id(name)
+    source = source_of(known_id)
+    if not source and known_id not in names("agentgym.envs"):
+        return None
+    found = load("agentgym.envs", source or known_id)
+    return found if inspect.isclass(found) else None
+
+
 def register_source(name: str) -> str:
     """Register the world of a source, `FILE.py[:Class]` or `module:Class`, here and in child processes; return its id.
 

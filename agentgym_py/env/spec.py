@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from bisect import bisect_left
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,13 +12,14 @@ from typing import Any
 import gymnasium
 
 from agentgym_py.env.base import TextEnv
-from agentgym_py.env.registration import REMOTE, env_id
+from agentgym_py.env.registration import REMOTE, env_class, env_id
 from agentgym_py.env.tracebacks import env_line
 from agentgym_py.errors import AgentGymError, ConfigError, UnknownNameError
 from agentgym_py.files import canonical_json
 
 _CLIENT_ARGUMENTS = ("url", "env", "token", "timeout", "retries")
 """Arguments of `RemoteEnv` itself; the others go to its world."""
+_REPLY_TOKENS = 64
 _MAKE_ERRORS = (
     AttributeError, ImportError, LookupError, TypeError, ValueError, SystemExit, gymnasium.error.Error,
 )  # fmt: skip
@@ -86,3 +87,15 @@ class EnvSpec:
             if not most or not is_missing(most - 1):
                 return most
             return bisect_left(range(most), True, key=is_missing)
+
+
+def reply_tokens(specs: Iterable[EnvSpec]) -> int:
+    """Return the longest reply in tokens with which a model plays by default: the largest of the worlds.
+
+    That of a world is `max_new_tokens` of its `evolve_defaults`, or 64.
+    """
+    longest = [_REPLY_TOKENS]
+    for spec in specs:
+        with suppress(UnknownNameError):  # only its server has it, or it is reported later
+            longest.append(getattr(env_class(spec.local_spec.name), "evolve_defaults", {}).get("max_new_tokens", 0))
+    return max(longest)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from agentgym_py.agents import ModelAgent
 from agentgym_py.checks import require_arguments
 from agentgym_py.collection import Collector, Job, PlayConfig
-from agentgym_py.env import EnvSpec
+from agentgym_py.env import EnvSpec, reply_tokens
 from agentgym_py.errors import ConfigError
 from agentgym_py.policy import Policy
 from agentgym_py.policy.tokens import encode, why_nothing_to_learn
@@ -39,12 +39,13 @@ def task_ids(env: EnvSpec | str, split: str, tasks: Iterable[int]) -> list[str]:
 
 
 def rollout_func(
-    env: EnvSpec | str, *, max_new_tokens: int = 64, kv_cache_gib: float | None = None, play: PlayConfig | None = None,
-    **settings: Any,
+    env: EnvSpec | str, *, max_new_tokens: int | None = None, kv_cache_gib: float | None = None,
+    play: PlayConfig | None = None, **settings: Any,
 ) -> Callable[[Sequence[str], Any], dict[str, list[Any]]]:  # fmt: skip
     """Make the `rollout_func` of a GRPOTrainer: prompts are task ids, one per attempt.
 
-    The trainer's current model samples replies of at most `max_new_tokens` tokens at the trainer's temperature.
+    The trainer's current model samples replies of at most `max_new_tokens` tokens, by default as many as `agentgym
+    evolve` in this world, at the trainer's temperature.
     `kv_cache_gib` is that of `HFEngine`; `settings` are those of `Policy`, such as `max_context` and `thinking`.
     Attempts are numbered through the whole training, and seeded by the trainer's `seed`, not that of `play`. An
     episode without a reply to learn is a row without a loss. So is one that ended with an infrastructure error; its
@@ -56,7 +57,7 @@ def rollout_func(
     """
     require_arguments(Policy, settings)
     spec, attempts = EnvSpec(env) if isinstance(env, str) else env, Counter[str]()
-    config = play or PlayConfig()
+    config, longest = play or PlayConfig(), max_new_tokens or reply_tokens([spec])
 
     def play_prompts(prompts: Sequence[str], trainer: Any) -> dict[str, list[Any]]:
         from agentgym_py.engine import HFEngine, SamplingParams
@@ -71,7 +72,7 @@ def rollout_func(
         model = ranks.unwrap_model(trainer.model)
         training = model.training
         policy = Policy(model.eval(), trainer.processing_class, "policy", **settings)
-        params = SamplingParams(temperature=args.temperature, max_new_tokens=max_new_tokens)
+        params = SamplingParams(temperature=args.temperature, max_new_tokens=longest)
         agent = ModelAgent(policy, HFEngine(policy, config.slots, kv_cache_gib=kv_cache_gib), params)
         try:
             episodes = Collector(agent, replace(config, seed=args.seed)).collect_batch(jobs)

@@ -15,7 +15,7 @@ from agentgym_py.collection import Collector, Job, PlayConfig
 from agentgym_py.collection.branching import snapshots_at
 from agentgym_py.collection.env_pool import EnvPool
 from agentgym_py.collection.job import StateSnapshot
-from agentgym_py.env import Prompt, StopReason
+from agentgym_py.env import Prompt, StopReason, reply_tokens
 from agentgym_py.env.actions import from_keyboard
 from agentgym_py.errors import AgentGymError, UnknownNameError
 from agentgym_py.files import walk
@@ -69,7 +69,7 @@ class LiveEpisode:
         Raises:
             AgentGymError: the env is not installed or behaves differently on replay, or there is no such step.
         """
-        self._spec, self._prompt = trajectory.env_spec(), cast(Prompt, trajectory.provenance.prompt)
+        self.spec, self._prompt = trajectory.env_spec(), cast(Prompt, trajectory.provenance.prompt)
         self._start: StateSnapshot = snapshots_at(trajectory, [at])[0]
         self._task, self._split = trajectory.task_id, trajectory.split
         self._number = secrets.randbits(48)
@@ -103,7 +103,7 @@ class LiveEpisode:
         if len(agents) == 1:
             (only,) = agents.values()
             script.sampling, script.policy_digest = dict(only.sampling), only.policy_digest
-        job = Job(self._spec, self._task, self._split, self._number, self._start)
+        job = Job(self.spec, self._task, self._split, self._number, self._start)
         return Collector(script, PlayConfig(prompt=self._prompt)).collect(job)
 
     def record(self, agent: Agent, reply: AgentReply | None) -> None:
@@ -167,9 +167,9 @@ class Models:
         if name not in names:
             raise UnknownNameError(f"No model {name!r} here; there are {', '.join(names) or 'none'}.")
         with self._lock:
-            return live.act(self._agent(name, names[name], temperature), steps)
+            return live.act(self._agent(live, name, names[name], temperature), steps)
 
-    def _agent(self, name: str, folder: str, temperature: float) -> Agent:
+    def _agent(self, live: LiveEpisode, name: str, folder: str, temperature: float) -> Agent:
         from agentgym_py.agents import ModelAgent
         from agentgym_py.engine import HFEngine, SamplingParams
 
@@ -177,7 +177,8 @@ class Models:
             self._engines.clear()  # one model in memory
             policy = self._load(folder)
             self._engines[name] = policy, HFEngine(policy, slots=1)
-        return ModelAgent(*self._engines[name], SamplingParams(temperature=temperature, max_new_tokens=64), name)
+        params = SamplingParams(temperature=temperature, max_new_tokens=reply_tokens([live.spec]))
+        return ModelAgent(*self._engines[name], params, name)
 
 
 def checkpoints(root: Path) -> list[Path]:

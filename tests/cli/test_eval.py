@@ -13,6 +13,8 @@ from typing import Any
 import fastapi.responses
 import pytest
 
+from agentgym_envs.calculator.env import CalculatorEnv
+from agentgym_envs.todo.env import TodoEnv
 from agentgym_py.collection import Collector
 from agentgym_py.env import TextEnv
 from agentgym_py.evaluation.folder import read_manifest
@@ -46,6 +48,18 @@ def test_an_evaluation_is_repeated_from_its_manifest(agentgym: Run) -> None:
         and a["experts"]["timing"]["n"] == 4
     )
     assert sum(each["count"] for each in a["failures"].values()) == 8 * (1 - a["success"]["value"])
+
+
+def test_a_model_replies_as_long_as_in_evolve(agentgym: Run, small_model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of several worlds the longest counts; a repetition keeps what was played, whatever the world says by then."""
+    argv = ("--env", "calculator,todo", "--model", small_model, "--tasks", "1", "--env_kwargs.max_steps", "1")
+    assert agentgym("eval", *argv, "--threads", "1", "--out", "a")[0] == 0
+    monkeypatch.setattr(TodoEnv, "evolve_defaults", {"max_new_tokens": 5})
+    monkeypatch.setattr(CalculatorEnv, "evolve_defaults", {})
+    assert agentgym("eval", "--manifest", "a", "--out", "b")[0] == 0 and rows("a") == rows("b")
+    assert agentgym("eval", *argv, "--threads", "1", "--out", "c")[0] == 0
+    lengths = [read_manifest(Path(each))["agent"]["sampling"]["max_new_tokens"] for each in "abc"]
+    assert lengths == [96, 96, 64]
 
 
 def test_a_model_is_repeated_from_its_manifest(agentgym: Run, small_model: str) -> None:

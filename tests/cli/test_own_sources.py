@@ -151,11 +151,15 @@ def test_the_world_of_a_run_is_named_by_the_command(agentgym: Run, episode: Any,
 def test_a_run_ends_with_the_command_that_evaluates_its_best_agent(tmp_path: Path, monkeypatch: Any) -> None:
     """With the checkpoint, the worlds and their arguments, so that it can be pasted."""
     monkeypatch.chdir(tmp_path)
-    config = {"env": ["shop", str(tmp_path / "my_world.py")], "env_kwargs": {"shop": {"difficulty": "hard"}}}
+    config = {
+        "env": ["shop", str(tmp_path / "my_world.py")], "env_kwargs": {"shop": {"difficulty": "hard"}},
+        "prompt": "full", "prompt_template": None, "max_context": 2048, "max_new_tokens": 32,
+    }  # fmt: skip
     folder = RunFolder.create(Path("runs/mine"), config)
     assert _next_steps(folder, 2) == (
         "best agent: runs/mine/rounds/02/checkpoint\nto evaluate it: agentgym eval --model "
-        "runs/mine/rounds/02/checkpoint --env shop,my_world.py --env_kwargs.shop.difficulty hard"
+        "runs/mine/rounds/02/checkpoint --env shop,my_world.py --env_kwargs.shop.difficulty hard "
+        "--prompt full --max_context 2048 --max_new_tokens 32"
     )
 
 
