@@ -325,7 +325,8 @@ def _share(builder: _QuestionBuilder) -> Question:
 def _above(builder: _QuestionBuilder) -> Question:
     above_average = f"{builder.amount} > (SELECT AVG({builder.names.amount}) FROM {builder.names.table})"
     asked = f"{builder.entity.amount.noun}: {builder.names.amount}"
-    return builder.question(f"SELECT {builder.label} {builder.source()}{builder.where(above_average)}", asked, column="amount")
+    sql = f"SELECT {builder.label} {builder.source()}{builder.where(above_average)}"
+    return builder.question(sql, asked, column="amount")
 
 
 def _without(builder: _QuestionBuilder) -> Question:

@@ -8,7 +8,9 @@ from typing import Literal
 
 from agentgym_envs.sql.tables import Layout
 
-_ADDED = frozenset("all code count data is list name no num number of table the total".split())
+_ADDED = {
+    "all", "code", "count", "data", "is", "list", "name", "no", "num", "number", "of", "table", "the", "total",
+}  # fmt: skip
 """Parts of names of tables and columns that say nothing about what they hold."""
 _ENDINGS = (("ies", "y"), ("ches", "ch"), ("shes", "sh"), ("xes", "x"), ("s", ""))
 

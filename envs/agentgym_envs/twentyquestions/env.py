@@ -143,7 +143,7 @@ class TwentyQuestions(Game):
         return sorted(words, key=lambda word: abs(2 * having[word] - len(things)))
 
     def thought(self, role: str, action: str) -> str:
-        """Say what the answers were, and which things fit them; say what the thing is."""
+        """Say what the answers were and what to ask next, at last what the thing is; the answerer says it at once."""
         if role == ANSWERER:
             return f"It is a {name_of(self.task.secret)}." if action == self.fair_move(role) else ""
         if action != self.fair_move(role):

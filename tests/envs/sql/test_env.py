@@ -39,7 +39,7 @@ def test_both_experts_answer(difficulty: str) -> None:
             assert info["valid_action"]
         assert env.succeeded
         looks += env.steps - 1
-    assert looks == 0 if difficulty == "easy" else looks >= 30
+    assert looks >= (10 if difficulty == "easy" else 30)
 
 
 def test_a_value_is_not_known_before_it_is_seen() -> None:
@@ -144,7 +144,7 @@ def test_a_statement_may_stand_on_lines_in_fences_and_under_a_note(form: str) ->
 def test_a_rare_condition_has_a_twin_that_finds_nothing() -> None:
     """Where no draw has an answer worth asking for, one without rows or with 0 keeps a copied result wrong."""
     env = SQLEnv(difficulty="hard")
-    env.reset(options={"task": 22})
+    env.reset(options={"task": 279})
     twin, answer = env.twin()
     assert env.puzzle.answer == {(1,)} and answer == {(0,)} and _unique_answer(twin, env.puzzle.question) is None
     assert env.step("answer[SELECT 1]")[4]["reward_parts"] == {"shown": 1.0, "twin": 0.0}
@@ -336,7 +336,7 @@ def test_thoughts_say_what_the_question_means(difficulty: str) -> None:
             assert values == [] if action.startswith("query") else all(value in seen for value in values)
             seen += env.step(action)[0]
         assert all(meaning in thought for meaning in (*question.tables, *question.meaning))
-        assert all(text.partition(" = ")[0] in seen for text in question.tables)
+        assert all(text.partition(" = ")[0].rpartition(": ")[2] in seen.lower() for text in question.tables)
 
 
 def test_a_snapshot_keeps_what_was_looked_at() -> None:

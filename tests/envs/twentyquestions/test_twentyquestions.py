@@ -91,15 +91,20 @@ def test_what_makes_no_sense_is_refused(action: str) -> None:
 
 
 def test_a_thought_says_what_is_known() -> None:
-    """The answers so far, then the things that fit them, or their number; the answerer says what the thing is."""
+    """The answers so far, then words that divide what is left, or what it is; the answerer says what the thing is."""
     env, _ = world()
     known: list[str] = []
     while not env.stop_reason:
         action = env.fair_expert() or ""
         thought = env.expert_thought(action)
         fitting = [t for t in env.puzzle.things if all((w.split()[-1] in t) is (w[:4] != "not ") for w in known)]
-        names = ", ".join(map(name_of, fitting)) if len(fitting) <= 4 else f"{len(fitting)} things"
-        assert thought.lower() == f"{', '.join(known)}{': ' * bool(known)}{names} left."
+        start = f"{', '.join(known)}. " * bool(known)
+        if len(fitting) == 1:
+            assert thought.lower() == f"{start}it is the {name_of(fitting[0])}."
+        else:
+            listed = thought.lower().removeprefix(f"{start}to ask: ").removesuffix(".").split(", ")
+            halves = [abs(2 * sum(word in thing for thing in fitting) - len(fitting)) for word in listed]
+            assert action == f"ask[{listed[0]}]" and halves == sorted(halves) and max(halves) < len(fitting)
         observation, *_ = env.step(action)
         known.append(f"{'' if '? Yes' in observation else 'not '}{action[4:-1]}")
     assert env.succeeded
