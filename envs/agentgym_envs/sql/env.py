@@ -51,14 +51,14 @@ class SQLEnv(GeneratedEnv[Puzzle]):
     Task: a question such as "How many loans of more than 12 days are there?" about a database of three tables. Its
     subject, names of tables and columns, rows and notation of values are drawn from the task's id. Valid and test tasks
     have eight subjects. Training tasks combine other tables, columns and values; two of five are made up, names of
-    columns may differ from those in the question, and some databases have a column or a table more. So a question must
+    tables and columns may differ from those in the question, and some databases have a column or a table more. So a question must
     be read against the tables shown. The splits share neither wordings of questions nor names of people and things.
 
     | difficulty | questions | values in the database | first observation | fair expert's steps | random success |
     |---|---|---|---|---|---|
-    | `easy` | one table, one condition | as in the question | tables and columns | 1.0 | 0.0 % |
-    | `medium` | joins, averages, groups | capitals, codes (`NOR` for Norway) | tables and columns | 1.6 | 0.0 % |
-    | `hard` | joins of three, shares, above the average, absence | the same | tables | 2.7 | 0.0 % |
+    | `easy` | one table, one condition | as in the question | tables and columns | 1.4 | 0.0 % |
+    | `medium` | joins, averages, groups | capitals, codes (`NOR` for Norway) | tables and columns | 1.9 | 0.0 % |
+    | `hard` | joins of three, shares, above the average, absence | the same | tables | 2.8 | 0.0 % |
 
     The last two columns are means over 300 test tasks. The exact expert needs one step.
 
@@ -78,7 +78,9 @@ class SQLEnv(GeneratedEnv[Puzzle]):
     End: an answer that runs terminates; `max_steps` (6, 8, 10) truncates.
 
     No statement can write, leave the database, hang or fill the memory: see `guard`. The expert knows a right statement
-    and answers at once, a shortest plan; the fair expert first looks up the columns and values that it needs.
+    and answers at once, a shortest plan. The fair expert knows no synonyms: it takes a table that has the question's
+    word, else the one to which `author_id` elsewhere refers, else the rest. It looks at the values of a column that the
+    question does not name, unless no other column is left, and at the notation of values.
 
     Args:
         difficulty: `easy`, `medium` or `hard`.
