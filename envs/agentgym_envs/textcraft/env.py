@@ -324,13 +324,16 @@ def steps_left(plan: list[str]) -> str:
 
 
 def derivation(book: Book, target: str) -> str:
-    """Say what each crafted thing takes, from the goal down, how often that is more than once, and what is raw.
+    """Say of each thing what it takes, and how often if more than once, or that it is raw.
 
+    The goal comes first, then what it takes, then what that takes: the next thing is always the next one in the text.
     The name comes first, so that what follows can be looked up by it.
     """
-    parts, plan = closure(book, target), Counter(shortest_plan(book, target, {}))
-    uses = [_use(recipe, plan[recipe.command]) for item in reversed(parts) if (recipe := book.get(item))]
-    return f"{'; '.join(uses)}; raw: {', '.join(item for item in parts if item not in book)}."
+    things, plan = [target], Counter(shortest_plan(book, target, {}))
+    for thing in things:
+        things += [need for need, _ in book[thing].needs if need not in things] if thing in book else []
+    uses = [_use(recipe, plan[recipe.command]) if (recipe := book.get(item)) else f"{item} raw" for item in things]
+    return f"{'; '.join(uses)}."
 
 
 def _use(recipe: Recipe, times: int) -> str:
