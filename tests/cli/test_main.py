@@ -268,6 +268,8 @@ def test_help_and_lists_load_no_torch() -> None:
             ["eval", "--agent", "random", "--agent_kwargs.x", "1", "--env", "GUESS"],
             "takes no argument 'x'. It takes: none.",
         ),
+        (["eval", "--model", "tiny", "--agent_kwargs.temperature", "1"], "--agent_kwargs.temperature needs an --agent"),
+        (["eval", "--agent", "random", "--temperature", "1"], "the agent random does not sample"),
         (["eval", "--agent", "expert", "--agent_kwargs.fare", "true"], "no argument 'fare'. Did you mean 'fair'?"),
         (
             ["eval", "--agent", "expert", "--agent_kwargs.fair", "maybe"],
