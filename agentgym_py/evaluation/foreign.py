@@ -6,6 +6,7 @@ that ended with an error or have no score are left out, as after an infrastructu
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import struct
@@ -87,12 +88,18 @@ def load(path: str | Path, score: str | None = None) -> tuple[dict[str, Any], di
         if name in sample.scores:
             outcomes[*sample.env, sample.id].append(sample.scores[name] == 1)
     worlds = [
-        {"id": env[0], "version": log.versions[env], "kwargs": env[1], "tasks": sorted(tasks[env])}
+        {"id": env[0], "version": log.versions[env], "kwargs": env[1], "tasks": sorted(tasks[env], key=_place)}
         for env in sorted(tasks)
     ]
     attempts = max(map(len, outcomes.values()), default=0)
     manifest = {"agent": log.agent, "worlds": worlds, "score": name, "attempts": attempts}
-    return manifest | {"split": "", "prompt": "", "seed": 0}, dict(outcomes)
+    in_order = sorted(outcomes, key=lambda task: _place("\n".join(task)))
+    return manifest | {"split": "", "prompt": "", "seed": 0}, {task: outcomes[task] for task in in_order}
+
+
+def _place(task: str) -> bytes:
+    """Return where a task stands: programs log tasks as they end, so the order of a log may depend on outcomes."""
+    return hashlib.sha256(task.encode()).digest()
 
 
 def _chosen_score(path: Path, samples: Sequence[Sample], score: str | None) -> str:

@@ -193,6 +193,30 @@ def test_rows_of_ones_own_are_compared(tmp_path: Path) -> None:
         Entrant.load(tmp_path / "one.jsonl")
 
 
+@pytest.mark.parametrize("kind", ["rows", "verifiers"])
+def test_the_order_of_a_log_does_not_matter(tmp_path: Path, kind: str) -> None:
+    """Programs log a task when it ends, wins first here; one log may have more tasks than the other."""
+
+    def log(name: str, wins: dict[int, bool]) -> Entrant:
+        if kind == "rows":
+            written(tmp_path / f"{name}.jsonl", [{"task": f"t{i}", "success": win} for i, win in wins.items()])
+            return Entrant.load(tmp_path / f"{name}.jsonl")
+        written(tmp_path / name / "results.jsonl", [{"example_id": i, "reward": float(w)} for i, w in wins.items()])
+        (tmp_path / name / "metadata.json").write_text(f'{{"env_id": "wordle", "model": "m/{name}"}}')
+        return Entrant.load(tmp_path / name)
+
+    first = {i: i % 2 == 0 for i in sorted(range(200), key=lambda i: i % 2)}
+    second = {i: i % 2 == 1 for i in range(150)}
+    one, other, shuffled = log("a", first), log("b", second), log("c", dict(sorted(first.items())))
+    found = compare_in_order(one, other)
+    assert found.result.difference.n == 150 and found.result.verdict == "undecided"
+    again = compare_in_order(shuffled, other)
+    assert again.result == found.result and again.trace == found.trace
+    assert compare_in_order(other, one).result.difference.value == -found.result.difference.value
+    with pytest.raises(ConfigError, match="cannot be compared"):
+        compare_in_order(one, log("d", {i + 1000: True for i in range(150)}))
+
+
 def test_the_score_is_chosen(tmp_path: Path) -> None:
     """The only one that is right or wrong, or the named one."""
     rows: list[dict[str, Any]] = [{"acc,none": 1, "f1,none": 0.5}, {"acc,none": 0, "f1,none": 1.0}]
