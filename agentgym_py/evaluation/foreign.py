@@ -33,8 +33,8 @@ MOST_MEMBER = 64 << 20
 """Largest file within an `.eval` log in bytes, unpacked."""
 _HEADER = 30
 """Bytes before the name of a file in a zip archive."""
-RESULTS = "results.jsonl"
-"""The file of verifiers' results, beside `metadata.json`."""
+RESULTS, TRACES = "results.jsonl", "traces.jsonl"
+"""The file of verifiers' results: before 0.4, beside `metadata.json`, and from 0.4 on."""
 _ZSTD = 93
 """Number of zstd in a zip archive, which Python's zipfile reads from 3.14 on."""
 _SAMPLES = re.compile(r"samples_(.+?)(?:_\d{4}-\d\d-\d\dT[\d.-]+)?\.jsonl")
@@ -68,7 +68,8 @@ class Log(NamedTuple):
 def is_foreign(path: str | Path) -> bool:
     """Return whether a path is a file, or a folder with samples of lm-eval or results of verifiers."""
     target = Path(path)
-    return target.is_file() or (target / RESULTS).is_file() or any(target.glob("samples_*.jsonl"))
+    named = any((target / name).is_file() for name in (RESULTS, TRACES))
+    return target.is_file() or named or any(target.glob("samples_*.jsonl"))
 
 
 def load(path: str | Path, score: str | None = None) -> tuple[dict[str, Any], dict[tuple[str, str, str], list[bool]]]:
@@ -293,15 +294,54 @@ def _lm_eval_scores(row: Row) -> tuple[str, dict[str, float]]:
 
 def _log_of_rows(path: Path) -> Log:
     """Choose the reader of JSON lines by their first one."""
-    file = path / RESULTS if path.is_dir() else path
+    file = path
+    if path.is_dir():
+        file = next((path / name for name in (TRACES, RESULTS) if (path / name).is_file()), path)
     if file.is_file():
         _, first = next(read_rows(file, warn=False), ("", {}))
+        if "traces" in first:
+            return _traces_log(file)
         if "example_id" in first:
             return _verifiers_log(file)
         if "task" in first and "doc_id" not in first:
             agent: dict[str, Any] = {"name": path.stem, "policy_digest": None, "sampling": {}}
             return Log(agent, {_OWN: None}, list(parse_rows(path, read_rows(path), _own_sample)))
     return _lm_eval_log(path)
+
+
+def _traces_log(file: Path) -> Log:
+    """Read the episodes of `vf-eval`; `reward` is the weighted sum of the rewards, as verifiers reports it."""
+    models: dict[str, None] = {}
+    versions: dict[Env, Any] = {}
+
+    def sample(row: Row) -> Sample:
+        traces = row.get("traces")
+        trace = traces[0] if isinstance(traces, list) and len(traces) == 1 else None
+        if not isinstance(trace, dict):
+            raise DataError(f"traces: expected one trace, found {quote(traces)}")
+        env = str(_nested(row, "env", "id") or "tasks"), "{}"
+        versions[env] = None
+        models[str(_nested(trace, "agent", "config", "model") or file.parent.name)] = None
+        task = _nested(row, "task")
+        id = _id_of(task if isinstance(task, dict) else {}, "key")
+        if row.get("ok") is not True or row.get("errors"):
+            return Sample(env, id, {})
+        rewards, metrics = (_nested(trace, key) or {} for key in ("rewards", "metrics"))
+        scores = _scores_of(row, {name: _nested(reward, "score") for name, reward in rewards.items()})
+        weights = {name: _number(_nested(rewards[name], "weight")) or 0.0 for name in scores}
+        total = {"reward": sum(weights[name] * score for name, score in scores.items())} if scores else {}
+        return Sample(env, id, total | scores | _scores_of(row, metrics))
+
+    samples = list(parse_rows(file, read_rows(file), sample))
+    agent: dict[str, Any] = {"name": ", ".join(models), "policy_digest": None, "sampling": {}}
+    return Log(agent, versions, samples)
+
+
+def _nested(value: Any, *keys: str) -> Any:
+    """Return what stands under the keys, one within the other; None if something else does."""
+    for key in keys:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
 
 
 def _verifiers_log(file: Path) -> Log:

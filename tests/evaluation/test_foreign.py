@@ -181,6 +181,31 @@ def test_results_of_verifiers_are_compared(tmp_path: Path) -> None:
         compare([both[0], Entrant.load(tmp_path / "two")])
 
 
+def trace(key: str, reward: float, success: float, **changes: Any) -> dict[str, Any]:
+    """An episode as verifiers 0.4 writes it, without its messages."""
+    about = {"agent": {"config": {"model": "m/one"}}, "rewards": {"return": {"score": reward, "weight": 2.0}}}
+    episode = {"env": {"id": "shop"}, "task": {"key": key}, "ok": True, "errors": []}
+    return episode | {"traces": [about | {"metrics": {"success": success, "steps": 3.0}}]} | changes
+
+
+def test_traces_of_verifiers_are_compared(tmp_path: Path) -> None:
+    """A folder or its file: an episode is an attempt; one that failed is left out; the sum of rewards is weighted."""
+    rows = [trace("a", 0.5, 1.0), trace("a", 0.0, 0.0), trace("b", 0.0, 0.0), trace("c", 0.5, 1.0, ok=False)]
+    written(tmp_path / "one" / "traces.jsonl", rows)
+    written(tmp_path / "two" / "traces.jsonl", [trace("b", 0.5, 1.0), trace("a", 0.5, 1.0), trace("c", 0.5, 1.0)])
+    one, two = Entrant.load(tmp_path / "one", "success"), Entrant.load(tmp_path / "two" / "traces.jsonl", "success")
+    assert one.agent == "m/one" and sorted(map(list, one.outcomes.values())) == [[False], [True, False]]
+    assert compare([one, two]).pairs[0].paired.difference.value == pytest.approx(-0.75)
+    assert Entrant.load(tmp_path / "one", "reward").outcomes == one.outcomes, "2 times 0.5 is 1"
+    for wrong, message in (
+        ({"traces": []}, r"one\.jsonl:2: traces: expected one trace, found \[\]"),
+        ({"task": {}}, r"one\.jsonl:2: key: expected text or a number"),
+    ):
+        written(tmp_path / "one.jsonl", [rows[0], trace("a", 1.0, 1.0, **wrong)])
+        with pytest.raises(DataError, match=message):
+            Entrant.load(tmp_path / "one.jsonl", "success")
+
+
 def test_rows_of_ones_own_are_compared(tmp_path: Path) -> None:
     """A task and what is true or false of it, a line per attempt, in the order of the file."""
     for name, wins in (("one", (True, True, True)), ("two", (False, True, False))):
