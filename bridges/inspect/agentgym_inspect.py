@@ -139,7 +139,9 @@ def outcome() -> Scorer:
         del target
         found = state.metadata.get(_OUTCOME)
         if found is None:
-            raise InfrastructureError("no outcome: the world failed, or a limit of Inspect came before the episode began")
+            raise InfrastructureError(
+                "no outcome: the world failed, or a limit of Inspect came before the episode began"
+            )
         values = {"success": found["success"], "return": found["return"]}
         return Score(value=values, metadata={"steps": found["steps"], "stop_reason": found["stop_reason"]})
 
