@@ -251,7 +251,7 @@ class HttpClient(RetryingClient):
                 raise EndpointError(f"the key in {KEY} holds characters that are not printable ASCII")
             headers = {"Content-Type": "application/json", "Accept-Encoding": "gzip"}
             headers |= {"Authorization": f"Bearer {key}"} if key else {}
-            trust_env = urlsplit(url).hostname not in trust.LOOPBACK  # a proxy would get the key of a local server
+            trust_env = not trust.is_loopback(trust.host(url) or "")  # a proxy would get the key of a local server
             self._client = httpx2.AsyncClient(
                 headers=headers, timeout=httpx2.Timeout(None, connect=_CONNECT_SECONDS), verify=_tls_context(trust_env),
                 limits=httpx2.Limits(max_connections=None), follow_redirects=False, trust_env=trust_env,

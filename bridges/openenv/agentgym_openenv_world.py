@@ -152,7 +152,7 @@ class _Session:
         try:
             self._socket: ClientConnection = connect(
                 address, open_timeout=env.timeout, max_size=_MAX_BYTES,
-                proxy=None if trust.host(env.url) in trust.LOOPBACK else True,
+                proxy=None if trust.is_loopback(trust.host(env.url) or "") else True,
             )  # fmt: skip
         except (OSError, WebSocketException) as error:
             raise InfrastructureError(f"no session at {address}: {error}") from error
