@@ -122,12 +122,17 @@ def require_path(path: object, where: str) -> None:
 
 def require_output(path: str) -> None:
     """Raise ConfigError if only a file names a place outside the current folder that a command would write to."""
-    if _words is None or _absolute(path) in map(_absolute, _parts(_words)):
-        return
-    if not Path(path).resolve().is_relative_to(Path.cwd().resolve()):
+    if not is_place_named(path):
         raise ConfigError(
             f"{path} comes from a file and would be written outside this folder; if you trust it, add --trust {path}"
         )
+
+
+def is_place_named(path: str) -> bool:
+    """Return whether a path is within the current folder, or the user named it."""
+    if _words is None or _absolute(path) in map(_absolute, _parts(_words)):
+        return True
+    return Path(path).resolve().is_relative_to(Path.cwd().resolve())
 
 
 def allow(path: str) -> None:

@@ -296,7 +296,7 @@ def _log_of_rows(path: Path) -> Log:
     """Choose the reader of JSON lines by their first one."""
     file = path
     if path.is_dir():
-        file = next((path / name for name in (TRACES, RESULTS) if (path / name).is_file()), path)
+        file = next((inside(path, name) for name in (TRACES, RESULTS) if (path / name).is_file()), path)
     if file.is_file():
         _, first = next(read_rows(file, warn=False), ("", {}))
         if "traces" in first:
@@ -346,7 +346,7 @@ def _nested(value: Any, *keys: str) -> Any:
 
 def _verifiers_log(file: Path) -> Log:
     """Read the results of `vf-eval`, which have a line per rollout; the environment's name is in the metadata."""
-    described = file.with_name("metadata.json")
+    described = inside(file.parent, "metadata.json")
     about = parse_json(files.read_bytes(described, MOST_MEMBER), described.name) if described.is_file() else {}
     about = about if isinstance(about, dict) else {}
     arguments = about.get("env_args")

@@ -206,6 +206,19 @@ def test_traces_of_verifiers_are_compared(tmp_path: Path) -> None:
             Entrant.load(tmp_path / "one.jsonl", "success")
 
 
+@pytest.mark.parametrize("name", ["traces.jsonl", "results.jsonl", "metadata.json"])
+def test_logs_of_verifiers_stay_in_their_folder(tmp_path: Path, name: str) -> None:
+    """A link that leads out is refused."""
+    folder = tmp_path / "theirs"
+    written(folder / "results.jsonl", [{"example_id": 1, "reward": 1.0}])
+    (folder / "metadata.json").write_text("{}")
+    (tmp_path / "mine").write_text('{"model": "secret"}')
+    (folder / name).unlink(missing_ok=True)
+    (folder / name).symlink_to(tmp_path / "mine")
+    with pytest.raises(RunError, match="leads out of"):
+        Entrant.load(folder)
+
+
 def test_rows_of_ones_own_are_compared(tmp_path: Path) -> None:
     """A task and what is true or false of it, a line per attempt, in the order of the file."""
     for name, wins in (("one", (True, True, True)), ("two", (False, True, False))):
