@@ -22,6 +22,8 @@ from agentgym_py.env.types import TINY_WORLDS_DEFAULTS
 from agentgym_py.rng import Rng
 
 _MAX_LENGTH = 100
+_PLACES = {"left": "on the left", "right": "on the right", "front": "in front", "behind": "behind"}
+"""Places of a description in a thought, in words of no split's missions alone."""
 _FORMS = "Write turn left, turn right, move forward, pick up, drop, toggle, or a walk such as go to red ball 1."
 
 
@@ -299,8 +301,8 @@ def _groups(clause: Clause) -> list[str]:
 
 
 def _text_of(description: Description) -> str:
-    """A description in BabyAI's words, without an article: `red ball on your left`."""
-    place = wording.PLACES["test"][description.location][0] if description.location else ""
+    """A description in plain words, without an article: `red ball on the left`."""
+    place = _PLACES[description.location] if description.location else ""
     return " ".join(word for word in (description.color, description.kind or "object", place) if word)
 
 
