@@ -20,6 +20,8 @@ _PLACEHOLDERS = {
     "base_url": "URL", "task": "ID", "host": "ADDRESS", "split": "train|valid|test", "preset": "default|smoke",
     "few_shot": "FILE", "record": "FILE", "system_prompt": "TEXT", "prompt_template": "TEXT", "push": "OWNER/NAME",
     "lora_target_modules": "NAMES", "levels": "NAME,...", "feedback": "FILE", "folder": "DIR",
+    "until_decided": "FOLDER", "estimators": "NAME,...", "report": "FILE", "reference": "NAME",
+    "constraint": "COST<=LIMIT",
 }  # fmt: skip
 """Placeholders for the values of texts that say more than the option's name does."""
 
