@@ -21,7 +21,7 @@ _PLACEHOLDERS = {
     "few_shot": "FILE", "record": "FILE", "system_prompt": "TEXT", "prompt_template": "TEXT", "push": "OWNER/NAME",
     "lora_target_modules": "NAMES", "levels": "NAME,...", "feedback": "FILE", "folder": "DIR",
     "until_decided": "FOLDER", "estimators": "NAME,...", "report": "FILE", "reference": "NAME",
-    "constraint": "COST<=LIMIT",
+    "constraint": "COST<=LIMIT", "evals": "FOLDER,...",
 }  # fmt: skip
 """Placeholders for the values of texts that say more than the option's name does."""
 
