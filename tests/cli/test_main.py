@@ -463,9 +463,16 @@ def test_help_says_types_and_defaults(agentgym: Run) -> None:
     assert "--allow_empty true" not in text
 
 
-@pytest.mark.parametrize(
-    "command", [*(c for c in COMMANDS if not build_parser(c, []).commands), "evolve --trainer grpo"]
-)
+OF_PLUGINS = [
+    *(f"evolve --trainer {name}" for name in registry.names("agentgym.trainers")),
+    *(f"evolve --critic {name}" for name in registry.names("agentgym.feedback")),
+    *(f"evolve --reflection {name}" for name in registry.names("agentgym.reflections")),
+    *(f"judge --source {name}" for name in registry.names("agentgym.feedback")),
+]
+"""Commands whose help has the settings of a plugin."""
+
+
+@pytest.mark.parametrize("command", [*(name for name in COMMANDS if not build_parser(name, []).commands), *OF_PLUGINS])
 def test_a_placeholder_says_what_to_write(command: str, agentgym: Run) -> None:
     """It never repeats the option's name, unless that names the value."""
     text = agentgym(*command.split(), "--help-all")[1]
