@@ -30,11 +30,12 @@ for other in (fresh, used):
         again = other.step(action)
         print(repr(action), "gives the same" if again == turn else f"gives ANOTHER:\\n  {{again}}\\n  not {{turn}}")
     print("then reset() gives", "the same" if other.reset() == following else "ANOTHER episode")"""
-_PLAN = """plan, here = env.expert(), env.snapshot()
+_PLAN = """plan, fair, here = env.expert(), env.fair_expert(), env.snapshot()
 turns = [env.step(action) for action in plan]
 other = make()
 other.restore(here)
 print("restored: the expert's plan is", "the same" if (again := other.expert()) == plan else f"ANOTHER: {again}")
+print("and the fair expert's action", "the same" if (again := other.fair_expert()) == fair else f"ANOTHER: {again}")
 for action, turn in zip(plan, turns):
     again = other.step(action)
     print(repr(action), "gives the same" if again == turn else f"gives ANOTHER:\\n  {again}\\n  not {turn}")"""
@@ -60,7 +61,7 @@ _MAX_DEPTH = 30
 def futures(subject: Subject) -> None:
     """From a snapshot of any step of a random episode, another instance reaches the same end and next episode.
 
-    In another instance the expert also has the same plan, which leads to the same end.
+    In another instance the experts also have the same plan, which leads to the same end, and the same next action.
     """
     other = subject.make()
     for seed in subject.seeds(subject.settings.few_episodes):
@@ -94,10 +95,11 @@ def _require_same_plan(episode: Episode, other: TextEnv, seed: int) -> None:
     label = f"restored after action {start} in another instance"
     moves = replace(episode.moves, after=_PLAN)
     with report_with(moves):
+        fair = episode.env.fair_expert()
         other.restore(episode.snapshot())
-        again = other.expert()
-        if again != plan:
-            raise BrokenContractError(f"{label}, expert() is {again!r:.200}, not {plan!r:.200}", moves)
+        for name, here, there in (("expert", plan, other.expert()), ("fair_expert", fair, other.fair_expert())):
+            if there != here:
+                raise BrokenContractError(f"{label}, {name}() is {there!r:.200}, not {here!r:.200}", moves)
     turns: list[Any] = [None] * start + [episode.step(action) for action in plan if not episode.over]
     with report_with(moves):
         _require_same_turns(episode, other, turns, start, label)
