@@ -37,6 +37,9 @@ class AgentGymError(Exception):
     What a language model writes never raises: a bad action leads to an observation.
     """
 
+    of_server = False
+    """Whether a server named it: then it may be anything, and is no error of the user's."""
+
 
 class ConfigError(AgentGymError, ValueError):
     """A setting has a wrong value; the message begins with its name."""

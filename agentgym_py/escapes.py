@@ -13,8 +13,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-"""Control characters except tab and line feed, changes of the writing direction, and what UTF-8 cannot hold."""
+UNSAFE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff"
+    "\U000e0000-\U000e007f]"
+)
+"""Control characters except tab and line feed, changes of the writing direction, characters without width but joiners,
+separators of lines, tags, and what UTF-8 cannot hold."""
 
 
 def visible(text: str) -> str:
@@ -23,7 +27,7 @@ def visible(text: str) -> str:
 
 
 def _escape(code: int) -> str:
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 class EscapedStream:

@@ -160,8 +160,8 @@ class HttpClient(RetryingClient):
 
     A request is retried if the server is busy (408, 409, 429, 5xx), does not answer in time, cannot be reached or gives
     an unusable answer. A wrong key or address raises EndpointError at once, as does a refused connection to a server
-    that has not answered yet. A server that refuses `max_tokens` and names `max_completion_tokens` gets that one, in
-    this request and all later ones.
+    that has not answered yet. A request whose refusal names `max_tokens` is sent again with `max_completion_tokens`, as
+    are all later ones if the server answers it.
 
     Args:
         where: Name of the server in errors.
@@ -201,15 +201,20 @@ class HttpClient(RetryingClient):
         return await self.until_answered(lambda: self._send(url, body, read, what), seed)
 
     async def _send(self, url: str, body: Mapping[str, Any], read: Callable[[Any], T | None], what: str) -> T | Busy:
-        """Post a request; again with `max_completion_tokens` if the server demands it."""
+        """Post a request; once more with `max_completion_tokens` if the server refuses `max_tokens`."""
         sent = _with_new_limit(body) if self._renames_limit else body
         try:
             return await self._post(url, json.dumps(sent), read, what)
         except RequestRefusedError as error:
-            if _OLD_LIMIT not in sent or _NEW_LIMIT in sent or _NEW_LIMIT not in str(error):
+            if _OLD_LIMIT not in sent or _NEW_LIMIT in sent or not _names_limit(error):
                 raise
-        self._renames_limit = True
-        return await self._post(url, json.dumps(_with_new_limit(body)), read, what)
+            refusal = error
+        try:
+            result = await self._post(url, json.dumps(_with_new_limit(body)), read, what)
+        except RequestRefusedError as error:
+            raise refusal if _NEW_LIMIT in str(error) else error from None
+        self._renames_limit = not isinstance(result, Busy)
+        return result
 
     async def _post(self, url: str, body: str, read: Callable[[Any], T | None], what: str) -> T | Busy:
         import httpx2
@@ -251,7 +256,7 @@ class HttpClient(RetryingClient):
                 raise EndpointError(f"the key in {KEY} holds characters that are not printable ASCII")
             headers = {"Content-Type": "application/json", "Accept-Encoding": "gzip"}
             headers |= {"Authorization": f"Bearer {key}"} if key else {}
-            trust_env = urlsplit(url).hostname not in trust.LOOPBACK  # a proxy would get the key of a local server
+            trust_env = not trust.is_loopback(trust.host(url) or "")  # a proxy would get the key of a local server
             self._client = httpx2.AsyncClient(
                 headers=headers, timeout=httpx2.Timeout(None, connect=_CONNECT_SECONDS), verify=_tls_context(trust_env),
                 limits=httpx2.Limits(max_connections=None), follow_redirects=False, trust_env=trust_env,
@@ -289,6 +294,10 @@ def _tls_context(trust_env: bool) -> ssl.SSLContext:
     import httpx2
 
     return httpx2.create_ssl_context(trust_env=trust_env)
+
+
+def _names_limit(error: RequestRefusedError) -> bool:
+    return _OLD_LIMIT in str(error) or _NEW_LIMIT in str(error)
 
 
 def _with_new_limit(body: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -20,22 +21,27 @@ from agentgym_py.errors import ConfigError
 _URL = re.compile(r"https?://[^\s\"',]+", re.IGNORECASE)
 _VARIABLES = ("AGENTGYM_URL", "OPENAI_BASE_URL", "AGENTGYM_ENVS")
 """Environment variables whose hosts and sources count as named."""
-LOOPBACK = ("localhost", "127.0.0.1", "::1")
+_OF_FILES = ("config", "data", "manifest", "out", "resume")
+"""Options whose value is a file or folder, which may come from a stranger, name and all."""
+_MODULE = re.compile(r"([A-Za-z_][\w.]*):[A-Za-z_]\w*")
 _words: tuple[str, ...] | None = None
-"""What the user named; None without a command line. Global, because threads contact servers, too."""
+"""What the user typed; None without a command line. Global, because threads contact servers, too."""
+_trusted: tuple[str, ...] = ()
+"""Values of --trust and of the environment variables."""
 _offline = False
 
 
 @contextmanager
 def naming(words: Sequence[str]) -> Iterator[None]:
     """Restrict the commands within to what these words of a command line, and the environment variables, name."""
-    global _words
-    before, variables = _words, [os.environ.get(name, "") for name in _VARIABLES]
-    _words = (*(before or ()), *words, *variables)
+    global _words, _trusted
+    before, variables = (_words, _trusted), [os.environ.get(name, "") for name in _VARIABLES]
+    _words = (*(_words or ()), *words, *variables)
+    _trusted = (*_trusted, *(value for name, value in _values(words) if name == "trust"), *variables)
     try:
         yield
     finally:
-        _words = before
+        _words, _trusted = before
 
 
 @contextmanager
@@ -65,15 +71,20 @@ def require_host(url: str) -> None:
     The request would send the user's token or key, and what the user plays, to whoever wrote the file.
     """
     name = host(url)
-    if _words is None or name in LOOPBACK:
+    if _words is None or (name is not None and is_loopback(name)):
         return
-    if name not in {host(found) for word in _words for found in _URL.findall(word)} | set(_parts()):
+    if name not in {host(found) for word in _words for found in _URL.findall(word)} | set(_parts(_trusted)):
         raise ConfigError(f"{url} comes from a file and would be contacted; if you trust it, add --trust {name}")
 
 
 def is_named(name: str) -> bool:
     """Return whether the user, and not only a file, names a model or repository of the hub."""
-    return _words is None or name in _parts()
+    if _words is None or name in _parts(_trusted):
+        return True
+    options = {option for option, value in _values(_words) if name in _parts([value])}
+    if options & {"model", "push"}:
+        return True
+    return bool(options - {"", *_OF_FILES}) and not Path(name).exists()  # `--list lab/p.yaml` names a file
 
 
 def require_upload(repository: str) -> None:
@@ -95,27 +106,33 @@ def require_source(place: str) -> None:
     if _words is None:
         return
     if place.endswith(".py"):
-        named = any(part.endswith(".py") and _absolute(part) == _absolute(place) for part in _places())
+        files = (part.partition(":")[0] for part in _parts(_words))
+        named = any(part.endswith(".py") and _absolute(part) == _absolute(place) for part in files)
     else:
-        named = place in _places()
+        named = place in [*_modules(), *(part.partition(":")[0] for part in _parts(_trusted))]
     if not named:
         raise ConfigError(f"{place} is Python source that a file names; if you trust it, add --trust {place}")
 
 
 def require_path(path: object, where: str) -> None:
     """Raise ConfigError if a trajectory names a path that the user has not named."""
-    if _words is not None and _absolute(str(path)) not in map(_absolute, _parts()):
+    if _words is not None and _absolute(str(path)) not in map(_absolute, _parts(_words)):
         raise ConfigError(f"{where}: a path that comes from a file; if you trust it, add --trust {path}")
 
 
 def require_output(path: str) -> None:
     """Raise ConfigError if only a file names a place outside the current folder that a command would write to."""
-    if _words is None or _absolute(path) in map(_absolute, _parts()):
-        return
-    if not Path(path).resolve().is_relative_to(Path.cwd().resolve()):
+    if not is_place_named(path):
         raise ConfigError(
             f"{path} comes from a file and would be written outside this folder; if you trust it, add --trust {path}"
         )
+
+
+def is_place_named(path: str) -> bool:
+    """Return whether a path is within the current folder, or the user named it."""
+    if _words is None or _absolute(path) in map(_absolute, _parts(_words)):
+        return True
+    return Path(path).resolve().is_relative_to(Path.cwd().resolve())
 
 
 def allow(path: str) -> None:
@@ -125,15 +142,31 @@ def allow(path: str) -> None:
         _words = (*_words, path)
 
 
-def _parts() -> list[str]:
+def _modules() -> Iterator[str]:
+    """Yield the modules that the user typed as `module:Class`; a file or folder may be called so, too."""
+    for option, value in _values(_words or ()):
+        for part in _parts([value]) if option not in _OF_FILES else ():
+            if (found := _MODULE.fullmatch(part)) and not Path(part).exists():
+                yield found[1]
+
+
+def _values(words: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield each value with the option before it: its first name without dashes, empty for a word at the start."""
+    option = ""
+    for word in words:
+        if not word.startswith("--"):
+            yield option, word
+            continue
+        name, equals, value = word[2:].partition("=")
+        option = name.partition(".")[0]
+        if equals:
+            yield option, value
+
+
+def _parts(words: Sequence[str]) -> list[str]:
     """Return the values within the words: `--env=a.py,b.py` and `--reward=a.py+0.5*b.py` have two."""
-    parts = [part.strip() for word in _words or () for part in re.split("[=,;+*]", word)]
-    return [*filter(None, parts), *(_words or ())]
-
-
-def _places() -> set[str]:
-    """Return files and modules of the sources among the words: `FILE.py` of `FILE.py:Class`."""
-    return {part.partition(":")[0] for part in _parts()}
+    parts = [part.strip() for word in words for part in re.split("[=,;+*]", word)]
+    return [*filter(None, parts), *words]
 
 
 def _absolute(path: str) -> str:
@@ -146,3 +179,13 @@ def host(url: str) -> str | None:
         return urlsplit(url).hostname
     except ValueError:
         return None
+
+
+def is_loopback(name: str) -> bool:
+    """Return whether a host is this machine: `localhost`, or an address such as 127.0.0.2 or ::1."""
+    name = name.rstrip(".").lower()
+    try:
+        address = ip_address(name)
+    except ValueError:
+        return name == "localhost"
+    return (getattr(address, "ipv4_mapped", None) or address).is_loopback

@@ -22,9 +22,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 BRIDGES = ROOT / "bridges"
 NAMES = sorted(path.parent.name for path in BRIDGES.glob("*/pyproject.toml"))
-QUICK = ("skyrl",)
-"""Bridges that install in two minutes: CI tests them."""
-TEST_TOOLS = ("pytest", "pytest-timeout", "uv")
+QUICK = ("inspect", "skyrl")
+"""Bridges that install in two minutes on two busy cores: CI tests them."""
+TEST_TOOLS = ("hypothesis", "pytest", "pytest-timeout", "uv")
 QUIET = {
     "OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false", "HF_HUB_OFFLINE": "1", "TRL_EXPERIMENTAL_SILENCE": "1",
 }  # fmt: skip

@@ -128,7 +128,8 @@ def difficulties(world: str) -> list[str]:
     lines += [
         "",
         "Success on 300 test tasks and the mean length of the expert's plans, from "
-        "[the results](../../results/worlds.md#every-world).",
+        "[the results](../../results/worlds.md#every-world). The random agent of the README and of "
+        "[trainers](../../results/trainers.md#learning-in-each-world) draws other actions at the same tasks.",
         "",
     ]
     return [*lines, *textwrap.wrap(EXACT[world], 120), ""] if world in EXACT else lines

@@ -555,14 +555,18 @@ def test_the_picture_shows_the_rounds_of_the_lines(mode: str) -> None:
 
 
 def test_the_world_of_the_readme_works() -> None:
-    """Its methods with the rest of `examples/my_world.py` are a world that the expert solves."""
-    code = re.search(r"^```python\n(class .*?)^```", (ROOT / "README.md").read_text(encoding="utf-8"), re.M | re.S)
-    assert code
+    """Its methods with the rest of `examples/my_world.py` are a world that forks and that the expert solves."""
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    code = next(code for code in re.findall(r"^```python\n(.*?)^```", page, re.M | re.S) if "\nclass " in code)
     spaces: dict[str, Any] = {"ag": agentgym_py}
-    exec(code[1], spaces)  # noqa: S102  # the README's own code
+    exec(code, spaces)  # noqa: S102  # the README's own code
     example = load_script("examples/my_world.py", "readme_world")
-    env = type("World", (spaces["Guess"], example.GuessEnv), {})()
-    env.reset(seed=0)
+    world = type("World", (spaces["Guess"], example.GuessEnv), {})
+    env, fork = world(), world()
+    for seed in range(5):
+        env.reset(seed=seed)
+        fork.restore(env.snapshot())
+        assert fork.expert() == env.expert() and fork.step(env.expert()[0])[0] == "Found."
     assert env.step("guess[-1]")[1:3] == (0.0, False)
     assert env.step("look")[4]["valid_action"] is False
     *_, info = [env.step(action) for action in env.expert()][-1]

@@ -220,9 +220,18 @@ def test_errors_of_yaml_name_the_line(text: str, message: str) -> None:
     assert message in str(caught.value) and "<" not in str(caught.value)
 
 
-@pytest.mark.parametrize("text", [BOMB, "&a {x: *a}", "&a [*a]", "[" * 1000, "{a: " * 1000, "1" * 5000, "- 2020-99-99"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        BOMB, "&a {x: *a}", "&a [*a]", "[" * 1000, "{a: " * 1000, "1" * 5000, "- 2020-99-99", "a: !!bool maybe",
+        "a: !!int ''", "a: !!float x", "a: !!timestamp x", "a: !!binary é", "a: 0x" + 5000 * "f",
+        "a: 1" + 80_000 * ":1", "a: 1" + 400 * ":1" + ".5", "a: !!set [1]", "a: !!omap {b: 1}", "a: !!pairs x",
+        "? [a]\n: 1",
+    ],
+    ids=lambda text: text[:16],
+)  # fmt: skip
 def test_no_yaml_fills_the_memory(text: str, folder: Path) -> None:
-    """Aliases, values within themselves, deep nesting, long numbers and impossible dates are errors of one line."""
+    """Aliases, values within themselves, deep nesting, long numbers, tags that do not fit: errors of one line."""
     (folder / "run.yaml").write_text(text)
     with pytest.raises(ValueError):
         parse_yaml(text)

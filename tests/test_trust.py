@@ -259,14 +259,72 @@ def test_no_command_has_another_option_of_that_name() -> None:
             assert "trust" not in part.options, name
 
 
+@pytest.mark.parametrize(
+    ("file", "content", "argv"),
+    [
+        ("eval.py", {"agent": "eval:Evil"}, ["eval", "--config", "c.yaml"]),
+        ("maze.py", {"agent": "maze:Evil", "env": "maze"}, ["eval", "--config", "c.yaml", "--env", "maze"]),
+        ("c.py", {"agent": "c:Evil"}, ["eval", "--config", "c.yaml", "--out", "c:Evil"]),
+        ("c.py", {"agent": "c:Evil"}, ["eval", "--split", "test", "--config=c:Evil"]),
+        ("pipeline.py", {"stages": [{"stage": "collect", "agent": "pipeline:Evil"}]}, ["pipeline", "c.yaml", "--list"]),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_other_words_of_the_command_line_name_no_module(
+    file: str, content: dict[str, Any], argv: list[str], run: Run
+) -> None:
+    """A command, a world or the stranger's own file may be called as the module that it holds."""
+    evil(file)
+    for name in ("c.yaml", "c:Evil"):
+        Path(name).write_text(yaml.safe_dump(content))
+    status, said = run(*argv)
+    assert not Path("ran").exists(), said
+    assert status == 2
+
+
+def test_a_run_folder_names_no_module(run: Run) -> None:
+    """Its own name is no permission, and a folder may be called as a source is."""
+    for name in ("theirs", "theirs:World"):
+        Path(name).mkdir()
+        Path(name, "__init__.py").write_text(evil("evil_of_runs.py").read_text())
+        Path(name, "run.yaml").write_text(yaml.safe_dump({"env": [f"{name.partition(':')[0]}:World"]}))
+        run("evolve", "--resume", name)
+        run("report", name)
+    assert not Path("ran").exists()
+
+
+def test_other_words_name_no_host_and_no_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A world, a folder or a file may be called as a host is, or as a repository."""
+    monkeypatch.chdir(tmp_path)
+    Path("lab").mkdir()
+    Path("lab/p.yaml").touch()
+    with trust.naming(["pipeline", "--list", "lab/p.yaml", "--env", "maze", "--resume", "results.dev"]):
+        for host in ("results.dev", "maze", "pipeline"):
+            with pytest.raises(ConfigError, match="--trust"):
+                trust.require_host(f"https://{host}/x")
+        assert not trust.is_named("lab/p.yaml") and not trust.is_named("results.dev")
+    with trust.naming(["--model", "lab/p.yaml", "--trust=maze", "--judge.model", "own/judge"]):
+        trust.require_host("http://maze:8000")
+        assert trust.is_named("lab/p.yaml") and trust.is_named("own/judge")
+
+
+@pytest.mark.parametrize("name", ["localhost", "localhost.", "127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1"])
+def test_this_machine_has_many_addresses(name: str) -> None:
+    """All may be contacted, and none by a proxy; an address that only looks alike is another machine."""
+    with trust.naming([]):
+        trust.require_host(f"http://{f'[{name}]' if ':' in name else name}:1/x")
+    assert trust.is_loopback(name) and not trust.is_loopback(f"{name}.example") and not trust.is_loopback("10.0.0.1")
+
+
 def test_what_the_command_line_names_is_allowed(tmp_path: Path) -> None:
     """In any option, as the file writes it or not."""
-    with trust.naming(["--env=a.py,b.py:World", "--url", "https://Server.example/x", "--trust", "pkg.mod"]):
-        for place in ("a.py", str(Path("b.py").absolute()), "pkg.mod"):
+    words = ["--env=a.py,b.py:World", "--url", "https://Server.example/x", "--trust", "pkg.mod"]
+    with trust.naming([*words, "--reward", "0.5*my.rewards:score"]):
+        for place in ("a.py", str(Path("b.py").absolute()), "pkg.mod", "my.rewards"):
             trust.require_source(place)
         trust.require_host("http://server.example:1/y")
         trust.require_host("http://localhost:1")
-        for wrong in ("c.py", "pkg", "/a.py"):
+        for wrong in ("c.py", "pkg", "/a.py", "my"):
             with pytest.raises(ConfigError, match="--trust"):
                 trust.require_source(wrong)
         with pytest.raises(ConfigError, match="--trust"):

@@ -190,6 +190,11 @@ class AgentOptions(EngineOptions):
         """Return whether the agent's class takes an argument, such as `temperature`."""
         return self.agent == "model" or option in parameters_of(registry.load("agentgym.agents", str(self.agent)))
 
+    def require_sampling(self) -> None:
+        """Raise UsageError if the agent does not sample: a temperature would change nothing."""
+        if not self.accepts("temperature"):
+            raise UsageError(f"--temperature needs a --model, because the agent {self.agent} does not sample")
+
     def _make(self, arguments: dict[str, Any]) -> Agent:
         agent_class = registry.load("agentgym.agents", str(self.agent))
         try:
@@ -240,6 +245,11 @@ def read_agent(args: Values, default: str | None) -> tuple[AgentOptions, ModelOp
     if agent.agent is None or ((agent.agent == "model") != bool(model.model) and not uses_endpoint):
         both = bool(model.model) and args["agent"] is not None
         raise UsageError("choose an agent: --model NAME or --agent NAME" + ", not both" * both)
+    if agent.agent == "model" and agent.agent_kwargs:
+        raise UsageError(
+            f"--agent_kwargs.{next(iter(agent.agent_kwargs))} needs an --agent: a --model takes --temperature, "
+            "--max_new_tokens and the other options of a model"
+        )
     if agent.agent == "person" and (model.ray or agent.step_timeout is not None):
         raise UsageError("--agent person cannot be used with --ray or --step_timeout")
     if agent.engine == "server" and agent.agent != "model":

@@ -87,8 +87,8 @@ def read_plan(args: Values) -> CollectPlan:
     """Read and check the options before anything is loaded or written."""
     episodes = read_options(CollectOptions, args)
     (agent, model), temperatures = read_agent(args, "expert"), args["temperature"]
-    if temperatures and not agent.accepts("temperature"):
-        raise UsageError(f"--temperature needs a --model, because the agent {agent.agent} does not sample")
+    if temperatures:
+        agent.require_sampling()
     envs = env_specs(args)
     tasks = range(episodes.first, episodes.first + episodes.tasks)
     option = f"--first {episodes.first} with --tasks {episodes.tasks}" if episodes.first else "--tasks"

@@ -141,6 +141,8 @@ def read_plan(args: Values) -> tuple[EvalOptions, AgentOptions, ModelOptions, li
     """Read and check the options before anything is loaded or written."""
     chosen = read_options(EvalOptions, args)
     agent_options, model = read_agent(args, None)
+    if chosen.temperature:
+        agent_options.require_sampling()
     envs = env_specs(args)
     require_tasks(envs, {chosen.split: ("--tasks", chosen.tasks)})
     return chosen, agent_options, model, envs

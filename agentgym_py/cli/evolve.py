@@ -87,7 +87,9 @@ def options(parser: Parser) -> None:
     kind = trainer_class(trainer)
     defaults = info_of(kind).evolve_defaults
     require_options(parser, defaults, f"the trainer {trainer}")
-    worlds = defaults_for_trainer(world_defaults(peek_envs(parser.argv) or ["shop"], parser), kind)
+    envs = peek_envs(parser.argv) or ["shop"]
+    parser.about += f" The defaults below are those of {', '.join(envs)}; `--env NAME --help` shows those of a world."
+    worlds = defaults_for_trainer(world_defaults(envs, parser), kind)
     scores = critic.SELECT_DEFAULTS if first.get("critic") else {}
     parser.set_defaults({**worlds, **scores, **defaults, **preset(first.get("preset", "default"), parser)})
 

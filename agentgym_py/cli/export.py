@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from agentgym_py.cli.parser import Parser, UsageError, Values, read_options, with_option_names
@@ -21,6 +21,8 @@ class ExportOptions:
     """Round of a run; by default the one with the best valid success."""
     base: str | None = None
     """Model to merge adapters into, if it is not the one that they name."""
+    evals: list[str] = field(default_factory=list)
+    """Folders of `agentgym eval --out` of the same weights, whose success rates the card has."""
     gguf: bool = False
     """Also write a GGUF file; needs convert_hf_to_gguf.py of llama.cpp (on PATH, or in the folder of the variable
     LLAMA_CPP), which supports only some tokenizers."""
@@ -66,9 +68,9 @@ def run(args: Values) -> int:
             source = find_source(args["model"], chosen.round)
         new_folder(args["out"])  # checked before the import of torch, which is slow
         prepare_torch("tiny")  # the name does not matter: this checks the packages and silences them
-        folder = export(source, args["out"], base=chosen.base, gguf=chosen.gguf)
+        folder = export(source, args["out"], base=chosen.base, gguf=chosen.gguf, evals=chosen.evals)
     except ConfigError as error:
-        raise with_option_names(error, ("base", "gguf", "round", "push"), "") from error
+        raise with_option_names(error, ("base", "evals", "gguf", "round", "push"), "") from error
     url = push(folder, chosen.push, private=chosen.private) if chosen.push else None
     if chosen.json:
         print_json({

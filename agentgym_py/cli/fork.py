@@ -29,7 +29,8 @@ class ForkOptions:
     """The fork."""
 
     set: Basic[list[str]] = field(default_factory=list)
-    """Setting of `agentgym evolve` for the rounds after it, such as trainer.kl_coef=0.1; repeat it for more."""
+    """Settings of `agentgym evolve` for the rounds after it, such as trainer.kl_coef=0.1; repeated, or with commas. A
+    part without = continues the list before it: horizon=10,20,50."""
     out: Basic[str | None] = None
     """The fork's folder; by default RUN-fork, with -2, -3, … if that exists."""
     threads: int | None = None

@@ -20,6 +20,10 @@ _PLACEHOLDERS = {
     "base_url": "URL", "task": "ID", "host": "ADDRESS", "split": "train|valid|test", "preset": "default|smoke",
     "few_shot": "FILE", "record": "FILE", "system_prompt": "TEXT", "prompt_template": "TEXT", "push": "OWNER/NAME",
     "lora_target_modules": "NAMES", "levels": "NAME,...", "feedback": "FILE", "folder": "DIR",
+    "until_decided": "FOLDER", "estimators": "NAME,...", "report": "FILE", "reference": "NAME",
+    "constraint": "COST<=LIMIT", "evals": "FOLDER,...", "files": "FILE,...", "answers": "FILE",
+    "answer": "FILE.py:NAME", "program": "FILE.py:NAME", "step_kind": "FILE.py:NAME", "rubric": "TEXT",
+    "request": "TEXT", "prm": "DIR", "teacher": "NAME",
 }  # fmt: skip
 """Placeholders for the values of texts that say more than the option's name does."""
 

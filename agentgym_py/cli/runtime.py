@@ -196,7 +196,7 @@ def console(json_output: bool = False) -> Console:
 def print_json(value: Any) -> None:
     """Print a value as JSON, with null for non-finite numbers."""
     text = json.dumps(json_safe(value), indent=1, ensure_ascii=False, allow_nan=False)
-    print(UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text), file=results_stream())
+    print(UNSAFE.sub(lambda found: json.dumps(found[0])[1:-1], text), file=results_stream())
 
 
 def read_trajectories(path: str, format: str | None = None) -> Iterator[Trajectory]:

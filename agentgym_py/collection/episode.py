@@ -163,14 +163,14 @@ def _start(env: TextEnv, seed: int, task: str) -> Asking[tuple[str, dict[str, An
         start: tuple[str, dict[str, Any]] = yield from reset_call(env, seed, {"task": task})
         return start
     except AgentGymError as error:
-        if isinstance(error, InfrastructureError) or not env_line(error):
+        if isinstance(error, InfrastructureError) or error.of_server or not env_line(error):
             raise
         raise InfrastructureError(describe_failure(error)) from error
 
 
 def _not_begun(error: Exception, env: TextEnv | None, pool: EnvPool) -> _Ended:
     """Return the end of an episode whose env failed before its start; raise an error of the user's again."""
-    if isinstance(error, AgentGymError) and not isinstance(error, InfrastructureError):
+    if isinstance(error, AgentGymError) and not (isinstance(error, InfrastructureError) or error.of_server):
         raise error
     if env is not None:
         pool.drop(env)

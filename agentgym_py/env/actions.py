@@ -7,6 +7,7 @@ import math
 import re
 from collections import deque
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -23,6 +24,13 @@ _OBSERVATION = re.compile(r"^[ \t]*observation[ \t]*:", re.IGNORECASE | re.MULTI
 _TAG = re.compile(r"<tool_call>\s*(?=\{)")
 _FENCED = re.compile(r"\A```(?:json)?\s*(\{.*\})\s*```\Z", re.DOTALL)
 _ONE_LINE = re.compile(r"\s*(\w+)\s*(?:\(\s*(?:(\{.*\})\s*)?\)|(\{.*\}))\s*", re.DOTALL)
+_KEYWORD_CALL = re.compile(r"\s*(\w+)(?:\s*\((.+)\)|[ \t]+(?=\w+=)(.+))\s*", re.DOTALL)
+_VALUE_CALL = re.compile(r"(\w+)\s*\((.+)\)", re.DOTALL)
+_KEYWORD = re.compile(r"\s*(\w+)\s*=\s*")
+_VALUE_END = re.compile(r"\s*,\s*|\s+|\Z")
+_QUOTED = re.compile(r"'([^'\\]*)'")
+_WORD = re.compile(r"[^\s,(){}\[\]\"'=]+")
+_CONSTANTS = {"True": True, "False": False, "None": None}
 _INPUT_BELOW = re.compile(r"\nAction Input: (?=\{)")
 _BOLD = re.compile(r"^[ \t]*\*\*(thought|action|action input|observation)(?::\*\*|\*\*:)", re.IGNORECASE | re.MULTILINE)
 _OPENING_FENCE = re.compile(r"\A\s*```\w*[ \t]*\n")
@@ -112,9 +120,9 @@ def parse_reply(text: str) -> Reply:
 def parse_tool_call(text: str) -> Reply:
     """Parse a reply in a world with tools; never raises.
 
-    Like `parse_reply`, but a call may be one line: `name {"argument": 1}`, `name({"argument": 1})` or `name()`. An
-    input may be in backticks, and `Action Input:` may be missing before a line that begins with `{`. Without labels a
-    call may be a JSON list of one, or follow other words.
+    Like `parse_reply`, but a call may be one line: `name {"argument": 1}`, `name({"argument": 1})`, `name()`,
+    `name(argument=1, other="x")` or `name argument=1`. An input may be in backticks, and `Action Input:` may be missing
+    before a line that begins with `{`. Without labels a call may be a JSON list of one, or follow other words.
     """
     thought, text = split_thought(text)
     return _with_thought(_parse_tool_call(text), thought)
@@ -134,8 +142,8 @@ def _parse(text: str) -> Reply:
 
 
 def _parse_tool_call(text: str) -> Reply:
-    if call := _ONE_LINE.fullmatch(text):
-        return _parse(format_reply(call[1], "", call[2] or call[3] or "{}"))
+    if call := _call_in_line(text):
+        return call
     reply = _parse(_UNLABELLED.sub(r"\1\nAction Input: ", _BOLD.sub(r"\1:", text)))
     if reply.form == "tool_call":
         return replace(reply, calls=_count_calls(text))
@@ -144,14 +152,74 @@ def _parse_tool_call(text: str) -> Reply:
         return replace(reply, action_input=fenced[1], arguments=json_object(fenced[1])) if fenced else reply
     if reply.form == "bare" and (at_end := _call_at_end(text)):
         return at_end
-    call = _ONE_LINE.fullmatch(reply.action)
-    if call:
-        return _parse(format_reply(call[1], reply.thought, call[2] or call[3] or "{}"))
+    if call := _call_in_line(reply.action, reply.thought):
+        return call
     start = _CALL_START.match(reply.action)
     if start or reply.action.startswith("{"):  # a call whose JSON is broken
         raw = reply.action[start.end() :] if start else reply.action
         return replace(reply, action=start[1] if start else "", action_input=raw, arguments=json_object(raw))
     return reply
+
+
+def _call_in_line(text: str, thought: str = "") -> Reply | None:
+    """The call that a text is, with its arguments as JSON or by keywords."""
+    if call := _ONE_LINE.fullmatch(text):
+        return _parse(format_reply(call[1], thought, call[2] or call[3] or "{}"))
+    call = _KEYWORD_CALL.fullmatch(text)
+    arguments = _keywords(call[2] or call[3]) if call else None
+    return _with_arguments(call[1], thought, arguments) if call and arguments else None
+
+
+def _with_arguments(name: str, thought: str, arguments: dict[str, Any]) -> Reply:
+    return Reply(name, thought, json.dumps(arguments, ensure_ascii=False), arguments, "react")
+
+
+def _keywords(text: str) -> dict[str, Any] | None:
+    """Read `name="x", other=2`; None if the text is something else or repeats a name."""
+    arguments: dict[str, Any] = {}
+    place = 0
+    while keyword := _KEYWORD.match(text, place):
+        read = _value(text, keyword.end())
+        if read is None or keyword[1] in arguments:
+            return None
+        arguments[keyword[1]], place = read
+    return arguments if place == len(text) else None
+
+
+def _value(text: str, place: int) -> tuple[Any, int] | None:
+    """Read a JSON value, a text in single quotes or a bare word, which a comma, a space or the end follows."""
+    readings: list[tuple[Any, int]] = []
+    with suppress(ValueError, RecursionError):
+        readings += [] if _too_deep(text) else [_DECODER.raw_decode(text, place)]
+    if quoted := _QUOTED.match(text, place):
+        readings.append((quoted[1], quoted.end()))
+    if word := _WORD.match(text, place):
+        readings.append((_CONSTANTS.get(word[0], word[0]), word.end()))
+    for value, end in readings:
+        if stop := _VALUE_END.match(text, end):
+            return value, stop.end()
+    return None
+
+
+def name_call(reply: Reply, tools: Sequence[Mapping[str, Any]]) -> Reply:
+    """Return a reply with its tool in the tool's own spelling, and with a value without a name as an argument.
+
+    The tool may be written in any case: `Finish`. A value without a name, as in `get_cell("B2")`, is an argument of a
+    tool that needs, or has, exactly one. Any other reply is returned as it is.
+    """
+    schemas = {tool["function"]["name"]: tool["function"]["parameters"] for tool in tools}
+    call = _VALUE_CALL.fullmatch(reply.action) if reply.action_input is None else None
+    name = call[1] if call else reply.action
+    if name not in schemas:
+        name = next((known for known in schemas if known.casefold() == name.casefold()), "")
+    if not name or not call:
+        return replace(reply, action=name) if name else reply
+    parameters = schemas[name]["required"] or list(schemas[name]["properties"])
+    text = call[2].strip()
+    read = _value(text, 0)
+    if len(parameters) != 1 or read is None or read[1] != len(text):
+        return reply
+    return _with_arguments(name, reply.thought, {parameters[0]: read[0]})
 
 
 def _call_at_end(text: str) -> Reply | None:

@@ -58,9 +58,9 @@ class Tool:
             if schema is None:
                 raise RefusedError(f"{self.name} takes no {name[:40]!r}; it is {self.signature}.")
             values[name] = self.check_argument(name, value, schema)
-        for name in self.needs:
+        for name, schema in self.needs.items():
             if name not in values:
-                raise RefusedError(f"{self.name} needs {name!r}; it is {self.signature}.")
+                raise RefusedError(f"{self.name} needs {name!r}{one_of(schema)}; it is {self.signature}.")
         return values
 
     def call(self, subject: object, arguments: Mapping[str, Any]) -> str:
@@ -75,6 +75,11 @@ def make_tool(
     """Make a tool of a function, with the names of its needed and optional parameters separated by spaces."""
     needed, optional = ({name: schemas[name] for name in names.split()} for names in (needs, takes))
     return Tool(run.__name__, purpose, run, check_argument, needed, optional)
+
+
+def one_of(schema: Schema) -> str:
+    """Return the choices of a parameter for an error; empty if it has none."""
+    return f", one of {', '.join(map(str, schema['enum']))}" if "enum" in schema else ""
 
 
 def require_tool(name: str, tools: Mapping[str, T]) -> T:

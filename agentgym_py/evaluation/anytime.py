@@ -71,6 +71,9 @@ class AnytimeComparison:
     verdict: Verdict
     decided_at: int | None = None
     """Number of tasks at the first decision."""
+    fits: bool = True
+    """Whether a difference is left that fits all tasks; the true one is, with the probability of the interval, if the
+    order of the tasks does not depend on their outcomes."""
 
 
 def shares_of_wealth(means_M: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -138,7 +141,7 @@ class AnytimeTest:
         self._level, self._margin, self._power = level, margin, level if power is None else power
         self._means_M = np.linspace(-1, 1, _GRID + 1)[1:-1]
         self._bets = Bets(self._means_M, margin)
-        self._interval = -1.0, 1.0
+        self._interval, self._fits = (-1.0, 1.0), True
         self._sum, self._n = 0.0, 0
         self._decided: tuple[Verdict, int] | None = None
 
@@ -152,20 +155,21 @@ class AnytimeTest:
             raise ConfigError(f"a difference of success rates is between -1 and 1, got {difference}")
         self._sum, self._n = self._sum + difference, self._n + 1
         self._bets.add(np.array([difference]))
-        self._interval = self._ends(self._level) or self._interval
+        ends = self._ends(self._level)
+        self._interval, self._fits = ends or self._interval, ends is not None
         if self._decided is None and (verdict := self._verdict()) != "undecided":
             self._decided = verdict, self._n
         return self.result
 
     @property
     def result(self) -> AnytimeComparison:
-        """The comparison so far; a decision stands, whatever the tasks after it show."""
+        """The comparison so far; a decision stands, whatever the tasks after it show, as long as a difference fits."""
         mean = self._sum / self._n if self._n else float("nan")
         zero = _GRID // 2 - 1
-        verdict, decided_at = self._decided or ("undecided", None)
+        verdict, decided_at = (self._decided if self._fits else None) or ("undecided", None)
         return AnytimeComparison(
             Estimate(mean, *self._interval, self._n, self._level), float(self._bets.wealth()[0, zero]),
-            min(1.0, 1 / max(1.0, float(self._bets.largest_CM[0, zero]))), verdict, decided_at,
+            min(1.0, 1 / max(1.0, float(self._bets.largest_CM[0, zero]))), verdict, decided_at, self._fits,
         )  # fmt: skip
 
     def _ends(self, level: float) -> tuple[float, float] | None:
@@ -211,6 +215,8 @@ class SequentialComparison:
 
     def _decision(self) -> str:
         found = self.result
+        if not found.fits:
+            return "undecided: no difference fits all tasks, so their order depends on the outcomes"
         after = f"decided after {found.decided_at} task{'s' * (found.decided_at != 1)}"
         if found.verdict == "undecided":
             return "undecided: more tasks may decide it"
@@ -234,7 +240,7 @@ def compare_in_order(
     Raises:
         ConfigError: they have different settings, or tasks in another order, or are the same.
     """
-    _require_same_order(first, second)
+    _require_same_tasks(first, second)
     test = AnytimeTest(level=level, margin=margin, power=power)
     tasks = [task for task in first.outcomes if task in second.outcomes]
     trace = [test.add(fmean(first.outcomes[task]) - fmean(second.outcomes[task])).difference for task in tasks]
@@ -250,13 +256,24 @@ def require_plan(margin: float | None, power: float | None) -> None:
         raise ConfigError("power needs a margin: the difference that is to be found")
 
 
-def _require_same_order(first: Entrant, second: Entrant) -> None:
+def _require_same_tasks(first: Entrant, second: Entrant) -> None:
     if Path(first.name).absolute() == Path(second.name).absolute():
         raise ConfigError(f"{first.name} is given twice")
     one, other = (dict(entrant.manifest) for entrant in (first, second))
     if len(one["worlds"]) == len(other["worlds"]):
         pairs = list(zip(one["worlds"], other["worlds"], strict=True))
-        one["worlds"] = [{**world, "tasks": world["tasks"][: len(beside["tasks"])]} for world, beside in pairs]
-        other["worlds"] = [{**world, "tasks": world["tasks"][: len(beside["tasks"])]} for beside, world in pairs]
+        shared = _in_both if "score" in one and "score" in other else _as_many
+        one["worlds"] = [{**world, "tasks": shared(world["tasks"], beside["tasks"])} for world, beside in pairs]
+        other["worlds"] = [{**world, "tasks": shared(world["tasks"], beside["tasks"])} for beside, world in pairs]
     if different := differences(one, other, (*SAME_QUESTION, "score")):
         raise ConfigError(f"{first.name} and {second.name} cannot be compared: {'; '.join(different)}")
+
+
+def _as_many(tasks: Sequence[str], beside: Sequence[str]) -> Sequence[str]:
+    """Return as many of the first tasks as the other evaluation has."""
+    return tasks[: len(beside)]
+
+
+def _in_both(tasks: Sequence[str], beside: Sequence[str]) -> Sequence[str]:
+    """Return the tasks that another program's log shares with the other one, or all of them if it shares none."""
+    return [task for task in tasks if task in set(beside)] or tasks

@@ -6,6 +6,7 @@ that ended with an error or have no score are left out, as after an infrastructu
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import struct
@@ -32,8 +33,8 @@ MOST_MEMBER = 64 << 20
 """Largest file within an `.eval` log in bytes, unpacked."""
 _HEADER = 30
 """Bytes before the name of a file in a zip archive."""
-RESULTS = "results.jsonl"
-"""The file of verifiers' results, beside `metadata.json`."""
+RESULTS, TRACES = "results.jsonl", "traces.jsonl"
+"""The file of verifiers' results: before 0.4, beside `metadata.json`, and from 0.4 on."""
 _ZSTD = 93
 """Number of zstd in a zip archive, which Python's zipfile reads from 3.14 on."""
 _SAMPLES = re.compile(r"samples_(.+?)(?:_\d{4}-\d\d-\d\dT[\d.-]+)?\.jsonl")
@@ -67,7 +68,8 @@ class Log(NamedTuple):
 def is_foreign(path: str | Path) -> bool:
     """Return whether a path is a file, or a folder with samples of lm-eval or results of verifiers."""
     target = Path(path)
-    return target.is_file() or (target / RESULTS).is_file() or any(target.glob("samples_*.jsonl"))
+    named = any((target / name).is_file() for name in (RESULTS, TRACES))
+    return target.is_file() or named or any(target.glob("samples_*.jsonl"))
 
 
 def load(path: str | Path, score: str | None = None) -> tuple[dict[str, Any], dict[tuple[str, str, str], list[bool]]]:
@@ -87,12 +89,18 @@ def load(path: str | Path, score: str | None = None) -> tuple[dict[str, Any], di
         if name in sample.scores:
             outcomes[*sample.env, sample.id].append(sample.scores[name] == 1)
     worlds = [
-        {"id": env[0], "version": log.versions[env], "kwargs": env[1], "tasks": sorted(tasks[env])}
+        {"id": env[0], "version": log.versions[env], "kwargs": env[1], "tasks": sorted(tasks[env], key=_place)}
         for env in sorted(tasks)
     ]
     attempts = max(map(len, outcomes.values()), default=0)
     manifest = {"agent": log.agent, "worlds": worlds, "score": name, "attempts": attempts}
-    return manifest | {"split": "", "prompt": "", "seed": 0}, dict(outcomes)
+    in_order = sorted(outcomes, key=lambda task: _place("\n".join(task)))
+    return manifest | {"split": "", "prompt": "", "seed": 0}, {task: outcomes[task] for task in in_order}
+
+
+def _place(task: str) -> bytes:
+    """Return where a task stands: programs log tasks as they end, so the order of a log may depend on outcomes."""
+    return hashlib.sha256(task.encode()).digest()
 
 
 def _chosen_score(path: Path, samples: Sequence[Sample], score: str | None) -> str:
@@ -286,9 +294,13 @@ def _lm_eval_scores(row: Row) -> tuple[str, dict[str, float]]:
 
 def _log_of_rows(path: Path) -> Log:
     """Choose the reader of JSON lines by their first one."""
-    file = path / RESULTS if path.is_dir() else path
+    file = path
+    if path.is_dir():
+        file = next((inside(path, name) for name in (TRACES, RESULTS) if (path / name).is_file()), path)
     if file.is_file():
         _, first = next(read_rows(file, warn=False), ("", {}))
+        if "traces" in first:
+            return _traces_log(file)
         if "example_id" in first:
             return _verifiers_log(file)
         if "task" in first and "doc_id" not in first:
@@ -297,9 +309,44 @@ def _log_of_rows(path: Path) -> Log:
     return _lm_eval_log(path)
 
 
+def _traces_log(file: Path) -> Log:
+    """Read the episodes of `vf-eval`; `reward` is the weighted sum of the rewards, as verifiers reports it."""
+    models: dict[str, None] = {}
+    versions: dict[Env, Any] = {}
+
+    def sample(row: Row) -> Sample:
+        traces = row.get("traces")
+        trace = traces[0] if isinstance(traces, list) and len(traces) == 1 else None
+        if not isinstance(trace, dict):
+            raise DataError(f"traces: expected one trace, found {quote(traces)}")
+        env = str(_nested(row, "env", "id") or "tasks"), "{}"
+        versions[env] = None
+        models[str(_nested(trace, "agent", "config", "model") or file.parent.name)] = None
+        task = _nested(row, "task")
+        id = _id_of(task if isinstance(task, dict) else {}, "key")
+        if row.get("ok") is not True or row.get("errors"):
+            return Sample(env, id, {})
+        rewards, metrics = (_nested(trace, key) or {} for key in ("rewards", "metrics"))
+        scores = _scores_of(row, {name: _nested(reward, "score") for name, reward in rewards.items()})
+        weights = {name: _number(_nested(rewards[name], "weight")) or 0.0 for name in scores}
+        total = {"reward": sum(weights[name] * score for name, score in scores.items())} if scores else {}
+        return Sample(env, id, total | scores | _scores_of(row, metrics))
+
+    samples = list(parse_rows(file, read_rows(file), sample))
+    agent: dict[str, Any] = {"name": ", ".join(models), "policy_digest": None, "sampling": {}}
+    return Log(agent, versions, samples)
+
+
+def _nested(value: Any, *keys: str) -> Any:
+    """Return what stands under the keys, one within the other; None if something else does."""
+    for key in keys:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
+
+
 def _verifiers_log(file: Path) -> Log:
     """Read the results of `vf-eval`, which have a line per rollout; the environment's name is in the metadata."""
-    described = file.with_name("metadata.json")
+    described = inside(file.parent, "metadata.json")
     about = parse_json(files.read_bytes(described, MOST_MEMBER), described.name) if described.is_file() else {}
     about = about if isinstance(about, dict) else {}
     arguments = about.get("env_args")

@@ -186,7 +186,7 @@ class RunFolder(JsonFolder):
     def resume_command(self) -> str:
         """Return the command that resumes the run, which trusts the run's own sources and server."""
         places = list(self.read_json("provenance.json").get("sources", {}))
-        if (url := self.config().get("base_url")) and trust.host(url) not in trust.LOOPBACK:
+        if (url := self.config().get("base_url")) and not trust.is_loopback(trust.host(url) or ""):
             places.append(trust.host(url) or url)
         return f"agentgym evolve --resume {self.path}{trust.options(places)}"
 

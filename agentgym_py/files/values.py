@@ -13,6 +13,9 @@ _MOST_YAML = 1 << 20
 """Longest YAML text in characters, of which Python parses some 100,000 a second."""
 _MOST_NODES = 1_000_000
 """Largest number of values of a YAML file, with its aliases written out."""
+_NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
+_MOST_DIGITS = 100
+"""Longest number of a YAML text in characters; `1:1:1` is one, too, and takes PyYAML the square of its length."""
 RENAMED = {"tries": "attempts", "samples": "attempts", "fork_tries": "fork_attempts", "temperatures": "temperature",
            "explore_max_steps": "horizon"}  # fmt: skip
 """Today's names of settings in files of earlier versions."""
@@ -58,6 +61,8 @@ def parse_yaml(text: str, loader: Any = None) -> Any:
         raise ValueError("nested too deeply") from error
     except yaml.YAMLError as error:
         raise ValueError(_yaml_problem(error)) from error
+    except (ArithmeticError, AttributeError, LookupError, TypeError) as error:  # a tag that does not fit its text
+        raise ValueError(f"a value does not fit its tag: {error!r}") from error
     finally:
         reader.dispose()
 
@@ -77,6 +82,8 @@ def _size(node: Any, sizes: dict[int, int | None]) -> int:
             raise ValueError("a value holds itself")
         return known
     sizes[id(node)] = None
+    if node.tag in _NUMBERS and isinstance(node.value, str) and len(node.value) > _MOST_DIGITS:
+        raise ValueError(f"line {node.start_mark.line + 1}: a number of more than {_MOST_DIGITS} characters")
     inner = node.value if isinstance(node.value, list) else []
     parts = [part for item in inner for part in (item if isinstance(item, tuple) else (item,))]
     sizes[id(node)] = size = 1 + sum(_size(part, sizes) for part in parts)

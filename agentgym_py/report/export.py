@@ -9,19 +9,21 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentgym_py import trust
 from agentgym_py.errors import ConfigError, EndpointError, PolicyError, RunError
-from agentgym_py.evolution.run_folder import RunFolder
+from agentgym_py.evaluation.folder import RESULT, EvalFolder
+from agentgym_py.evolution.run_folder import RunFolder, read_estimate
 from agentgym_py.files import claimed, clear_read_errors, load_json, new_folder, write_atomic
 from agentgym_py.policy import Policy
 from agentgym_py.policy.adapters import LEAST_KEPT, cast_weights, kept_share
 from agentgym_py.policy.loading import adapter_base, first_line, require_model
 from agentgym_py.policy.saving import ADAPTER_CONFIG
-from agentgym_py.report.model_card import Origin, make_card, origin_of, round_at, training_at
+from agentgym_py.report.model_card import Origin, Success, make_card, origin_of, round_at, training_at
 from agentgym_py.version import __version__
 
 if TYPE_CHECKING:
@@ -102,20 +104,23 @@ def find_converter() -> list[str]:
     )
 
 
-def export(source: Source, out: str | Path, *, base: str | None = None, gguf: bool = False) -> Path:
+def export(
+    source: Source, out: str | Path, *, base: str | None = None, gguf: bool = False, evals: Sequence[str] = ()
+) -> Path:
     """Export into the folder `out`, which must be new or empty; an error leaves nothing there.
 
     The weights keep their number format. Adapters are merged into `base` instead of the model that they name, and stay
-    in float32 if the base's number format would round away more than half of what they change.
+    in float32 if the base's number format would round away more than half of what they change. The card has the success
+    rates of the evaluations in `evals`.
 
     Raises:
         PolicyError: the weights do not open, or give other logits after they are written.
-        ConfigError: `gguf` without a converter, or with one that failed.
+        ConfigError: `gguf` without a converter, or with one that failed; `evals` are of other weights.
         RunError: the folder holds files, or another process is writing it.
     """
     new_folder(out)
     with claimed(Path(out)):
-        return _export(source, new_folder(out), base, find_converter() if gguf else None)
+        return _export(source, new_folder(out), base, find_converter() if gguf else None, evals)
 
 
 def require_pushable(repository: str) -> None:
@@ -156,14 +161,35 @@ def push(folder: Path, repository: str, *, private: bool = True) -> str:
     return address
 
 
-def _export(source: Source, target: Path, base: str | None, convert: list[str] | None) -> Path:
-    policy = _open_policy(str(source.weights), base)
+def read_successes(path: str, weights: str, base: str | None = None) -> list[Success]:
+    """Return the success rates of an evaluation of these weights, one a world.
+
+    Raises:
+        ConfigError: it evaluated other weights, or no model of this process.
+        RunError: the folder holds no finished evaluation.
+    """
+    folder = EvalFolder.finished(path)
+    manifest, result = folder.manifest(), folder.read_json(RESULT)
+    dtype, digest = manifest["options"].get("dtype", "float32"), (manifest["agent"] or {}).get("policy_digest")
+    if digest is None or Policy.load(weights, dtype=dtype, device="cpu", base=base).digest() != digest:
+        raise ConfigError(f"evals must be of the weights that are exported, and {path} is no evaluation of {weights}")
+    with clear_read_errors(folder.path / RESULT):
+        return [
+            Success(world, manifest["split"], read_estimate(part["success"]))
+            for world, part in result["worlds"].items()
+        ]
+
+
+def _export(source: Source, target: Path, base: str | None, convert: list[str] | None, evals: Sequence[str]) -> Path:
+    weights = str(source.weights)
+    successes = [success for path in evals for success in read_successes(path, weights, base)]
+    policy = _open_policy(weights, base)
     temporary = target.absolute().with_name(f".{target.name}.{os.getpid()}.tmp")
     shutil.rmtree(temporary, ignore_errors=True)
     try:
         policy.save(temporary)
         _compare(temporary, policy)
-        text = make_card(source.origin, policy, target.name, str(source.weights))
+        text = make_card(source.origin, policy, target.name, weights, successes)
         write_atomic(temporary / "README.md", text)
         if convert:
             _convert(convert, temporary, target.name)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -17,6 +17,7 @@ import yaml
 
 from agentgym_py import registry
 from agentgym_py.errors import AgentGymError
+from agentgym_py.evaluation.stats import Estimate
 from agentgym_py.evaluation.text import format_mean, format_rate
 from agentgym_py.evolution.run_folder import RunFolder, read_estimate
 from agentgym_py.rewards.functions import short_reward
@@ -53,16 +54,27 @@ class Origin(NamedTuple):
     """The worlds of the evaluations."""
 
 
-def make_card(origin: Origin | None, policy: Policy, name: str, weights: str) -> str:
-    """Return the README.md of a model that is exported as `name` from `weights`."""
+class Success(NamedTuple):
+    """A model's success rate in a world."""
+
+    world: str
+    split: str
+    rate: Estimate
+
+
+def make_card(origin: Origin | None, policy: Policy, name: str, weights: str, evaluated: Sequence[Success] = ()) -> str:
+    """Return the README.md of a model that is exported as `name` from `weights`.
+
+    `evaluated` are results beyond those of its run.
+    """
     how = "trained with agentgym-py" if origin else "exported by agentgym-py, which knows nothing of its training"
     head: dict[str, Any] = {
         "library_name": "transformers", "pipeline_tag": "text-generation", "tags": ["agentgym-py"],
     }  # fmt: skip
     if hub_id := _hub_base(origin, policy.name):
         head["base_model"] = hub_id
-    if origin and origin.evaluations:
-        head["model-index"] = model_index(origin, name)
+    if successes := [*(successes_of(origin) if origin else ()), *evaluated]:
+        head["model-index"] = model_index(successes, name)
     base = _short(policy.name) if _short(policy.name) != _short(weights) else ""  # that adapters were merged into
     rows = origin.rows if origin else {"exported from": _short(weights), "base": base}
     rows = {**rows, "weights (SHA-256)": policy.digest(), "parameters": f"{policy.num_parameters:,}"}
@@ -73,26 +85,41 @@ def make_card(origin: Origin | None, policy: Policy, name: str, weights: str) ->
         f'model = AutoModelForCausalLM.from_pretrained("{name}")',
         f'tokenizer = AutoTokenizer.from_pretrained("{name}")', "```", "",
         "## Provenance", "", "| | |", "|---|---|", *_lines(rows | {"exported by": f"agentgym-py {__version__}"}), "",
-        *(_chain(origin) if origin else ()), *(origin.tables if origin else ()),
+        *(_chain(origin) if origin else ()), *(origin.tables if origin else ()), *_evaluated_table(evaluated),
     ]).rstrip() + "\n"  # fmt: skip
 
 
-def model_index(origin: Origin, name: str) -> list[dict[str, Any]]:
-    """Return the success rates of a model's evaluations as the hub's metadata: one result per world and split."""
+def successes_of(origin: Origin) -> list[Success]:
+    """Return the success rates of a run's evaluations, by split and world."""
+    return [
+        Success(world, split, read_estimate(part["success"]))
+        for split, summary in origin.evaluations.items()
+        for world, part in (summary.get("worlds") or {origin.envs: summary}).items()
+    ]
+
+
+def model_index(successes: Sequence[Success], name: str) -> list[dict[str, Any]]:
+    """Return success rates as the hub's metadata."""
     from huggingface_hub import EvalResult
     from huggingface_hub.repocard_data import eval_results_to_model_index
 
-    results = []
-    for split, summary in origin.evaluations.items():
-        for world, part in (summary.get("worlds") or {origin.envs: summary}).items():
-            success = read_estimate(part["success"])
-            results.append(EvalResult(
-                task_type="reinforcement-learning", dataset_type="agentgym-py", dataset_name=world, dataset_split=split,
-                metric_type="success_rate", metric_name=f"success rate, 95 % interval {format_rate(success)}",
-                metric_value=round(success.value, 4),
-            ))  # fmt: skip
+    results = [
+        EvalResult(
+            task_type="reinforcement-learning", dataset_type="agentgym-py", dataset_name=each.world,
+            dataset_split=each.split, metric_type="success_rate",
+            metric_name=f"success rate, 95 % interval {format_rate(each.rate)}",
+            metric_value=round(each.rate.value, 4),
+        )
+        for each in successes
+    ]  # fmt: skip
     index: list[dict[str, Any]] = eval_results_to_model_index(name, results)
     return index
+
+
+def _evaluated_table(successes: Sequence[Success]) -> list[str]:
+    rows = [f"| {each.world} | {each.split} | {each.rate.n} | {format_rate(each.rate)} |" for each in successes]
+    header = "| world | split | tasks | success [95 %] |"
+    return ["", "## Evaluations", "", header, "|---|---|---|---|", *rows] if rows else []
 
 
 def _hub_base(origin: Origin | None, name: str) -> str | None:

@@ -114,7 +114,9 @@ def parse_answer(url: str, status: int, raw: bytes) -> Any:
     if status == 401:
         raise ConfigError(f"{url}: {message}; set {TOKEN}")
     if kind in ERRORS:
-        raise ERRORS[kind](message)
+        named = ERRORS[kind](message)
+        named.of_server = True
+        raise named
     raise (SessionLostError if kind == SESSION_GONE else InfrastructureError)(f"{url}: {message}")
 
 

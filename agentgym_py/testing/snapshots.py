@@ -30,6 +30,15 @@ for other in (fresh, used):
         again = other.step(action)
         print(repr(action), "gives the same" if again == turn else f"gives ANOTHER:\\n  {{again}}\\n  not {{turn}}")
     print("then reset() gives", "the same" if other.reset() == following else "ANOTHER episode")"""
+_PLAN = """plan, fair, here = env.expert(), env.fair_expert(), env.snapshot()
+turns = [env.step(action) for action in plan]
+other = make()
+other.restore(here)
+print("restored: the expert's plan is", "the same" if (again := other.expert()) == plan else f"ANOTHER: {again}")
+print("and the fair expert's action", "the same" if (again := other.fair_expert()) == fair else f"ANOTHER: {again}")
+for action, turn in zip(plan, turns):
+    again = other.step(action)
+    print(repr(action), "gives the same" if again == turn else f"gives ANOTHER:\\n  {again}\\n  not {turn}")"""
 _LIFE = """here, fork = env.snapshot(), make()
 fork.restore(here)
 for action in [] if fork.stop_reason else fork.expert()[:-1]:
@@ -50,9 +59,13 @@ _MAX_DEPTH = 30
 
 
 def futures(subject: Subject) -> None:
-    """From a snapshot of any step of a random episode, another instance reaches the same end and next episode."""
+    """From a snapshot of any step of a random episode, another instance reaches the same end and next episode.
+
+    In another instance the experts also have the same plan, which leads to the same end, and the same next action.
+    """
     other = subject.make()
     for seed in subject.seeds(subject.settings.few_episodes):
+        _require_same_plan(subject.episode(), subject.make(), seed)
         episode = subject.episode()
         rng = subject.rng("futures", seed)
         episode.reset(seed)
@@ -69,6 +82,27 @@ def futures(subject: Subject) -> None:
                 _require_same_turns(episode, other, turns, number, label)
                 same = other.reset() == following
                 episode.require(same, f"{label} and played to the end, reset() gives another episode")
+
+
+def _require_same_plan(episode: Episode, other: TextEnv, seed: int) -> None:
+    """Compare the expert after some steps of an episode with the expert of another instance that takes it up."""
+    rng = episode.subject.rng("plan", seed)
+    episode.reset(seed)
+    episode.explore(rng, rng.below(_MAX_DEPTH))
+    if episode.over:
+        return
+    plan, start = episode.expert(), len(episode.moves.actions)
+    label = f"restored after action {start} in another instance"
+    moves = replace(episode.moves, after=_PLAN)
+    with report_with(moves):
+        fair = episode.env.fair_expert()
+        other.restore(episode.snapshot())
+        for name, here, there in (("expert", plan, other.expert()), ("fair_expert", fair, other.fair_expert())):
+            if there != here:
+                raise BrokenContractError(f"{label}, {name}() is {there!r:.200}, not {here!r:.200}", moves)
+    turns: list[Any] = [None] * start + [episode.step(action) for action in plan if not episode.over]
+    with report_with(moves):
+        _require_same_turns(episode, other, turns, start, label)
 
 
 def _fork_moves(episode: Episode, number: int) -> Moves:

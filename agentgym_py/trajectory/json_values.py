@@ -16,6 +16,8 @@ from agentgym_py.env import StopReason
 from agentgym_py.errors import ConfigError, DataError
 from agentgym_py.trajectory.types import Tokens, Trajectory
 
+_MOST_FLOAT = 1e15
+"""Largest reward or other float of an episode: sums and squares of it are finite, and it is beyond any world's."""
 _MOST_TOKENS, _MOST_INT, _MOST_DEPTH = 1 << 32, 1 << 128, 100
 """Limits of token ids, other numbers and the nesting of arguments, which no episode reaches and readers rely on."""
 _OLD_STOP_KEYS = {
@@ -76,7 +78,7 @@ def _to_plain(value: Any, where: str) -> Any:
     if value is None or isinstance(value, bool | int):
         return value
     if isinstance(value, float):
-        return _finite(value, where)
+        return finite(value, where)
     if isinstance(value, list | tuple):
         return (
             list(value) if _are_plain_numbers(value) else [_to_plain(v, f"{where}[{i}]") for i, v in enumerate(value)]
@@ -118,10 +120,13 @@ def _join(where: str, name: str) -> str:
     return f"{where}.{name}" if where else name
 
 
-def _finite(value: Any, where: str) -> float:
+def finite(value: Any, where: str) -> float:
+    """Return a number of an episode as a float; DataError for other than a finite one of reasonable size."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         with suppress(OverflowError):  # an int of hundreds of digits
             if math.isfinite(number := float(value)):
+                if abs(number) > _MOST_FLOAT:
+                    raise DataError(f"{where}: expected a number of at most {_MOST_FLOAT:g}, found {quote(value)}")
                 return number
     raise DataError(f"{where}: expected a finite number, found {quote(value)}")
 
@@ -181,7 +186,7 @@ def _reader(hint: Any) -> Reader:
     if isinstance(hint, type) and issubclass(hint, StrEnum):
         return _enum_reader(hint)
     if hint is float:
-        return _finite
+        return finite
     if origin is not None and issubclass(origin, Mapping):
         return _mapping_reader(arguments[1])
     return _exact_reader(hint)
@@ -210,7 +215,7 @@ def _number_reader(kind: type) -> Reader:
     def read_numbers(value: Any, where: str) -> tuple[Any, ...]:
         if _are_plain_numbers(_exact_reader(list)(value, where)) and (not value or type(value[0]) is kind):
             return tuple(value)
-        one: Reader = _finite if kind is float else _exact_reader(int)
+        one: Reader = finite if kind is float else _exact_reader(int)
         return tuple(one(number, f"{where}[{i}]") for i, number in enumerate(value))
 
     return read_numbers
@@ -228,7 +233,7 @@ def _enum_reader(kind: type[StrEnum]) -> Reader:
 def _mapping_reader(kind: Any) -> Reader:
     def read_mapping(value: Any, where: str) -> dict[str, Any]:
         items = _exact_reader(dict)(value, where).items()
-        one: Reader = _finite if kind is float else _plain_value
+        one: Reader = finite if kind is float else _plain_value
         return {name: one(item, _join(where, name)) for name, item in items}
 
     return read_mapping
@@ -239,7 +244,7 @@ def _plain_value(value: Any, where: str, depth: int = 1) -> Any:
     if depth > _MOST_DEPTH:
         raise DataError(f"{where[:60]}...: nested more than {_MOST_DEPTH} deep")
     if isinstance(value, float):
-        return _finite(value, where)
+        return finite(value, where)
     if isinstance(value, list | dict):
         for name, item in value.items() if isinstance(value, dict) else enumerate(value):
             _plain_value(item, f"{where}.{name}", depth + 1)

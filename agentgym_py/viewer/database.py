@@ -39,6 +39,16 @@ CREATE INDEX episodes_reward ON episodes (reward);
 CREATE INDEX episodes_steps ON episodes (steps);
 CREATE INDEX episodes_facets ON episodes (env, split, round, agent, kind, difficulty, outcome, reward, steps);
 """
+_TYPES = {
+    "files": {"path": "text", "end": "integer", "lines": "integer"},
+    "broken": {"file": "integer", "line": "integer", "why": "text"},
+    "episodes": {
+        **dict.fromkeys(("file", "line", "start", "size", "steps", "invalid", "tokens"), "integer"), "reward": "real",
+        **dict.fromkeys(("id", "env", "task", "task_key", "split", "kind", "difficulty", "agent", "outcome"), "text"),
+        "instruction": "text",
+    },
+}  # fmt: skip
+"""Types of the columns that are never null: SQLite lets a stranger write others."""
 _FULL_TEXT = "CREATE VIRTUAL TABLE text USING fts5(words, content='', detail=none, columnsize=0, tokenize=ascii)"
 """Stores only which episode has which word; deleted episodes remain, but their numbers are not used again."""
 
@@ -82,7 +92,9 @@ class IndexDatabase:
                 if not tables:
                     _create_tables(db)
                 is_ours = db.execute("PRAGMA user_version").fetchone()[0] == _VERSION and _schema(db) == _own_schema()
-        if not is_ours:  # of another version, or prepared by a stranger: a view or trigger would run in our queries
+                is_ours = is_ours and not _has_other_types(db)
+        if not is_ours:  # of another version, or prepared by a stranger: a view or trigger would run in our queries,
+            # and a value of another type would end them
             self._rebuild(self.rebuilds)
         with self.open() as db:
             db.execute("SELECT count(*) FROM files").fetchone()
@@ -93,8 +105,9 @@ class IndexDatabase:
         """Return a file beside the store, or in a temporary folder if the store's is read-only or has a link there."""
         try:
             for end in ("", "-wal", "-shm", "-journal"):
-                if (beside := path.with_name(f"{path.name}{end}")).is_symlink():
-                    raise RunError(f"{beside} is a symbolic link")
+                beside = path.with_name(f"{path.name}{end}")
+                if beside.is_symlink() or (beside.exists() and not beside.is_file()):
+                    raise RunError(f"{beside} is no ordinary file")
             path.with_name(f"{path.name}-journal").unlink(missing_ok=True)  # it may name any file, which SQLite deletes
             with inside(path.parent, path.name).open("ab"):
                 return path
@@ -169,6 +182,17 @@ def _deadline(end: float) -> Callable[[int, int, int], None]:
 
 def _schema(db: sqlite3.Connection) -> list[tuple[Any, ...]]:
     return sorted(tuple(row) for row in db.execute("SELECT type, name, tbl_name, coalesce(sql, '') FROM sqlite_master"))
+
+
+def _has_other_types(db: sqlite3.Connection) -> bool:
+    """Return whether a value has another type than our statements write, or is no finite number."""
+    for table, types in _TYPES.items():
+        wrong = " OR ".join(f"typeof({name}) != '{kind}'" for name, kind in types.items())
+        if table == "episodes":
+            wrong += " OR typeof(round) NOT IN ('integer', 'null') OR abs(reward) > 1e15"
+        if db.execute(f"SELECT 1 FROM {table} WHERE {wrong} LIMIT 1").fetchone():  # noqa: S608  # fixed names
+            return True
+    return False
 
 
 @cache

@@ -215,9 +215,9 @@ class Index:
 
         Raises:
             UnknownNameError: no episode has this number.
-            DataError: the file has changed since it was indexed.
+            DataError: the file has changed since it was indexed, or the index says something else than the file.
         """
-        sql = "SELECT path, start, episodes.size, id FROM episodes JOIN files USING (file) WHERE n = ?"
+        sql = "SELECT path, episodes.* FROM episodes JOIN files USING (file) WHERE n = ?"
         with self._database.open() as db:
             row = db.execute(sql, (n,)).fetchone()
         if row is None:
@@ -231,7 +231,7 @@ class Index:
                 trajectory = store.from_line(file.read(row["size"]))
         except (RunError, TypeError, ValueError, OverflowError) as error:  # an index that came with the files may lie
             raise changed from error
-        if _text(trajectory.id) != row["id"]:
+        if any(row[name] != value for name, value in _fields_of(trajectory, row["path"]).items()):
             raise changed
         return trajectory
 
@@ -321,21 +321,26 @@ def _index_lines(db: sqlite3.Connection, file: Any, row: sqlite3.Row) -> tuple[i
 
 
 def _insert(db: sqlite3.Connection, t: Trajectory, file: sqlite3.Row, line: int, start: int, size: int) -> None:
-    provenance, steps, in_round = t.provenance, t.steps, _ROUND.search(file["path"])
-    row = {
-        "file": file["file"], "line": line, "start": start, "size": size, "id": t.id,
-        "env": short_name(provenance.env_id), "task": t.task_id,
-        "task_key": short_digest("\n".join(provenance.task_key)), "split": t.split, "kind": t.kind,
-        "difficulty": t.difficulty, "agent": provenance.agent, "round": int(in_round[1]) if in_round else None,
-        "outcome": outcome_of(t), "reward": t.reward, "steps": len(steps), "instruction": t.instruction,
-        "invalid": sum(not step.valid for step in steps), "tokens": any(step.tokens for step in steps),
-    }  # fmt: skip
+    row = {"file": file["file"], "line": line, "start": start, "size": size, **_fields_of(t, file["path"])}
     added = db.execute(
         f"INSERT INTO episodes ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})",  # noqa: S608  # fixed names
-        [_text(value) if isinstance(value, str) else value for value in row.values()],
+        [*row.values()],
     )
     vocabulary = sorted(set(words(_text(" ".join(dict.fromkeys(_texts(t)))))))
     db.execute("INSERT INTO text (rowid, words) VALUES (?, ?)", (added.lastrowid, f" {' '.join(vocabulary)}"))
+
+
+def _fields_of(t: Trajectory, path: str) -> dict[str, Any]:
+    """Return what the index holds of an episode besides its place."""
+    provenance, in_round = t.provenance, _ROUND.search(path)
+    fields = {
+        "id": t.id, "env": short_name(provenance.env_id), "task": t.task_id,
+        "task_key": short_digest("\n".join(provenance.task_key)), "split": t.split, "kind": t.kind,
+        "difficulty": t.difficulty, "agent": provenance.agent, "round": int(in_round[1]) if in_round else None,
+        "outcome": outcome_of(t), "reward": t.reward, "steps": len(t.steps), "instruction": t.instruction,
+        "invalid": sum(not step.valid for step in t.steps), "tokens": any(step.tokens for step in t.steps),
+    }  # fmt: skip
+    return {name: _text(value) if isinstance(value, str) else value for name, value in fields.items()}
 
 
 def _texts(t: Trajectory) -> Iterator[str]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from agentgym_py import trust
 from agentgym_py.agents import Agent, AgentReply, Episode
 from agentgym_py.agents.human import PersonAgent
 from agentgym_py.collection import Collector, Job, PlayConfig
@@ -191,7 +192,8 @@ def checkpoints(root: Path) -> list[Path]:
 def evaluated_model(root: Path) -> str | None:
     """Return the model of the evaluation in a folder: a built-in name, or a folder if it still exists.
 
-    The model of another agent, such as an API endpoint, does not count.
+    The model of another agent, such as an API endpoint, does not count, nor a folder elsewhere that the user has not
+    named: the evaluation may come from a stranger.
     """
     from agentgym_py.evolution.run_folder import RunFolder
     from agentgym_py.policy.loading import BUILT_IN
@@ -202,5 +204,7 @@ def evaluated_model(root: Path) -> str | None:
         return None
     is_model = isinstance(options, Mapping) and options.get("agent") in (None, "model")
     model = options.get("model") if is_model else None
-    exists = isinstance(model, str) and (model in BUILT_IN or (bool(model) and Path(model).is_dir()))
-    return model if exists else None
+    if not isinstance(model, str) or not model:
+        return None
+    is_ours = model in BUILT_IN or (Path(model).is_dir() and trust.is_place_named(model))
+    return model if is_ours else None

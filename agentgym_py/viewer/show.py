@@ -22,6 +22,8 @@ from agentgym_py.trajectory.json_values import to_json
 from agentgym_py.viewer.live import checkpoints, evaluated_model, plans
 from agentgym_py.viewer.source import short_digest
 
+_MOST_TOKENIZER = 256 << 20
+"""Largest `tokenizer.json` in bytes; those of today's models have up to 30 MiB."""
 _POLICY, _DATA = ("<!-- an exported page has its policy here -->", "<!-- an exported page has its data here -->")
 
 
@@ -74,7 +76,8 @@ def _load_tokenizer(path: Path) -> Any:
     except ImportError:
         return None
     try:
-        return Tokenizer.from_file(str(path)) if path.is_file() else None
+        is_small = path.is_file() and path.stat().st_size <= _MOST_TOKENIZER
+        return Tokenizer.from_file(str(path)) if is_small else None
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException:  # a broken file; a panic of its library is no Exception

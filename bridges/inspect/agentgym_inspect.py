@@ -77,14 +77,20 @@ def play(settings: EpisodeSettings, tools: bool) -> Solver:
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         del generate  # it would run the tools itself
         episode = await _in_thread(ToolEpisode, settings, str(state.sample_id))
+        is_evidence = True
         try:
             await _play(state, episode, tools)
-        finally:  # also after a limit of Inspect; a sample with an error is not scored
-            state.metadata[_OUTCOME] = {
-                "success": float(episode.env.succeeded), "return": sum(step.reward for step in episode.steps),
-                "steps": len(episode.steps), "stop_reason": episode.stop_reason or "gave_up",
-            }  # fmt: skip
-            await _in_thread(episode.close)
+        except InfrastructureError:
+            is_evidence = False  # Inspect scores such a sample, too, with `score_on_error`
+            raise
+        finally:  # also after a limit of Inspect
+            if is_evidence:
+                state.metadata[_OUTCOME] = {
+                    "success": float(episode.env.succeeded), "return": sum(step.reward for step in episode.steps),
+                    "steps": len(episode.steps), "stop_reason": episode.stop_reason or "gave_up",
+                }  # fmt: skip
+            with anyio.CancelScope(shield=True):
+                await _in_thread(episode.close)
         return state
 
     return solve
@@ -133,7 +139,9 @@ def outcome() -> Scorer:
         del target
         found = state.metadata.get(_OUTCOME)
         if found is None:
-            raise InfrastructureError("the episode did not start before a limit of Inspect")
+            raise InfrastructureError(
+                "no outcome: the world failed, or a limit of Inspect came before the episode began"
+            )
         values = {"success": found["success"], "return": found["return"]}
         return Score(value=values, metadata={"steps": found["steps"], "stop_reason": found["stop_reason"]})
 

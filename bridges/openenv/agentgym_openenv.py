@@ -1,7 +1,7 @@
 """Any world of agentgym-py as a server of OpenEnv.
 
     agentgym-openenv serve shop --port 8000
-    agentgym-openenv init shop my_shop      # a package with openenv.yaml, for `openenv validate` and `openenv push`
+    agentgym-openenv init shop my_shop      # a package with openenv.yaml, for `openenv validate`
 
 `reset(task="shop/test/medium/17")`, `reset(split="test", index=17)` and `reset(seed=17)` choose the task. A step takes
 a whole reply. After an infrastructure failure the answer is an error, which has no reward. `state()` has a snapshot,

@@ -18,6 +18,8 @@ from agentgym_py.serving.tool_episode import EpisodeSettings
 ORACLE = "oracle.json"
 _APP = '''"""Serve the world: uvicorn server.app:app --port 8000."""
 
+import os
+
 import uvicorn
 from agentgym_openenv import make_app
 
@@ -27,8 +29,8 @@ app = make_app(EpisodeSettings.of_world({env!r}, {kwargs!r}, split={split!r}, se
 
 
 def main() -> None:
-    """Serve on all addresses, as in a container."""
-    uvicorn.run(app, host="0.0.0.0", port=8000)
+    """Serve on this machine only; a container needs HOST=0.0.0.0."""
+    uvicorn.run(app, host=os.environ.get("HOST", "127.0.0.1"), port=8000)
 
 
 if __name__ == "__main__":

@@ -25,6 +25,8 @@ from agentgym_py.env.spaces import UnicodeText
 from agentgym_py.env.tracebacks import contained
 from agentgym_py.env.types import MAX_TEXT
 from agentgym_py.errors import ConfigError, InfrastructureError
+from agentgym_py.files import parse_json
+from agentgym_py.http_client import MOST_ANSWER_VALUES
 from agentgym_py.serving.timed_http import TimedConnection
 
 ACT = "act"
@@ -97,7 +99,7 @@ class OpenEnvEnv(ForeignEnv):
         try:
             with closing(TimedConnection(self.url, self.timeout)) as http:
                 status, raw = http.send(method, f"/{path}", sent, {"Content-Type": "application/json"})
-            content = json.loads(raw) if status == HTTPStatus.OK else raw[:200]
+            content = parse_json(raw, MOST_ANSWER_VALUES) if status == HTTPStatus.OK else raw[:200]
         except (OSError, HTTPException, ValueError, RecursionError) as error:
             raise InfrastructureError(f"no answer from {self.url}/{path}: {error!r}") from error
         if status in (HTTPStatus.NOT_FOUND, HTTPStatus.NOT_IMPLEMENTED):
@@ -152,7 +154,7 @@ class _Session:
         try:
             self._socket: ClientConnection = connect(
                 address, open_timeout=env.timeout, max_size=_MAX_BYTES,
-                proxy=None if trust.host(env.url) in trust.LOOPBACK else True,
+                proxy=None if trust.is_loopback(trust.host(env.url) or "") else True,
             )  # fmt: skip
         except (OSError, WebSocketException) as error:
             raise InfrastructureError(f"no session at {address}: {error}") from error
@@ -161,7 +163,7 @@ class _Session:
         """Send a message; return the answer's type, its data in `data`."""
         try:
             self._socket.send(json.dumps({"type": kind, "data": data}))
-            answer = json.loads(self._socket.recv(self._env.timeout))
+            answer = parse_json(self._socket.recv(self._env.timeout), MOST_ANSWER_VALUES)
         except (OSError, WebSocketException, ValueError, RecursionError) as error:
             self._socket.close()
             raise InfrastructureError(f"{self._env.url} does not answer: {error!r}") from error

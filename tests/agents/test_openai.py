@@ -607,6 +607,37 @@ def test_a_server_that_refuses_max_tokens_gets_max_completion_tokens(server: Ser
     assert limits == [{"max_tokens": 77}] + [{"max_completion_tokens": 77}] * 9
 
 
+def refuses(body: dict[str, Any], name: str, text: str) -> Any:
+    """A refusal of requests with a field."""
+    return refusal(400, json.dumps({"error": {"message": text}})) if name in body else completion()
+
+
+def test_a_refusal_that_names_max_tokens_alone_is_enough(server: Server) -> None:
+    """The server need not say which name it wants."""
+
+    async def answer(body: dict[str, Any]) -> Any:
+        return refuses(body, "max_tokens", "Unrecognized request argument supplied: max_tokens")
+
+    server.script = [answer]
+    trajectories = play(server, tasks=2, steps=2, concurrency=1, retries=0)
+    assert [trajectory.error for trajectory in trajectories] == [None] * 2
+    assert ["max_tokens" in body for body in server.bodies] == [True] + [False] * 4
+
+
+def test_a_server_that_refuses_both_names_is_quoted_on_the_old_one(server: Server) -> None:
+    """It is asked twice, and the user reads what is wrong with the limit, not that a name is unknown."""
+
+    async def answer(body: dict[str, Any]) -> Any:
+        if "max_tokens" in body:
+            return refuses(body, "max_tokens", "max_tokens must be at most 4096")
+        return refuses(body, "max_completion_tokens", "max_completion_tokens: unknown field")
+
+    server.script = [answer]
+    with pytest.raises(EndpointError, match="max_tokens must be at most 4096"):
+        play(server, retries=0)
+    assert len(server.asked) == 2
+
+
 def test_both_names_of_the_limit_are_left_as_they_are(server: Server) -> None:
     """A user who sets the new one beside the old gets the server's refusal."""
 

@@ -22,7 +22,7 @@ from agentgym_py.evolution.run_folder import RunFolder
 from agentgym_py.policy import Policy
 from agentgym_py.policy.adapters import add_adapters
 from agentgym_py.report.export import export, find_source
-from agentgym_py.report.model_card import _chain, _hub_base, model_index, round_origin
+from agentgym_py.report.model_card import _chain, _hub_base, model_index, round_origin, successes_of
 
 
 def said(folder: Any) -> Any:
@@ -251,7 +251,7 @@ def test_a_card_has_the_hubs_metadata(tmp_path: Path) -> None:
     sft = written_run(tmp_path / "sft", 0, model="owner/base-1B")
     run = written_run(tmp_path / "rl", 1, model=str(sft.round(0) / "checkpoint"))
     origin = round_origin(run, 1)
-    head = {"model-index": model_index(origin, "mine"), "base_model": _hub_base(origin, "x")}
+    head = {"model-index": model_index(successes_of(origin), "mine"), "base_model": _hub_base(origin, "x")}
     card: Any = ModelCard(f"---\n{yaml.safe_dump(head)}---\n")
     assert card.data.base_model == "owner/base-1B" and card.data.model_name == "mine"
     (result,) = card.data.eval_results
@@ -261,6 +261,26 @@ def test_a_card_has_the_hubs_metadata(tmp_path: Path) -> None:
     assert (
         _hub_base(None, "smollm2") == "HuggingFaceTB/SmolLM2-135M-Instruct" and _hub_base(None, str(tmp_path)) is None
     )
+
+
+def test_a_card_has_evaluations_of_the_same_weights(agentgym: Any, small_model: str) -> None:
+    """Those of `agentgym eval` in any number format; one of other weights is refused, and leaves nothing."""
+    for number, dtype in enumerate(("float32", "bfloat16")):
+        words = ["--split", ("valid", "test")[number], "--dtype", dtype, "--out", f"eval{number}", "--threads", "1"]
+        assert agentgym("eval", "--env", "GUESS", "--model", small_model, "--tasks", "3", *words)[0] == 0
+    assert agentgym("export", small_model, "--evals", "eval0,eval1", "--out", "given")[0] == 0
+    card: Any = ModelCard.load("given/README.md")
+    assert [(each.dataset_name, each.dataset_split) for each in card.data.eval_results] == [
+        ("guessfortests", "valid"), ("guessfortests", "test"),
+    ]  # fmt: skip
+    assert "| guessfortests | valid | 3 | 0.0 % [0, 56] (only 3 tasks) |" in card.text
+    policy = Policy.load(small_model)
+    with torch.no_grad():
+        policy.model.model.norm.weight *= 1.01
+    policy.save("other")
+    status, _, err = agentgym("export", "other", "--evals", "eval0", "--out", "more")
+    assert status == 2 and "eval0 is no evaluation of other" in err and err.count("\n") == 1
+    assert not Path("more").exists()
 
 
 def test_an_export_is_pushed(agentgym: Any, small_model: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

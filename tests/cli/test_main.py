@@ -268,6 +268,8 @@ def test_help_and_lists_load_no_torch() -> None:
             ["eval", "--agent", "random", "--agent_kwargs.x", "1", "--env", "GUESS"],
             "takes no argument 'x'. It takes: none.",
         ),
+        (["eval", "--model", "tiny", "--agent_kwargs.temperature", "1"], "--agent_kwargs.temperature needs an --agent"),
+        (["eval", "--agent", "random", "--temperature", "1"], "the agent random does not sample"),
         (["eval", "--agent", "expert", "--agent_kwargs.fare", "true"], "no argument 'fare'. Did you mean 'fair'?"),
         (
             ["eval", "--agent", "expert", "--agent_kwargs.fair", "maybe"],
@@ -459,6 +461,30 @@ def test_help_says_types_and_defaults(agentgym: Run) -> None:
     ):
         assert said in text
     assert "--allow_empty true" not in text
+
+
+OF_PLUGINS = [
+    *(f"evolve --trainer {name}" for name in registry.names("agentgym.trainers")),
+    *(f"evolve --critic {name}" for name in registry.names("agentgym.feedback")),
+    *(f"evolve --reflection {name}" for name in registry.names("agentgym.reflections")),
+    *(f"judge --source {name}" for name in registry.names("agentgym.feedback")),
+]
+"""Commands whose help has the settings of a plugin."""
+
+
+@pytest.mark.parametrize("command", [*(name for name in COMMANDS if not build_parser(name, []).commands), *OF_PLUGINS])
+def test_a_placeholder_says_what_to_write(command: str, agentgym: Run) -> None:
+    """It never repeats the option's name, unless that names the value."""
+    text = agentgym(*command.split(), "--help-all")[1]
+    pairs = re.findall(r"^  --([\w.]+) ([A-Z_]+)", text, re.MULTILINE)
+    assert [pair for pair in pairs if pair[0].rpartition(".")[2].upper() == pair[1] not in ("FORMAT", "REWARD")] == []
+
+
+def test_help_of_evolve_says_whose_defaults_it_shows(agentgym: Run) -> None:
+    """The worlds of `--env` choose some of them."""
+    for words, worlds in (([], "shop"), (["--env", "tools"], "tools"), (["--env", "shop,todo"], "shop, todo")):
+        text = " ".join(agentgym("evolve", *words, "--help")[1].split())
+        assert f"The defaults below are those of {worlds}; `--env NAME --help` shows those of a world." in text
 
 
 def test_an_option_may_stand_several_times_or_once_with_commas() -> None:

@@ -9,7 +9,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from agentgym_py.env import Reply
-from agentgym_py.env.actions import format_reply, from_keyboard, parse_reply, parse_tool_call, to_keyboard
+from agentgym_py.env.actions import format_reply, from_keyboard, name_call, parse_reply, parse_tool_call, to_keyboard
+from agentgym_py.env.tools import function_tool
 
 anything = st.text(st.characters(), max_size=60)  # surrogates and controls included
 LABELS = ["Thought:", "Action:", "action :", "Action Input:", "Observation:", "<tool_call>", "</tool_call>", "```json"]
@@ -310,6 +311,53 @@ def test_a_call_may_be_one_line(text: str, arguments: dict[str, object]) -> None
 
 
 @pytest.mark.parametrize(
+    ("text", "arguments"),
+    [
+        ('f(a="x, y", b=2)', {"a": "x, y", "b": 2}),
+        ("Action: f(a='it is', b=True)", {"a": "it is", "b": True}),
+        ("f a=2026-07-13 b=o412", {"a": "2026-07-13", "b": "o412"}),
+        ("Thought: so\nAction: f a=076634", {"a": "076634"}),
+        ('f(a={"b": [1, ")"]}, c=null)', {"a": {"b": [1, ")"]}, "c": None}),
+        ("f(a=1, a=2)", None),
+        ("f(a=1 +2)", None),
+        ("f(a=)", None),
+        ("f a = 1", None),
+        ("f a=two words", None),
+        ("f(a=" + "[" * 150 + "]" * 150 + ")", None),
+    ],
+)
+def test_arguments_may_have_keywords(text: str, arguments: dict[str, object] | None) -> None:
+    """JSON, texts in single quotes and bare words; whatever else follows a keyword makes it no call."""
+    reply = parse_tool_call(text)
+    assert reply.arguments == arguments and (reply.action == "f" or arguments is None)
+    assert arguments is None or json.loads(reply.action_input or "") == arguments
+
+
+@pytest.mark.parametrize(
+    ("action", "name", "arguments"),
+    [
+        ("Look", "look", None),
+        ('get_cell("B2")', "get_cell", {"cell": "B2"}),
+        ("GET_CELL(B2)", "get_cell", {"cell": "B2"}),
+        ("finish(15)", "finish", {"answer": 15}),
+        ("put([1, 2])", "put([1, 2])", None),
+        ('get_cell("B2", "B3")', 'get_cell("B2", "B3")', None),
+        ("dance(1)", "dance(1)", None),
+    ],
+)
+def test_a_value_alone_is_the_only_argument(action: str, name: str, arguments: dict[str, object] | None) -> None:
+    """Of a tool that needs one, or has one; a tool's name may be in any case."""
+    tools = [
+        function_tool("look", "Look.", {}),
+        function_tool("get_cell", "Show.", {"cell": {}, "sheet": {}}, ["cell"]),
+        function_tool("finish", "End.", {"answer": {}}, []),
+        function_tool("put", "Put.", {"item": {}, "place": {}}),
+    ]
+    reply = name_call(parse_tool_call(f"Thought: so\nAction: {action}"), tools)
+    assert (reply.action, reply.arguments, reply.thought) == (name, arguments, "so")
+
+
+@pytest.mark.parametrize(
     ("text", "thought"),
     [
         ('**Thought:** so\n**Action:** f\n**Action Input:** {"a": 1}', "so"),
@@ -359,8 +407,8 @@ def test_ambiguous_text_is_no_call(text: str) -> None:
 
 @given(st.text())
 def test_other_text_is_parsed_as_by_parse_reply(text: str) -> None:
-    """Any text without brackets."""
-    text = text.replace("{", "").replace("(", "")
+    """Any text without brackets and keywords."""
+    text = text.replace("{", "").replace("(", "").replace("=", "")
     assert parse_tool_call(text) == parse_reply(text)
 
 

@@ -64,6 +64,14 @@ def test_a_wrong_call_is_refused(arguments: dict[str, Any], words: str) -> None:
     assert shelf == []
 
 
+def test_a_missing_argument_is_named_with_its_choices() -> None:
+    """If it has some."""
+    schemas = {"item": {"type": "string", "enum": ["cup", "pan"]}}
+    tool = make_tool(put, "Put items.", "item", schemas=schemas, check_argument=checked)
+    with pytest.raises(RefusedError, match="put needs 'item', one of cup, pan; it is"):
+        tool.check({})
+
+
 def test_an_unknown_tool_is_refused() -> None:
     """With the nearest name and all names."""
     with pytest.raises(RefusedError, match=r"No tool 'puts'.*Did you mean 'put'"):

@@ -87,14 +87,17 @@ def test_different_agents_are_told_apart_and_close_ones_are_equal() -> None:
 
 
 def test_a_decision_stands_and_large_wealth_is_a_number() -> None:
-    """Whatever comes after it."""
+    """As long as a difference fits what comes after it."""
     test = AnytimeTest()
-    for _ in range(30):
-        first = test.add(1.0)
+    for number in range(30):
+        first = test.add(float(number % 3 > 0))
     assert first.verdict == "first" and first.decided_at is not None and first.decided_at < 20
+    for number in range(60):
+        later = test.add(float(number % 3 - 1))
+    assert (later.verdict, later.decided_at) == ("first", first.decided_at) and later.e_value < 20
     for _ in range(3000):
         last = test.add(-1.0)
-    assert (last.verdict, last.decided_at) == ("first", first.decided_at) and math.isfinite(last.e_value)
+    assert not last.fits and last.verdict == "undecided" and math.isfinite(last.e_value)
     assert AnytimeTest().result.verdict == "undecided" and AnytimeTest().result.p == 1
 
 
@@ -163,6 +166,17 @@ def test_evaluations_are_compared_in_the_order_of_the_tasks() -> None:
     assert compare_in_order(bad, good).result.verdict == "second"
     assert "no task" in str(compare_in_order(good, entrant("none", {})))
     json.dumps(found.as_dict())
+
+
+def test_an_order_that_depends_on_outcomes_decides_nothing() -> None:
+    """All wins of one agent first, then those of the other: after them no difference fits."""
+    wins = [True] * 60 + [False] * 60
+    one, other = (entrant(name, {f"t{n}": [win] for n, win in enumerate(won)}, 120)
+                  for name, won in (("a", wins), ("b", wins[::-1])))  # fmt: skip
+    found = compare_in_order(one, other)
+    assert found.result.difference.value == 0 and not found.result.fits
+    assert found.result.verdict == "undecided" and found.result.decided_at is None
+    assert "no difference fits all tasks" in str(found)
 
 
 def test_evaluations_of_other_tasks_are_refused() -> None:

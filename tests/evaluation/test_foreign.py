@@ -181,6 +181,44 @@ def test_results_of_verifiers_are_compared(tmp_path: Path) -> None:
         compare([both[0], Entrant.load(tmp_path / "two")])
 
 
+def trace(key: str, reward: float, success: float, **changes: Any) -> dict[str, Any]:
+    """An episode as verifiers 0.4 writes it, without its messages."""
+    about = {"agent": {"config": {"model": "m/one"}}, "rewards": {"return": {"score": reward, "weight": 2.0}}}
+    episode = {"env": {"id": "shop"}, "task": {"key": key}, "ok": True, "errors": []}
+    return episode | {"traces": [about | {"metrics": {"success": success, "steps": 3.0}}]} | changes
+
+
+def test_traces_of_verifiers_are_compared(tmp_path: Path) -> None:
+    """A folder or its file: an episode is an attempt; one that failed is left out; the sum of rewards is weighted."""
+    rows = [trace("a", 0.5, 1.0), trace("a", 0.0, 0.0), trace("b", 0.0, 0.0), trace("c", 0.5, 1.0, ok=False)]
+    written(tmp_path / "one" / "traces.jsonl", rows)
+    written(tmp_path / "two" / "traces.jsonl", [trace("b", 0.5, 1.0), trace("a", 0.5, 1.0), trace("c", 0.5, 1.0)])
+    one, two = Entrant.load(tmp_path / "one", "success"), Entrant.load(tmp_path / "two" / "traces.jsonl", "success")
+    assert one.agent == "m/one" and sorted(map(list, one.outcomes.values())) == [[False], [True, False]]
+    assert compare([one, two]).pairs[0].paired.difference.value == pytest.approx(-0.75)
+    assert Entrant.load(tmp_path / "one", "reward").outcomes == one.outcomes, "2 times 0.5 is 1"
+    for wrong, message in (
+        ({"traces": []}, r"one\.jsonl:2: traces: expected one trace, found \[\]"),
+        ({"task": {}}, r"one\.jsonl:2: key: expected text or a number"),
+    ):
+        written(tmp_path / "one.jsonl", [rows[0], trace("a", 1.0, 1.0, **wrong)])
+        with pytest.raises(DataError, match=message):
+            Entrant.load(tmp_path / "one.jsonl", "success")
+
+
+@pytest.mark.parametrize("name", ["traces.jsonl", "results.jsonl", "metadata.json"])
+def test_logs_of_verifiers_stay_in_their_folder(tmp_path: Path, name: str) -> None:
+    """A link that leads out is refused."""
+    folder = tmp_path / "theirs"
+    written(folder / "results.jsonl", [{"example_id": 1, "reward": 1.0}])
+    (folder / "metadata.json").write_text("{}")
+    (tmp_path / "mine").write_text('{"model": "secret"}')
+    (folder / name).unlink(missing_ok=True)
+    (folder / name).symlink_to(tmp_path / "mine")
+    with pytest.raises(RunError, match="leads out of"):
+        Entrant.load(folder)
+
+
 def test_rows_of_ones_own_are_compared(tmp_path: Path) -> None:
     """A task and what is true or false of it, a line per attempt, in the order of the file."""
     for name, wins in (("one", (True, True, True)), ("two", (False, True, False))):
@@ -191,6 +229,30 @@ def test_rows_of_ones_own_are_compared(tmp_path: Path) -> None:
     written(tmp_path / "one.jsonl", [{"task": "t0", "success": True}, {"task": None}])
     with pytest.raises(DataError, match=r"one\.jsonl:2: task: expected text or a number"):
         Entrant.load(tmp_path / "one.jsonl")
+
+
+@pytest.mark.parametrize("kind", ["rows", "verifiers"])
+def test_the_order_of_a_log_does_not_matter(tmp_path: Path, kind: str) -> None:
+    """Programs log a task when it ends, wins first here; one log may have more tasks than the other."""
+
+    def log(name: str, wins: dict[int, bool]) -> Entrant:
+        if kind == "rows":
+            written(tmp_path / f"{name}.jsonl", [{"task": f"t{i}", "success": win} for i, win in wins.items()])
+            return Entrant.load(tmp_path / f"{name}.jsonl")
+        written(tmp_path / name / "results.jsonl", [{"example_id": i, "reward": float(w)} for i, w in wins.items()])
+        (tmp_path / name / "metadata.json").write_text(f'{{"env_id": "wordle", "model": "m/{name}"}}')
+        return Entrant.load(tmp_path / name)
+
+    first = {i: i % 2 == 0 for i in sorted(range(200), key=lambda i: i % 2)}
+    second = {i: i % 2 == 1 for i in range(150)}
+    one, other, shuffled = log("a", first), log("b", second), log("c", dict(sorted(first.items())))
+    found = compare_in_order(one, other)
+    assert found.result.difference.n == 150 and found.result.verdict == "undecided"
+    again = compare_in_order(shuffled, other)
+    assert again.result == found.result and again.trace == found.trace
+    assert compare_in_order(other, one).result.difference.value == -found.result.difference.value
+    with pytest.raises(ConfigError, match="cannot be compared"):
+        compare_in_order(one, log("d", {i + 1000: True for i in range(150)}))
 
 
 def test_the_score_is_chosen(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ import gymnasium
 import pytest
 from gymnasium.utils.env_checker import check_env
 
+from agentgym_envs.maze.env import MazeEnv
 from agentgym_py import registry
 from agentgym_py.agents import ExpertAgent, RandomAgent
 from agentgym_py.collection import Collector, PlayConfig, jobs_for
@@ -22,9 +23,11 @@ from agentgym_py.collection.replay import replay
 from agentgym_py.env import EnvSpec, PartnerRecord
 from agentgym_py.errors import (
     ActionError,
+    AgentGymError,
     ConfigError,
     EndpointError,
     InfrastructureError,
+    PolicyError,
     ResetNeededError,
     SnapshotError,
     UnknownNameError,
@@ -250,6 +253,30 @@ def test_a_server_that_died_is_no_failure_of_the_agent(serve: Any, monkeypatch: 
     assert "InfrastructureError" in str(played[0].error)
     assert (evaluation.errors, evaluation.success.n) == (6, 0)
     assert {t.provenance.env_id for t in played} == {"AgentMaze-v0"}
+
+
+@pytest.mark.parametrize("kind", [ConfigError, EndpointError, UnknownNameError, PolicyError])
+@pytest.mark.parametrize("call", ["reset", "step", "task"])
+def test_what_a_server_claims_ends_one_episode(
+    kind: type[AgentGymError], call: str, serve: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever error it names; the others are played."""
+    monkeypatch.setenv("AGENTGYM_TOKEN", TOKEN)
+    world, calls = MazeEnv, [0]
+    real = getattr(world, call)
+
+    def lies(*args: Any, **kwargs: Any) -> Any:
+        calls[0] += 1
+        if calls[0] == 3:
+            raise kind("lies")
+        return real(*args, **kwargs)
+
+    server = serve("maze")
+    spec = EnvSpec("remote", {"url": server.url, "env": "maze"})
+    monkeypatch.setattr(world, call, lies)
+    _, played = evaluate(RandomAgent(), spec, "test", range(4), play=PlayConfig(slots=1))
+    assert len(played) == 4 and calls[0] > 3
+    assert sum(t.error is not None for t in played) <= 1
 
 
 def test_a_server_that_stays_away_ends_the_command(serve: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -235,6 +235,45 @@ class ForgetsLate(Honest):
         return Outcome(said, found.reward, found.terminated, found.success, found.valid)
 
 
+class Redraws(Honest):
+    """Draws another code when it is restored, which only the expert shows: no actions are listed."""
+
+    def begin(self, task: Task) -> str:
+        """From a generator that `load_state` finds in another state."""
+        self.code = f"{self.rng.below(10**DIGITS):04}"
+        return super().begin(task)
+
+    def act(self, reply: Reply) -> Outcome:
+        """Open with that code."""
+        right = reply.name == "open" and reply.argument == self.code
+        return Outcome("Open." if right else "Closed.", float(right), terminated=right, success=right)
+
+    def load_state(self, task: Task, state: dict[str, Any]) -> None:
+        """Begin again."""
+        self.begin(task)
+        super().load_state(task, state)
+
+    def expert(self) -> list[str]:
+        """Knows the code."""
+        return [] if self.stop_reason == "terminated" else [f"open[{self.code}]"]
+
+    def actions(self) -> None:  # type: ignore[override]  # as TextEnv has it
+        """None are listed."""
+
+
+class RedrawsReply(Redraws):
+    """The same, with an expert that has one plan for all: the step's reply is another."""
+
+    def expert(self) -> list[str]:
+        """Asks the safe itself."""
+        return [] if self.stop_reason == "terminated" else ["peek"]
+
+    def act(self, reply: Reply) -> Outcome:
+        """Show the code at the end."""
+        peeks = reply.name == "peek"
+        return Outcome(f"It was {self.code}." if peeks else "Closed.", float(peeks), terminated=peeks, success=peeks)
+
+
 class Entangled(Honest):
     """All instances share what is known."""
 

@@ -145,7 +145,7 @@ def test_files_round_trip(tmp_path: Path, episode: Make, name: str) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"schema_version": "ATIF-v2.0"}, "schema_version: 'ATIF-v2.0' cannot be read, ATIF-v1.0 to 8 can"),
+        ({"schema_version": "ATIF-v2.0"}, "schema_version: 'ATIF-v2.0' cannot be read, ATIF-v1.0 to 1.8 can"),
         ({"steps": None}, "steps: expected a list, found None"),
         ({"agent": {"name": "x"}}, "missing key 'agent.version'"),
         ({"surprise": 1}, "unknown key 'surprise'"),

@@ -207,8 +207,27 @@ def test_outcomes_and_ids_are_read(tmp_path: Path) -> None:
     assert [each.id for each in episodes] == ["7", "mine-2", "mine-3", "7#2"]
     assert [(each.reward, each.success) for each in episodes] == [(0.25, False), (0.8, True), (0.0, False), (1.0, True)]
     assert len({each.task_id for each in episodes}) == 1 and episodes[2].final_observation == "q"
-    [kto] = read_row({"prompt": "q", "completion": "a", "label": False})
-    assert (kto.success, kto.reward) == (False, 0.0)
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"prompt": "q", "completion": "a"}, {"messages": messages([("q", "a")])}, {"instruction": "q", "output": "a"},
+        {"conversations": [{"from": "human", "value": "q"}, {"from": "gpt", "value": "a"}]},
+    ],
+    ids=str,
+)  # fmt: skip
+@pytest.mark.parametrize("key", ["label", "kto_tag"])
+def test_labels_of_kto_are_outcomes(row: dict[str, Any], key: str) -> None:
+    """In every format; an outcome in the row's own words comes first, and a label that is no truth value is none."""
+    for label in (True, False):
+        [episode] = read_row({**row, key: label})
+        assert (episode.success, episode.reward) == (label, float(label))
+    [told] = read_row({**row, key: False, "reward": 0.75, "success": True})
+    assert (told.success, told.reward) == (True, 0.75)
+    if key == "kto_tag" or "prompt" not in row:
+        [other] = read_row({**row, key: "spam"})
+        assert other.success
 
 
 USER = {"role": "user", "content": "q"}

@@ -288,6 +288,25 @@ def test_a_saved_dataset_round_trips(tmp_path: Path, episode: Make) -> None:
     assert detect(tmp_path / "all" / "train") == "messages"
 
 
+@pytest.mark.parametrize("folder", ["", "data"])
+def test_a_folder_of_parquet_files_is_read_in_order(tmp_path: Path, episode: Make, folder: str) -> None:
+    """As data sets of a hub have them, there or in `data`; a folder of several splits is refused, a link out, too."""
+    pytest.importorskip("pyarrow")
+    hub = tmp_path / "hub"
+    (hub / folder).mkdir(parents=True, exist_ok=True)
+    episodes = [episode("a"), episode("b"), episode("c")]
+    for number, each in enumerate(episodes):
+        parquet.write_parquet(hub / folder / f"train-{number:05d}-of-00003.parquet", [each])
+    assert detect(hub) == "parquet" and list(read_any(hub)) == episodes
+    parquet.write_parquet(tmp_path / "outside.parquet", episodes)
+    (hub / folder / "train-00009-of-00010.parquet").symlink_to(tmp_path / "outside.parquet")
+    with pytest.raises(DataError, match="train-00009"):
+        list(read_any(hub))
+    (hub / folder / "train-00009-of-00010.parquet").rename(hub / folder / "test-00000-of-00001.parquet")
+    with pytest.raises(DataError, match="parquet files of the splits test, train; name the files of one of them"):
+        detect(hub)
+
+
 @pytest.mark.parametrize("name", ["a.parquet", "folder"])
 def test_rows_for_other_programs_fit_a_table(tmp_path: Path, episode: Make, name: str) -> None:
     """What is missing in some rows is null there, and null is read as missing."""

@@ -25,7 +25,7 @@ from agentgym_py.trajectory.json_values import from_json, to_json
 Make = Callable[..., Trajectory]
 # a split pair of surrogates is one character in every JSON text, so only lone ones can come back as they were
 text = st.text(max_size=20) | st.sampled_from(["\ud800", "\udfff x", "\x00", "\u2028", "日本語", "😀"])
-real = st.floats(allow_nan=False, allow_infinity=False)
+real = st.floats(-1e15, 1e15)
 whole = st.integers(-(2**70), 2**70)
 values = st.recursive(st.none() | st.booleans() | whole | real | text, lambda x: st.lists(x) | st.dictionaries(text, x))
 mappings = st.dictionaries(text, values, max_size=3)
@@ -93,6 +93,7 @@ def test_a_new_sequence_is_stored_and_older_lines_lack_it(episode: Make) -> None
         (lambda d: d.update(reward=True), "reward: expected a finite number, found True"),
         (lambda d: d.update(reward="1"), "reward: expected a finite number, found '1'"),
         (lambda d: d.update(reward=10**400), "reward: expected a finite number, found 1000"),
+        (lambda d: d.update(reward=1.7e308), r"reward: expected a number of at most 1e\+15, found 1.7e\+308"),
         (lambda d: d.update(steps={}), "steps: expected a list"),
         (lambda d: d["steps"].append(3), r"steps\[2\]: expected an object, found 3"),
         (lambda d: d["provenance"].update(seed=1.5), "provenance.seed: expected a whole number, found 1.5"),

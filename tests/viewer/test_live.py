@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from agentgym_py import trust
 from agentgym_py.agents import ExpertAgent
 from agentgym_py.collection import Collector, PlayConfig, jobs_for
 from agentgym_py.collection.replay import replay
@@ -147,6 +148,11 @@ def test_the_model_of_an_evaluation_may_act(tmp_path: Path) -> None:
     for model, found in (("tiny", "tiny"), (str(tmp_path), str(tmp_path)), ("/no/such", None), ("", None), (3, None)):
         (tmp_path / "result.json").write_text(f'{{"options": {{"model": {model!r}}}}}'.replace("'", '"'))
         assert evaluated_model(tmp_path) == found
+    (tmp_path / "result.json").write_text(f'{{"options": {{"model": "{tmp_path}"}}}}')
+    with trust.naming([]):
+        assert evaluated_model(tmp_path) is None, "a folder elsewhere, which only the evaluation names"
+    with trust.naming(["--trust", str(tmp_path)]):
+        assert evaluated_model(tmp_path) == str(tmp_path)
     for agent, found in (("null", "tiny"), ('"model"', "tiny"), ('"openai"', None), ('"expert"', None)):
         (tmp_path / "result.json").write_text(f'{{"options": {{"agent": {agent}, "model": "tiny"}}}}')
         assert evaluated_model(tmp_path) == found

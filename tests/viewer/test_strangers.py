@@ -7,6 +7,7 @@ import os
 import shutil
 import sqlite3
 import struct
+from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
@@ -175,7 +176,7 @@ def test_one_bad_line_spoils_no_other(theirs: Path, monkeypatch: pytest.MonkeyPa
     assert main(["view", "theirs", "--export", "page.html"]) == 0
 
 
-@pytest.mark.parametrize("text", ["", "{", '{"model": {"type": "Nothing"}}'])
+@pytest.mark.parametrize("text", ["", "{", '{"model": {"type": "Nothing"}}', "hollow"])
 def test_a_broken_tokenizer_shows_ids(text: str, theirs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever its library raises."""
     pytest.importorskip("tokenizers")
@@ -185,6 +186,8 @@ def test_a_broken_tokenizer_shows_ids(text: str, theirs: Path, monkeypatch: pyte
     place.mkdir(parents=True)
     (place / "config.json").write_text("{}")
     (place / "tokenizer.json").write_text(text)
+    if text == "hollow":
+        os.truncate(place / "tokenizer.json", 1 << 40)
     (episode, _) = store.read(theirs / "a.jsonl")
     data = to_json(episode)
     data["steps"][0]["tokens"] = TOKENS
@@ -193,7 +196,51 @@ def test_a_broken_tokenizer_shows_ids(text: str, theirs: Path, monkeypatch: pyte
 
 
 @pytest.mark.parametrize(
-    "change", ["size = -1", "size = 'x'", "size = 1 << 60", "start = -1", "start = 'x'", "start = 7", "id = 'other'"]
+    "change",
+    [
+        "size = 'x'",
+        "start = 'x'",
+        "instruction = x'ff'",
+        "agent = x'41'",
+        "reward = 9e999",
+        "round = 'x'",
+        "steps = NULL",
+    ],
+)
+def test_an_index_of_other_types_is_built_again(change: str, theirs: Path) -> None:
+    """Its files are unchanged."""
+    with closing(Index(Source.from_paths([theirs]))) as index:
+        index.update()
+        before = index.find()
+    with closing(sqlite3.connect(theirs / ".view.sqlite")) as db:
+        db.executescript(f"UPDATE episodes SET {change}")  # noqa: S608  # fixed parts
+    with closing(Index(Source.from_paths([theirs]))) as index:
+        index.update()
+        assert index.find() == before and index.facets()["env"] == [("maze", 2)]
+        assert index.read(1).id
+
+
+@pytest.mark.parametrize("end", ["-wal", "-shm"])
+@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo])
+def test_no_folder_or_pipe_beside_the_index_is_opened(end: str, make: Callable[[Path], None], theirs: Path) -> None:
+    """The index moves to a temporary folder."""
+    make(theirs / f".view.sqlite{end}")
+    assert main(["view", str(theirs), "--export", str(theirs.parent / "x.html")]) == 0
+    assert not (theirs / ".view.sqlite").exists()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "size = -1",
+        "size = 1 << 60",
+        "start = -1",
+        "start = 7",
+        "id = 'other'",
+        "agent = 'gpt-9'",
+        "reward = 1.5",
+        "steps = 9",
+    ],
 )
 def test_an_index_that_lies_is_found(change: str, theirs: Path) -> None:
     """Its files are unchanged, so it is not built again."""

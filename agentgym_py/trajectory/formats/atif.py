@@ -303,7 +303,9 @@ def from_row(row: Mapping[str, Any]) -> Trajectory:
     """
     version = row.get("schema_version")
     if version not in _READ:
-        raise DataError(f"schema_version: {quote(version)} cannot be read, {_READ[0]} to {_READ[-1][-1]} can")
+        raise DataError(
+            f"schema_version: {quote(version)} cannot be read, {_READ[0]} to {_READ[-1].removeprefix('ATIF-v')} can"
+        )
     document = read_record(AtifTrajectory, row)
     conversation = Conversation()
     for i, step in enumerate(document.steps):

@@ -4,7 +4,7 @@ A turn is `{"role", "content"}` or `{"from", "value"}`, in any of these formats.
 texts of users and tools are observations, and the assistant's are replies. Null counts as a missing key.
 
 - A reply in a prompt, or with `weight` 0 or `loss` false, is not trained on. Of a preference the chosen episode has
-  success and reward 1.0, the rejected one neither; of a KTO row `label` says so; else `outcome` says it.
+  success and reward 1.0, the rejected one neither; a label of KTO says so in any format; else `outcome` says it.
 - Reasoning (`reasoning_content`, `reasoning` or `thinking`) becomes `<think>`, a tool call `<tool_call>`; of images and
   audio there is an error.
 - What opens alike is of one task, so that preference pairs can be made of it.
@@ -38,26 +38,34 @@ Turn = tuple[str, Mapping[str, Any]]
 
 
 def _messages(row: Row, name: str) -> list[Trajectory]:
-    return [_episode(_listed(row, "messages"), row, name)]
+    return [_episode(_listed(row, "messages"), _labelled(row), name)]
 
 
 def _sharegpt(row: Row, name: str) -> list[Trajectory]:
     key = "conversation" if _has(row, "conversation") else "conversations"
-    return [_episode([*_system(row), *_listed(row, key)], row, name)]
+    return [_episode([*_system(row), *_listed(row, key)], _labelled(row), name)]
 
 
 def _alpaca(row: Row, name: str) -> list[Trajectory]:
-    return [_episode([*_instruction(row), _assistant(row, "output")], row, name)]
+    return [_episode([*_instruction(row), _assistant(row, "output")], _labelled(row), name)]
 
 
 def _prompt_completion(row: Row, name: str) -> list[Trajectory]:
-    return [_episode([*_prompt(row), *_answer(row, "completion")], row, name)]
+    return [_episode([*_prompt(row), *_answer(row, "completion")], _labelled(row), name)]
 
 
 def _kto(row: Row, name: str) -> list[Trajectory]:
     if not isinstance(row.get("label"), bool):
         raise DataError(f"label: expected true or false, found {quote(row.get('label'))}")
-    return _prompt_completion({**row, "success": row["label"], "reward": float(row["label"])}, name)
+    return _prompt_completion(row, name)
+
+
+def _labelled(row: Row) -> Row:
+    """The row with the outcome that a label of KTO says: `label`, or `kto_tag` of LLaMA-Factory."""
+    label = next((row[key] for key in ("label", "kto_tag") if isinstance(row.get(key), bool)), None)
+    if label is None or _has(row, "success") or _has(row, "reward"):
+        return row
+    return {**row, "success": label, "reward": float(label)}
 
 
 def _preferences(row: Row, name: str) -> list[Trajectory]:

@@ -12,11 +12,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from agentgym_py.checks import is_finite
 from agentgym_py.env import StopReason
 from agentgym_py.env.actions import format_reply, json_object, parse_reply
 from agentgym_py.errors import DataError
-from agentgym_py.trajectory.json_values import quote
+from agentgym_py.trajectory.json_values import finite, quote
 from agentgym_py.trajectory.types import Provenance, Step, Trajectory, Usage
 
 ACT = "act"
@@ -128,13 +127,12 @@ def outcome(row: Mapping[str, Any], has_reply: bool) -> tuple[bool, float]:
     `reward`, success is 1.0 and failure 0.0.
     """
     success, reward = row.get("success"), row.get("reward")
-    if reward is not None and not is_finite(reward):
-        raise DataError(f"reward: expected a finite number, found {quote(reward)}")
+    reward = None if reward is None else finite(reward, "reward")
     if success not in (None, True, False):
         raise DataError(f"success: expected true or false, found {quote(success)}")
     if success is None:
         success = has_reply if reward is None else reward >= 1
-    return bool(success), float(success) if reward is None else float(reward)
+    return bool(success), float(success) if reward is None else reward
 
 
 def unique_ids(trajectories: Iterable[Trajectory]) -> Iterator[Trajectory]:

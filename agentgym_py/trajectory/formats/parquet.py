@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import count, islice
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 _BLOCK_ROWS = 256
 _STATE, _SPLITS = "state.json", "dataset_dict.json"
 """Files of a saved dataset, and of one with several splits."""
+_SHARD = re.compile(r"(?:^|/)([^/]+)-\d{5}-of-\d{5}[^/]*\.parquet$")
+"""Name of a part of a split in a data set of a hub."""
 _DATA = "data-00000-of-00001.arrow"
 _AS_SAVED: Row = {
     "_format_columns": None, "_format_kwargs": {}, "_format_type": None, "_output_all_columns": False, "_split": None,
@@ -84,8 +87,17 @@ def from_row(row: Row) -> Trajectory:
 
 
 def is_dataset(path: str | Path) -> bool:
-    """Return whether a path is a folder that `save_to_disk` of Hugging Face's datasets wrote."""
-    return any((Path(path) / name).is_file() for name in (_STATE, _SPLITS))
+    """Return whether a path is a folder of parquet files, or one that `datasets` wrote by `save_to_disk`."""
+    target = Path(path)
+    return any((target / name).is_file() for name in (_STATE, _SPLITS)) or bool(_parquet_names(target))
+
+
+def _parquet_names(folder: Path) -> list[str]:
+    """The parquet files in a folder, or those in its folder `data`, as data sets of a hub have them."""
+    for part in (folder, folder / "data"):
+        if names := sorted(str(path.relative_to(folder)) for path in part.glob("*.parquet")):
+            return names
+    return []
 
 
 def read_rows(path: str | Path) -> Iterator[tuple[Place, Row]]:
@@ -98,7 +110,7 @@ def read_rows(path: str | Path) -> Iterator[tuple[Place, Row]]:
     target = Path(path)
     number = count(1)
     try:
-        for block in _dataset_blocks(target) if target.is_dir() else _parquet_blocks(target):
+        for block in _folder_blocks(target) if target.is_dir() else _parquet_blocks(target):
             for row in _rows_of(block):
                 yield f"row {next(number)}", row
     except DataError:
@@ -116,6 +128,22 @@ def _parquet_blocks(path: Path) -> Iterator[Any]:
                 raise DataError(f"{path}: a group of rows of more than {MOST_DOCUMENT >> 20} MiB")
             rows = MOST_DOCUMENT // max(size, 1)  # a value that the file holds once may stand in every row
             yield from file.iter_batches(max(1, min(rows, _BLOCK_ROWS)), row_groups=[group])
+
+
+def _folder_blocks(folder: Path) -> Iterator[Any]:
+    """The blocks of a saved dataset, or of all parquet files of a folder, which must be of one split."""
+    if not (names := _parquet_names(folder)):
+        yield from _dataset_blocks(folder)
+        return
+    splits = sorted({found[1] for name in names if (found := _SHARD.search(name))})
+    if len(splits) > 1:
+        raise DataError(f"{folder}: parquet files of the splits {', '.join(splits)}; name the files of one of them")
+    for name in names:
+        try:
+            path = inside(folder, name)
+        except RunError as error:
+            raise DataError(str(error)) from error
+        yield from _parquet_blocks(path)
 
 
 def _dataset_blocks(folder: Path) -> Iterator[Any]:

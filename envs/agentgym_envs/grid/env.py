@@ -8,9 +8,9 @@ from numbers import Integral
 from typing import Any, ClassVar
 
 from agentgym_envs.grid import wording
-from agentgym_envs.grid.actions import Refusal, admissible, first_action, moves_of
+from agentgym_envs.grid.actions import NO_ACTION, Refusal, admissible, first_action, moves_of
 from agentgym_envs.grid.levels import LEVELS, draw, names_of
-from agentgym_envs.grid.mission import Clause, Mission
+from agentgym_envs.grid.mission import Clause, Description, Mission
 from agentgym_envs.grid.planner import fair_plan, plan
 from agentgym_envs.grid.saving import load, save
 from agentgym_envs.grid.view import Sight, describe, entry_of, seen_cells, sights
@@ -22,6 +22,8 @@ from agentgym_py.env.types import TINY_WORLDS_DEFAULTS
 from agentgym_py.rng import Rng
 
 _MAX_LENGTH = 100
+_PLACES = {"left": "on the left", "right": "on the right", "front": "in front", "behind": "behind"}
+"""Places of a description in a thought, in words of no split's missions alone."""
 _FORMS = "Write turn left, turn right, move forward, pick up, drop, toggle, or a walk such as go to red ball 1."
 
 
@@ -53,8 +55,10 @@ class GridEnv(GeneratedEnv[Layout]):
 
     Actions: BabyAI's moves `turn left`, `turn right`, `move forward`, `pick up`, `drop`, `toggle` act on the cell
     ahead. Walks are several moves over cells in view: `go to red ball 1` (face it), `pick up red ball 1`, `drop next to
-    red ball 1`, `go through green door 1` (into the open doorway), `toggle and go through green door 1`. As tools:
-    `go_to(thing)` and so on.
+    red ball 1`, `go through green door 1` (into the open doorway), `toggle and go through green door 1`. BabyAI's own
+    words are read, too: `left`, `pickup`, `open the green door`, `put the ball next to the box` (with the ball in
+    hand). `red ball` is the nearest one; `ball` is understood if only one is in view. As tools: `go_to(thing)` and so
+    on.
 
     Observation: the things in view with their positions, the free cells ahead, to the left and to the right, and what
     is carried. The view is BabyAI's: 7 x 7 cells ahead, as far as walls and closed doors let it. Things of the same
@@ -88,7 +92,7 @@ class GridEnv(GeneratedEnv[Layout]):
     """
 
     name: ClassVar[str] = "grid"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     held_out_version: ClassVar[int | None] = 0
     reading_actions: ClassVar[tuple[str, ...]] = ("turn",)
     max_return: ClassVar[float | None] = 1.0
@@ -178,9 +182,9 @@ class GridEnv(GeneratedEnv[Layout]):
     def act(self, reply: Reply) -> Outcome:
         """Do a move or a walk."""
         text = _action(reply)
-        moves = moves_of(self._world, self._view, self._sights, text) if text else Refusal("Not an action")
+        moves = moves_of(self._world, self._view, self._sights, text) if text else NO_ACTION
         if isinstance(moves, Refusal):
-            return self.invalid(f"{moves.why}. {_FORMS if moves.why == 'Not an action' else self._text}")
+            return self.invalid(f"{moves.why}. {_FORMS if moves is NO_ACTION else self._text}")
         world, changed = self._world, not moves
         for move in moves:
             changed |= world.do(move)
@@ -293,11 +297,13 @@ class GridEnv(GeneratedEnv[Layout]):
 
 def _groups(clause: Clause) -> list[str]:
     """The descriptions of a clause."""
-    descriptions = [clause.thing] + ([clause.other] if clause.other else [])
-    return [
-        " ".join(word for word in (description.color, description.kind or "object", description.location) if word)
-        for description in descriptions
-    ]
+    return [_text_of(description) for description in (clause.thing, clause.other) if description]
+
+
+def _text_of(description: Description) -> str:
+    """A description in plain words, without an article: `red ball on the left`."""
+    place = _PLACES[description.location] if description.location else ""
+    return " ".join(word for word in (description.color, description.kind or "object", place) if word)
 
 
 def _action(reply: Reply) -> str:

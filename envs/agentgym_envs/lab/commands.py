@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -13,16 +14,27 @@ from agentgym_py.env import Reply, function_tool, text_parameter
 _LONGEST = 200
 _ALONE = frozenset(("look around", "inventory", "wait", "wait1"))
 _BETWEEN: Mapping[str, tuple[str, ...]] = {
-    "move": (" to ", " into ", " onto "),
+    "move": (" to ", " into ", " onto ", " in ", " on "),
     "pour": (" into ", " to ", " in "),
     "dunk": (" into ", " in "),
     "connect": (" to ",),
     "use": (" on ",),
 }
 """Words between two names."""
-_SHORT: Mapping[str, str] = {"look": "look around", "examine": "look at", "take": "pick up", "go": "go to"}
+_SYNONYMS: Mapping[str, str] = {
+    "look": "look around", "examine": "look at", "inspect": "look at", "look into": "look in", "look inside": "look in",
+    "take": "pick up", "grab": "pick up", "get": "pick up", "drop": "put down",
+    "put": "move", "place": "move", "stir": "mix",
+    "go": "go to", "go into": "go to", "walk to": "go to", "walk into": "go to", "enter": "go to",
+    "turn on": "activate", "switch on": "activate", "turn off": "deactivate", "switch off": "deactivate",
+}  # fmt: skip
 """Other ways to say a verb."""
-_READ_FIRST = sorted((*VERBS, *_SHORT), key=len, reverse=True)
+_READ_FIRST = sorted((*VERBS, *_SYNONYMS), key=len, reverse=True)
+_SPLIT = re.compile(r"(pick|put|turn|switch) (.+) (up|down|on|off)")
+"""A verb whose particle comes last: `turn stove on`."""
+_FILL = (" from ", " with ")
+"""Words between the names of `fill X from Y`, which pours Y into X."""
+_WAITS: Mapping[str, str] = {"wait 10": "wait", "wait 1": "wait1"}
 
 
 def parse(text: str) -> Command | None:
@@ -30,15 +42,33 @@ def parse(text: str) -> Command | None:
     if len(text) > _LONGEST:
         return None
     words = [word for word in text.lower().rstrip(".").split() if word != "the"]
-    line = " ".join(words)
+    line = _WAITS.get(" ".join(words), " ".join(words))
     if line in _ALONE:
         return Command(line)
     if line == "look":
         return Command("look around")
+    if line.startswith("fill "):
+        return _fill(line.removeprefix("fill "))
+    line = _joined(line)
     for start in _READ_FIRST:
         if line.startswith(f"{start} "):
-            verb = _SHORT.get(start, start)
+            verb = _SYNONYMS.get(start, start)
             return None if verb in _ALONE else _with_names(verb, line[len(start) + 1 :])
+    return None
+
+
+def _joined(line: str) -> str:
+    """Bring a verb together: `turn on stove` for `turn stove on`."""
+    split = _SPLIT.fullmatch(line)
+    verb = f"{split[1]} {split[3]}" if split else ""
+    return f"{verb} {split[2]}" if split and verb in _READ_FIRST else line
+
+
+def _fill(names: str) -> Command | None:
+    for word in _FILL:
+        target, found, source = names.partition(word)
+        if found:
+            return Command("pour", source, target)
     return None
 
 

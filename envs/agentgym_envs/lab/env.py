@@ -49,10 +49,12 @@ class LabEnv(GeneratedEnv[Puzzle]):
     Actions: ScienceWorld's verbs, such as `look around`, `go to kitchen`, `open cupboard`, `pick up tin cup`, `pour jar
     of adder into tin cup`, `dunk tin cup into sink`, `move tin cup to stove`, `activate stove`, `use thermometer on tin
     cup`, `connect red wire to battery`, `mix tin cup`, `read recipe sheet`, `wait`. `focus on X` declares what the task
-    is about, or the answer. As tools: `go_to(name)`, `move(name, target)` and so on. The agent holds any number of
+    is about, or the answer. Other words are read, too: `put tin cup on stove`, `turn on stove`, `fill tin cup from
+    sink`, `drop tin cup`. As tools: `go_to(name)`, `move(name, target)` and so on. The agent holds any number of
     things. Supplies never run out, and `drain` takes what was poured by mistake, so only a wrong focus is final.
 
-    Observation: one or two sentences; a room shows everything in it that is not behind a door.
+    Observation: one or two sentences; a room shows everything in it that is not behind a door. A device shows its
+    degrees, unless the task is to measure them.
 
     Time: each command takes a moment, `wait` ten. Substances approach the temperature of their device or room, and stay
     at the melting or boiling point while they change. Seeds grow in moist soil, eggs in an incubator that is on.
@@ -64,7 +66,8 @@ class LabEnv(GeneratedEnv[Puzzle]):
     End: success and a wrong focus terminate. A focus is wrong on anything that was not asked for, and as an answer
     before its measurement. So no box is right without a thermometer, no plane before all were timed, no animal
     before its guide was read, and no trait before a plant has grown. A thing to find must be looked at first. A focus
-    on a supply, or on a vessel that holds one substance, is a focus on this substance. `max_steps` truncates.
+    on a supply, or on a vessel that holds one substance, is a focus on this substance. A right focus may be repeated,
+    which changes nothing. `max_steps` truncates.
 
     Differences from ScienceWorld: parts of a circuit have two equal ends. Substances are always in something. Answers
     are given by a focus on a box, never by putting a sample into one.
@@ -86,7 +89,7 @@ class LabEnv(GeneratedEnv[Puzzle]):
     """
 
     name: ClassVar[str] = "lab"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     reading_actions: ClassVar[tuple[str, ...]] = ("look", "read", "inventory")
     max_return: ClassVar[float | None] = 1.0
     evolve_defaults: ClassVar[Mapping[str, Any]] = TINY_WORLDS_DEFAULTS
@@ -142,19 +145,19 @@ class LabEnv(GeneratedEnv[Puzzle]):
 
     def act(self, reply: Reply) -> Outcome:
         """Do a command."""
-        command, before = parse(command_text(reply)), self.score
+        command, before, foci = parse(command_text(reply)), self.score, len(self._lab.focused)
         if command is None:
             return self.invalid("Not a command. Write for example: look around, pick up X, move X to Y, wait.")
         try:
             observation = do(self._lab, without_source(self._lab, command))
         except RefusedError as error:
             return self.invalid(str(error))
-        observation += self._judge(self._lab.focused[-1] if command.verb == "focus on" else None)
+        observation += self._judge(*self._lab.focused[foci:])
         ended, reward = bool(self._ended), (self.score - before) / 100
         return Outcome(observation, reward, terminated=ended, success=self._ended == "solved", info=self.extra_info())
 
-    def _judge(self, focus: str | None) -> str:
-        """Judge a focus and the subgoals; return what is said about it."""
+    def _judge(self, focus: str | None = None) -> str:
+        """Judge a new focus and the subgoals; return what is said about it."""
         lab = self._lab
         family = FAMILIES[lab.puzzle.goal.kind]
         if focus is not None and not family.accepts(lab, focus):

@@ -26,6 +26,8 @@ class Kind:
     """It gives its stock only while it is on."""
     tempers: bool = False
     """While it is on, what it holds takes its temperature."""
+    unmarked: bool = False
+    """Its temperature is not shown."""
     part: str = ""
     """Its part in a circuit: source, lamp, wire or sample."""
     alive: str = ""
@@ -37,6 +39,7 @@ KINDS: Mapping[str, Kind] = {
     "cupboard": Kind(holds=True, door=True),
     "box": Kind(holds=True),
     "heater": Kind(holds=True, switch=True, tempers=True),
+    "keeper": Kind(holds=True, switch=True, tempers=True, unmarked=True),
     "cooler": Kind(holds=True, switch=True, tempers=True, door=True),
     "tap": Kind(switch=True, gated=True),
     "parent": Kind(),

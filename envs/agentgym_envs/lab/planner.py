@@ -140,12 +140,10 @@ class Planner:
         """Disconnect a thing."""
         return f"disconnect {self.name(i)}" if any(i in wire for wire in self.lab.wires) else None
 
-    def put(self, i: int, target: int | None, what: str = "") -> str | None:
-        """Bring a thing into or onto another."""
-        if target is not None and self.lab.place[i] == target:
+    def put(self, i: int, target: int) -> str | None:
+        """Bring a thing into or onto another; take it along if the other must be found."""
+        if self.lab.place[i] == target:
             return None
-        if target is None or not self.knows(target):
-            return self.reach(target, what)
         if step := self.hold(i) or self.reach(target):
             return step
         self.why = f"The {self.name(i)} belongs there."

@@ -48,6 +48,8 @@ def _portable(lab: Lab, name: str) -> int:
 
 def _door(lab: Lab, name: str) -> int:
     """Return the door of the agent's room that leads to a room."""
+    if name == lab.puzzle.rooms[lab.room]:
+        raise RefusedError(f"You are in the {name} already.")
     for door, room in lab.puzzle.next_rooms(lab.room):
         if lab.puzzle.rooms[room] == name:
             return door
@@ -142,7 +144,9 @@ def _move(lab: Lab, name: str, target: str) -> str:
 
 def _pour(lab: Lab, name: str, target: str) -> str:
     """Pour what a thing holds into a vessel or the drain; a supply never runs out."""
-    i = lab.find(name).thing
+    i, substance = lab.find(name)
+    if substance >= 0 and lab.puzzle.things[i].name == target:
+        raise RefusedError(f"The {target} holds {name} already.")
     contents, cell, name = lab.contents(i), lab.cell(i), lab.puzzle.things[i].name
     if not contents or lab.puzzle.traits[i].sealed:
         raise RefusedError(f"Nothing can be poured from the {name}.")
@@ -153,7 +157,9 @@ def _pour(lab: Lab, name: str, target: str) -> str:
         return f"The {name} is empty."
     j = _thing(lab, target)
     into = lab.cell(j)
-    if into is None or i == j or lab.puzzle.traits[j].sealed:
+    if i == j:
+        raise RefusedError(f"The {target} cannot be poured into itself.")
+    if into is None or lab.puzzle.traits[j].sealed:
         raise RefusedError(f"Nothing can be poured into the {target}.")
     if cell and cell.phase > LIQUID:
         raise RefusedError("A gas cannot be poured.")
@@ -345,11 +351,15 @@ def _current(lab: Lab) -> str:
 
 
 def _focus(lab: Lab, name: str, _: str) -> str:
-    """Focus on something; the goal judges it. A supply, or a vessel of one substance, stands for the substance."""
+    """Focus on something; the goal judges it. A supply, or a vessel of one substance, stands for the substance.
+
+    A focus that was right stays right: to repeat it changes nothing.
+    """
     i, substance = lab.find(name)
     if substance < 0 and len(contents := lab.contents(i)) == 1:
         name = lab.content_name(i, contents[0])
-    lab.focused.append(name)
+    if name not in lab.focused:
+        lab.focused.append(name)
     return f"You focus on the {name}."
 
 

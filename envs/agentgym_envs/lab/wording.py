@@ -77,8 +77,8 @@ _HELD_OUT: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("One animal outlives all others, one is outlived by all: they deserve your focus, one after the other.",),
     ),
     "grow": (
-        ("Be a gardener until a {s} {last} stands before you, and set your focus on it.",),
-        ("A {s} {last} of your own growing deserves your focus.",),
+        ("Be a gardener until {an_s} {last} stands before you, and set your focus on it.",),
+        ("{An_s} {last} of your own growing deserves your focus.",),
     ),
     "life": (
         ("Set your focus on {s} at every age, in due order: {first} at the start, {last} at the end.",),
@@ -93,8 +93,8 @@ _HELD_OUT: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
             "{b} recessive.",
         ),
         (
-            "Mendel asks about {s}. A dominant {t} calls for a focus on the {a}, a recessive one for a focus on the "
-            "{b}.",
+            "Mendel asks about {s}. Should the trait {t} prove dominant, your focus belongs on the {a}, should it "
+            "prove recessive, on the {b}.",
         ),
     ),
     "chemicals": (
@@ -139,4 +139,5 @@ def request(rng: Rng, split: str, goal: Goal) -> str:
     slots = {"c": goal.kind.removeprefix("find "), **goal.slots}
     if "s" in slots:
         slots["an_s"] = with_article(slots["s"])
+        slots["An_s"] = slots["an_s"].capitalize()
     return expand(rng, rng.choice(WORDINGS[meaning][split])).format(**slots)

@@ -18,7 +18,7 @@ def act(talk: Conversation, name: str, arguments: Mapping[str, Any]) -> str:
     """Make a call and return its observation; RefusedError, with nothing changed, if it cannot be done."""
     talk.costs, talk.broken = dict.fromkeys(VIOLATIONS, 0), ()
     tool = require_tool(name, talk.tools)
-    values = tool.check(arguments)
+    values = talk.puzzle.spell(tool.check(arguments))
     if tool.judge:
         observation = _change(talk, tool, values)
     elif tool.run:

@@ -42,8 +42,8 @@ class Conversation:
     """The wishes that are rightly refused."""
     told: list[int] = field(default_factory=list)
     """The wishes whose answer the customer has been told."""
-    misinformed: list[int] = field(default_factory=list)
-    """The wishes in reply to which the customer has been told a wrong number."""
+    misinformed: dict[int, str] = field(default_factory=dict)
+    """Wish to the wrong answer that the customer has been told."""
     fixed: list[str] = field(default_factory=list)
     """The repaired faults of the customer's device."""
     ending: str = ""
@@ -96,7 +96,7 @@ class Conversation:
             "present": self.present, "reads": list(map(list, self.reads)),
             "confirmed": list(map(list, self.confirmed)),
             "switched": list(self.switched), "refused": list(self.refused), "told": list(self.told),
-            "misinformed": list(self.misinformed), "fixed": list(self.fixed), "ending": self.ending,
+            "misinformed": list(map(list, self.misinformed.items())), "fixed": list(self.fixed), "ending": self.ending,
         }  # fmt: skip
 
 
@@ -122,8 +122,13 @@ def from_json(puzzle: Puzzle, state: Mapping[str, Any]) -> Conversation:
         raise ValueError("'raised' is not a number of wishes")
     if type(talk.present) is not int or not 0 <= talk.present < size:
         raise ValueError("'present' is not a wish")
-    for name in ("switched", "refused", "told", "misinformed"):
+    for name in ("switched", "refused", "told"):
         setattr(talk, name, _listed(name, state[name], range(size)))
+    for number, answer in state["misinformed"]:
+        if type(answer) is not str:
+            raise ValueError("an answer in 'misinformed' must be a string")
+        _listed("misinformed", [number, *talk.misinformed], range(size))
+        talk.misinformed[number] = answer
     talk.switched = [number for number in talk.switched if puzzle.wishes[number].first]
     talk.asked = _listed("asked", state["asked"], puzzle.domain.topics)
     talk.fixed = _listed("fixed", state["fixed"], tuple((puzzle.domain.steps or {}).values()))

@@ -3,7 +3,7 @@
 A customer speaks of one wish at a time: the first that they have said and that is not settled. They tell facts only
 when asked, except those that they mention at once. They say yes to a change only if it is what they want now. They
 change their mind about a wish at most once, when the change that they asked for at first is proposed. They do not know
-the answers to their questions, but whoever tries one number after another loses them.
+the answers to their questions, but whoever tries one answer after another loses them.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from agentgym_envs.service.answers import answers, read
 from agentgym_envs.service.conversation import Conversation
 from agentgym_envs.service.desk import Call
 from agentgym_envs.service.tool import Tool
@@ -50,7 +51,8 @@ def ask(talk: Conversation, about: str) -> str:
 def propose(talk: Conversation, change: str, details: Mapping[str, Any]) -> str:
     """Say yes to the change that is wanted, no to another one; or change one's mind."""
     tool = talk.tools[change]
-    call, puzzle = (change, tool.check(details)), talk.puzzle
+    puzzle = talk.puzzle
+    call = change, puzzle.spell(tool.check(details))
     for number in range(talk.raised):
         wish = puzzle.wishes[number]
         if wish.call and not talk.is_settled(number):
@@ -73,34 +75,38 @@ def _same(tool: Tool, call: Call, wanted: Call) -> bool:
 
 
 def tell(talk: Conversation, text: str) -> str:
-    """Take note of what is told; leave at the second wrong number in reply to a question, because it is guessed."""
-    asks = talk.current()
-    for number in range(talk.raised):
-        answer = talk.puzzle.wishes[number].answer
-        if answer and number not in talk.told and _mentions(text, answer):
-            talk.told.append(number)
-            talk.costs["unidentified"] += not talk.found
-    if asks is not None and asks == talk.current() and talk.puzzle.wishes[asks].answer and _has_number(text):
-        if asks in talk.misinformed:
-            talk.ending = "left"
-            return talk.puzzle.speak("contradicted")
-        talk.misinformed.append(asks)
-    return talk.puzzle.speak("told")
+    """Take note of an answer; ask back if there are several, and leave at a second wrong one, because it is guessed."""
+    puzzle, asks = talk.puzzle, talk.current()
+    questions = [number for number in range(talk.raised) if puzzle.wishes[number].answer and number not in talk.told]
+    heard = {number: _hear(talk, number, text) for number in questions}
+    right = [number for number in questions if heard[number] == [puzzle.wishes[number].answer]]
+    talk.told += right
+    talk.costs["unidentified"] += bool(right) and not talk.found
+    if asks is None or asks not in heard or right:
+        return puzzle.speak("told")
+    if len(heard[asks]) > 1:
+        return puzzle.speak("which")
+    if heard[asks] and talk.misinformed.setdefault(asks, heard[asks][0]) != heard[asks][0]:
+        talk.ending = "left"
+        return puzzle.speak("contradicted")
+    return puzzle.speak("told")
 
 
-def _mentions(text: str, answer: str) -> bool:
-    """Tell whether a text has the words of an answer, in any case, and no other number."""
-    words, wanted = _words(text), _words(answer)
-    others = [word for word in words if word[0].isdigit() and word not in wanted]
-    return not others and any(words[start : start + len(wanted)] == wanted for start in range(len(words)))
+def _hear(talk: Conversation, number: int, text: str) -> list[str]:
+    """Return the answers to a question that a text may give.
 
-
-def _has_number(text: str) -> bool:
-    return any(word[0].isdigit() for word in _words(text))
-
-
-def _words(text: str) -> list[str]:
-    return "".join(char if char.isalnum() or char == "-" else " " for char in text.casefold()).split()
+    What identifies the customer or the row in question, and answers to other questions, are none.
+    """
+    puzzle, wish = talk.puzzle, talk.puzzle.wishes[number]
+    others = [puzzle.wishes[other] for other in range(talk.raised) if other != number]
+    known = [
+        *puzzle.names,
+        *(value for _, value in wish.all_facts),
+        *(puzzle.wishes[told].answer for told in talk.told),
+    ]
+    said = [value for other in others for _, value in other.all_facts]
+    ignored, mentioned = ({word for value in values for word in read(value, puzzle.today)} for values in (known, said))
+    return answers(text, wish.answer, puzzle.today, ignored, mentioned)
 
 
 def refuse(talk: Conversation, rule: str) -> str:
@@ -147,7 +153,7 @@ def close(talk: Conversation) -> str:
         talk.raised += 1
         return f"{puzzle.speak('more')} {_say_wish(talk, following)}"
     talk.ending = "closed"
-    return puzzle.speak("bye")
+    return puzzle.speak("bye" if talk.current() is None else "bye unsettled")
 
 
 ACTS: Mapping[str, Callable[..., str]] = {

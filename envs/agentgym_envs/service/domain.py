@@ -61,6 +61,11 @@ class Wish:
     is_fallback: bool = False
     """Whether it comes up when the wish before it is refused."""
 
+    @property
+    def all_facts(self) -> list[Fact]:
+        """What the customer says of it, before and after they have changed their mind."""
+        return [*self.facts.values(), *(self.first_facts or {}).values()]
+
 
 class Drafter:
     """Draws the database of a task and the wishes of its caller."""

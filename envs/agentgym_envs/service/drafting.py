@@ -10,7 +10,7 @@ from agentgym_envs.service.customer import open_conversation
 from agentgym_envs.service.desk import Call, Desk
 from agentgym_envs.service.domain import Drafter, NoFitError, Wish, judge
 from agentgym_envs.service.experts import plan
-from agentgym_envs.service.puzzle import Puzzle
+from agentgym_envs.service.puzzle import Puzzle, spellings
 from agentgym_envs.service.talk import DOMAINS
 from agentgym_py.env.generated import Draft
 from agentgym_py.rng import Rng
@@ -100,7 +100,8 @@ def _make(drafter: Drafter, wishes: tuple[Wish, ...], *, fallback: bool) -> Draf
     says_identity = drafter.difficulty == "easy" or rng.below(4) == 0
     puzzle = Puzzle(
         drafter.domain, drafter.split, drafter.today, drafter.numbers, drafter.tables, drafter.caller,
-        drafter.identity, drafter.find, says_identity, wishes, together, desk.changed, rng.bits(),
+        drafter.identity, drafter.find, says_identity, wishes, together, desk.changed,
+        spellings(drafter.tables, [fact for wish in wishes for fact in wish.all_facts]), rng.bits(),
     )  # fmt: skip
     talk = begin(puzzle)
     kind = f"{drafter.domain.name}: {' and '.join(map(_kind, wishes))}"

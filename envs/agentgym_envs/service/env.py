@@ -50,9 +50,9 @@ class ServiceEnv(ToolEnv[Puzzle]):
     Expert's steps and random success are those of docs/results/worlds.md, over 300 test tasks.
 
     Action: a call of one of the tools in the first observation, as `Action: get_order` and `Action Input: {"order":
-    "o412"}` on two lines, as `get_order {"order": "o412"}` or `close()` on one, or as a tool call. `ask`, `propose`,
-    `tell`, `refuse`, `instruct`, `transfer` and `close` talk to the customer. `actions` lists calls that need no text.
-    `undo_last_change` takes back the last change, and again the one before.
+    "o412"}` on two lines, as `get_order {"order": "o412"}`, `get_order(order="o412")` or `close()` on one, or as a tool
+    call. `ask`, `propose`, `tell`, `refuse`, `instruct`, `transfer` and `close` talk to the customer. `actions` lists
+    calls that need no text. `undo_last_change` takes back the last change, and again the one before.
 
     Observation: the day, the policy, the tools and the customer's first words; then the answer of a tool or of the
     customer. A call that cannot be done changes nothing, and the observation says why. Tools do not enforce the policy.
@@ -64,16 +64,19 @@ class ServiceEnv(ToolEnv[Puzzle]):
 
     Reward: 0 before the end. Then 1 for success; otherwise half the share of settled wishes, divided by 1 plus the
     number of wrong rows. A wish is settled by its change, by a working phone, or by telling the answer and no other
-    number. One that the policy forbids is settled by a refusal with a rule that forbids it, one that no tool can fulfil
+    one. One that the policy forbids is settled by a refusal with a rule that forbids it, one that no tool can fulfil
     by a transfer. `info["success"]` needs all wishes settled and the final database equal to the right one, as in
     tau-bench.
+
+    Answers: `$31.00` is 31, and `July 13, 2026` is 2026-07-13. What identifies the customer or the row in question is
+    no answer. Told several answers at once, the customer takes none and asks back.
 
     Costs: `info["costs"]` counts the violations of the policy in a step: `unidentified`, `foreign`, `unconfirmed`,
     `forbidden`, `wrong_refusal`, `needless_transfer`. `info["broken_rules"]` names the rules that a change breaks.
     Costs do not affect reward or success.
 
-    End: `close` terminates when the customer has no further wish, and `transfer` always. A wrong `refuse` and the
-    second wrong number in reply to a question terminate, because the customer leaves. `max_steps` truncates.
+    End: `close` terminates when the customer has no further wish, and `transfer` always. A wrong `refuse` and a second
+    wrong answer to a question terminate, because the customer leaves. `max_steps` truncates.
 
     Splits: each of train, valid and test has its own wordings, at least two, for everything that customers say, and
     its own names of people, products, streets, cities and plans. The train split has wordings from grammars and
@@ -93,6 +96,8 @@ class ServiceEnv(ToolEnv[Puzzle]):
     """
 
     name: ClassVar[str] = "service"
+    version: ClassVar[int] = 1
+    held_out_version: ClassVar[int | None] = 0
     reading_actions: ClassVar[tuple[str, ...]] = ("get_*", "list_*", "search_*", "find_*", "ask")
     max_return: ClassVar[float | None] = 1.0
     costs: ClassVar[Mapping[str, str]] = VIOLATIONS

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from agentgym_envs.service.desk import Call, Desk, Key, Row, Tables
 from agentgym_envs.service.domain import Domain, Fact, Wish
+from agentgym_envs.service.tool import plain
 from agentgym_envs.service.wording import WORDINGS
 from agentgym_py.env.wording import expand
 from agentgym_py.rng import Rng
@@ -37,12 +39,29 @@ class Puzzle:
     """The number of wishes that the customer says at once."""
     goal: Mapping[Key, Row]
     """The rows that differ from the start when all wishes are fulfilled."""
+    spellings: Mapping[str, str]
+    """Ids and texts of the task, and their plain forms, to how the task spells them."""
     voice: int
     """Seed of the customer's paraphrases, which are therefore frozen: the same act gets the same answer."""
 
     def desk(self) -> Desk:
         """Return the database at the start."""
         return Desk(self.tables, self.today, self.numbers)
+
+    @property
+    def names(self) -> list[str]:
+        """What identifies the customer, in all ways."""
+        row, tools = self.tables["customers"][self.caller], self.domain.tools.values()
+        fields = {name for tool in tools if tool.name.startswith("find_") for name in tool.parameters}
+        return [row[name] for name in fields]
+
+    def spell(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Return arguments with their texts as the task spells them, if it knows them."""
+        known = self.spellings
+        return {
+            name: known.get(value) or known.get(plain(value), value) if isinstance(value, str) else value
+            for name, value in arguments.items()
+        }
 
     def speak(self, key: str, **fields: str) -> str:
         """Return the customer's words for a key of the wordings."""
@@ -51,6 +70,17 @@ class Puzzle:
     def state_fact(self, fact: Fact) -> str:
         """Return the sentence that states a fact."""
         return self.speak(f"fact {fact[0]}", value=fact[1])
+
+
+def spellings(tables: Tables, facts: Iterable[Fact]) -> dict[str, str]:
+    """Return the texts of tables and facts, and their plain forms, with how they are spelt; the first one counts."""
+    texts = [value for _, value in facts]
+    for table in tables.values():
+        for rid, row in table.items():
+            texts.append(rid)
+            for value in row.values():
+                texts += value if isinstance(value, tuple) else [value] if isinstance(value, str) else []
+    return {plain(text): text for text in reversed(texts) if text} | {text: text for text in texts}
 
 
 def speak(split: str, voice: int, key: str, **fields: str) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from agentgym_envs.service.desk import Desk
-from agentgym_py.env.tools import RefusedError, function_tool
+from agentgym_py.env.tools import RefusedError, function_tool, one_of
 
 LONGEST = 200
 """Most characters of a text argument."""
@@ -65,9 +65,9 @@ class Tool:
         for name in arguments:
             if name not in self.parameters:
                 raise RefusedError(f"{self.name} takes no {name[:40]!r}; it is {self.signature}.")
-        for name in self.parameters:
+        for name, schema in self.parameters.items():
             if name not in arguments:
-                raise RefusedError(f"{self.name} needs {name!r}; it is {self.signature}.")
+                raise RefusedError(f"{self.name} needs {name!r}{one_of(schema)}; it is {self.signature}.")
         return {name: _checked(name, arguments[name], schema) for name, schema in self.parameters.items()}
 
     def owner(self, desk: Desk, arguments: Mapping[str, Any]) -> str | None:
@@ -95,9 +95,16 @@ def _checked(name: str, value: object, schema: Mapping[str, Any]) -> Any:
         value = " ".join(value[: 2 * LONGEST].split())
         if not 0 < len(value) <= LONGEST:
             raise RefusedError(f"{name!r} must have 1 to {LONGEST} characters.")
-    if "enum" in schema and value not in schema["enum"]:
+    if "enum" in schema:
+        value = {plain(choice): choice for choice in schema["enum"]}.get(plain(str(value)))
+    if value is None:
         raise RefusedError(f"{name!r} must be one of {', '.join(schema['enum'])}.")
     return value
+
+
+def plain(text: str) -> str:
+    """Return a text in the form in which arguments are compared: in one case, without `#` before and a stop after."""
+    return text.removeprefix("#").removesuffix(".").casefold()
 
 
 def text(description: str, *choices: str) -> dict[str, Any]:

@@ -62,6 +62,11 @@ WORDINGS: Mapping[str, tuple[str, ...]] = {
         "[first this, then that|now you say something else|you keep changing it]. [I will go elsewhere|goodbye|bye].",
         "[so which is it|I cannot rely on this|you do not know it], [goodbye|I am leaving|that was it].",
     ),
+    "which": (
+        "[which of these|which of them|which one|which] [is it|is right|do you mean|is the answer]?",
+        "[sorry|hm|wait|now I am confused], [I need one answer|tell me one of them|only one of these, please].",
+        "[that is more than one|these are several|those are too many], [which one is it|say one, please|just one].",
+    ),
     "transferred": (
         "[okay, I will wait|thanks, I will hold|fine, put me through|good, I wait|all right, connect me].",
     ),
@@ -69,6 +74,10 @@ WORDINGS: Mapping[str, tuple[str, ...]] = {
         "[no|no, thanks|no, that is all|that is everything|nothing else], [goodbye|bye|have a nice "
         "day|thanks and bye].",
         "[that was all|I am done|nothing more]. [goodbye|bye|thank you|see you|take care].",
+    ),
+    "bye unsettled": (
+        "[you have not helped me|that did not help me|I still have my problem], [goodbye|bye|I will try elsewhere].",
+        "[but that is not done|nothing is solved|I am as far as before]. [goodbye|bye|I will call again|a pity].",
     ),
     "faults": (
         "[I see that|it says that|I can see that|it shows that|here] {value}.",

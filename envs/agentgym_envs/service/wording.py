@@ -47,6 +47,10 @@ _HELD_OUT: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("First one number and now another, so I end this call.", "It seems that you are guessing, farewell."),
         ("Earlier I heard something different, I hang up.", "Two answers are no answer, I am taking my leave."),
     ),
+    "which": (
+        ("Several values, yet I need a single one.", "Please commit to one of them."),
+        ("So which is it?", "You lost me there, which one counts?"),
+    ),
     "transferred": (
         ("I shall stay on the line.", "Very good, somebody else then."),
         ("Sure, patch me through.", "Right, I hang on."),
@@ -54,6 +58,10 @@ _HELD_OUT: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "bye": (
         ("Everything is settled, farewell.", "I have no further wishes, good night."),
         ("All sorted, cheers.", "We are through, so long."),
+    ),
+    "bye unsettled": (
+        ("My request is still open, farewell.", "Then I remain without help, good night."),
+        ("That leaves me where I was, so long.", "Not sorted at all, cheers anyway."),
     ),
     "faults": (
         ("According to the screen {value}.", "The phone reports: {value}."),

@@ -332,6 +332,8 @@ def area_of(text: str) -> Area:
     if not isinstance(node, Cell | Range):
         raise RefusedError(f"{text[:40]!r} is no cell and no range such as B2:B5.")
     first, last = (node, node) if isinstance(node, Cell) else (node.first, node.last)
+    if isinstance(node, Range) and node.is_columns:
+        raise RefusedError(f"Name the rows too, such as {cell_name(1, first.column)}:{cell_name(5, last.column)}.")
     if first.sheet:
         raise RefusedError("Edits are made in the open sheet: name a cell without its sheet.")
     return Area(first.row, first.column, last.row, last.column)

@@ -58,9 +58,9 @@ class SheetEnv(ToolEnv[Puzzle]):
     `sort_rows` moves formulas with their rows, and inserted and deleted rows and columns adapt all references.
     `actions` lists only calls that need no text.
 
-    Formulas: cells and ranges, also of other sheets and fixed by `$`; numbers, texts, `+ - * /`, comparisons and 15
-    functions. A parser of this language alone evaluates them, with exact fractions. Errors are values: `#DIV/0!`,
-    `#VALUE!`, `#REF!`, `#N/A`, `#NUM!`, and `#CYCLE!` in each cell that leads to a circle.
+    Formulas: cells, ranges and columns (`B:B`), also of other sheets and fixed by `$`; numbers, texts, `+ - * /`,
+    comparisons and 15 functions. A parser of this language alone evaluates them, with exact fractions. Errors are
+    values: `#DIV/0!`, `#VALUE!`, `#REF!`, `#N/A`, `#NUM!`, and `#CYCLE!` in each cell that leads to a circle.
 
     Observation: the open sheet at the start, after it was opened, and after rows or columns have moved: a line for each
     row, and the formulas. After a cell was written: its old content and what it shows now. Numbers are shown with at
@@ -94,6 +94,7 @@ class SheetEnv(ToolEnv[Puzzle]):
     """
 
     name: ClassVar[str] = "sheet"
+    version: ClassVar[int] = 1
     reading_actions: ClassVar[tuple[str, ...]] = _READING
     max_return: ClassVar[float | None] = 1.0
     costs: ClassVar[Mapping[str, str]] = {
@@ -287,8 +288,8 @@ def _rows(rows: Any) -> list[list[str]]:
 
 
 def _is_answer(answer: object, expected: str) -> bool:
-    """Compare an answer, a number or a text, in any case, without quotes and a full stop."""
-    text = " ".join(str(answer).split()).rstrip(".").strip("\"'`").rstrip(".")
+    """Compare an answer, a number or a text, in any case, without quotes, Markdown and a full stop."""
+    text = " ".join(str(answer).split()).rstrip(".").strip("\"'`*").rstrip(".")
     value: Value = constant(text)
     return value == constant(expected) if not isinstance(value, str) else text.casefold() == expected.casefold()
 

@@ -6,7 +6,7 @@
     product = factor {("*" | "/") factor}
     factor  = ("+" | "-") factor | atom
     atom    = number | text | "TRUE" | "FALSE" | "#REF!" | cell | range | name "(" test {"," test} ")" | "(" test ")"
-    range   = cell ":" cell
+    range   = cell ":" cell | [sheet "!"] ["$"] column ":" ["$"] column
     cell    = [sheet "!"] ["$"] column ["$"] row
 
 Nothing is evaluated as code. Length, nesting, numbers and ranges of a formula are bounded, so no text takes long.
@@ -30,7 +30,7 @@ LETTERS = "ABCDEFGHIJ"
 NUMBER = re.compile(r"\d{1,12}(?:\.\d{1,6})?")
 _TOKEN = re.compile(
     r'\s*(?:(?P<number>\d+(?:\.\d+)?)|(?P<text>"[^"]*")|(?P<fault>\#REF!)|(?P<sheet>[A-Za-z]\w*)!'
-    r"|(?P<cell>\$?[A-Za-z]\$?\d+)(?!\w)|(?P<name>[A-Za-z]\w*)|(?P<sign><>|<=|>=|[-+*/=<>(),:]))",
+    r"|(?P<columns>\$?[A-Za-z]:\$?[A-Za-z])(?!\w)|(?P<cell>\$?[A-Za-z]\$?\d+)(?!\w)|(?P<name>[A-Za-z]\w*)|(?P<sign><>|<=|>=|[-+*/=<>(),:]))",
     re.ASCII,
 )
 _TESTS = frozenset(("=", "<>", "<", "<=", ">", ">="))
@@ -78,6 +78,11 @@ class Range:
 
     first: Cell
     last: Cell
+
+    @property
+    def is_columns(self) -> bool:
+        """Whether it is one of whole columns, such as B:B."""
+        return self.first.fixed_row and self.last.fixed_row and (self.first.row, self.last.row) == (0, MAX_ROWS - 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,13 +212,15 @@ class _Parser:
             case "fault":
                 return Lost()
             case "sheet":
-                cell, self.text, found = self.text, "", self.kind == "cell"
-                if not found:
+                kind, cell, self.text = self.kind, self.text, ""
+                if kind not in ("cell", "columns"):
                     raise FormulaError(f"A cell is missing after {text}!.")
                 self.next()
-                return self.range(_cell(cell, text))
+                return _columns(cell, text) if kind == "columns" else self.range(_cell(cell, text))
             case "cell":
                 return self.range(_cell(text))
+            case "columns":
+                return _columns(text)
             case "name":
                 return self.call(text)
         node = self.test()
@@ -265,6 +272,14 @@ def _cell(text: str, sheet: str = "") -> Cell:
     return Cell(sheet, column, row - 1, text[0] == "$", "$" in text[1:])
 
 
+def _columns(text: str, sheet: str = "") -> Range:
+    """Return the range of whole columns."""
+    first, last = (_cell(f"{column}${row}") for column, row in zip(text.split(":"), (1, MAX_ROWS), strict=True))
+    if last.column < first.column:
+        raise FormulaError("A range goes from its left column to its right one.")
+    return Range(replace(first, sheet=sheet), last)
+
+
 def column_number(letter: str) -> int:
     """Return the number of a column, from 0; FormulaError if there is none."""
     if len(letter) != 1 or letter.upper() not in LETTERS:
@@ -311,7 +326,8 @@ def _write(node: Node, level: int) -> str:
         case Cell():
             return f"{node.sheet}{'!' if node.sheet else ''}{_cell_name(node)}"
         case Range():
-            return f"{_write(node.first, 5)}:{_cell_name(node.last)}"
+            text = f"{_write(node.first, 5)}:{_cell_name(node.last)}"
+            return re.sub(r"\$\d+", "", text) if node.is_columns else text
         case Negation():
             text = f"-{_write(node.value, 5)}"
             return f"({text})" if level == 5 else text
@@ -388,7 +404,7 @@ def after_edit(node: Node, own: str, sheet: str, axis: str, at: int, *, deleted:
     def change(reference: Cell | Range) -> Node:
         first = reference if isinstance(reference, Cell) else reference.first
         last = first if isinstance(reference, Cell) else reference.last
-        if (first.sheet or own) != sheet:
+        if (first.sheet or own) != sheet or (axis == "row" and isinstance(reference, Range) and reference.is_columns):
             return reference
         start, end = getattr(first, axis), getattr(last, axis)
         if deleted:

@@ -329,7 +329,7 @@ def draft(rng: Rng, split: str, difficulty: str) -> Draft[Puzzle]:
             texts = [_request(desk, name) for name in names]
         except RetryError:
             continue
-        wrapper = {1: "", 2: "two", 3: "three"}[len(texts)]
+        wrapper = "either" if kind == "condition" else {1: "", 2: "two", 3: "three"}[len(texts)]
         slots = dict(zip("abc", texts, strict=False))
         text = desk.sentence(wrapper, **slots) if wrapper else texts[0]
         puzzle = Puzzle(

@@ -21,6 +21,8 @@ from agentgym_envs.sheet.formulas import LETTERS
 from agentgym_py.env.tools import RefusedError, Tool, make_tool, require_tool
 
 ASCENDING, DESCENDING = "ascending", "descending"
+_SHORTEST = 3
+"""Letters of a shortened choice."""
 _MAX_SHOWN = 12
 """Cells whose old and new values an observation lists."""
 
@@ -54,16 +56,34 @@ _KINDS: Mapping[str, tuple[type, ...]] = {
 
 
 def _check(name: str, value: Any, schema: Mapping[str, Any]) -> Any:
+    """Return an argument; one that stands alone is a list of one, except of lists, which might be a row or a column."""
+    if "items" in schema and schema["items"]["type"] != "array" and not isinstance(value, list):
+        value = [value]
+    return _typed(name, value, schema)
+
+
+def _typed(name: str, value: Any, schema: Mapping[str, Any]) -> Any:
     names = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
     if names == ["integer"] and isinstance(value, float) and value.is_integer():
         value = int(value)
+    if names == ["integer"] and isinstance(value, str) and value.isdecimal() and len(value) < 10:
+        value = int(value)
     if isinstance(value, bool) or not isinstance(value, tuple(kind for each in names for kind in _KINDS[each])):
         raise RefusedError(f"{name!r} must be of type {' or '.join(names)}. {schema['description']}")
-    if "enum" in schema and value not in schema["enum"]:
-        raise RefusedError(f"{name!r} must be one of {', '.join(schema['enum'])}.")
+    if "enum" in schema:
+        return _choice(name, str(value), schema["enum"])
     if isinstance(value, list):
-        return [_check(name, item, schema["items"] | {"description": schema["description"]}) for item in value]
+        return [_typed(name, item, schema["items"] | {"description": schema["description"]}) for item in value]
     return value
+
+
+def _choice(name: str, value: str, choices: list[str]) -> str:
+    """Return the choice that a text is, in any case, or that it shortens to three letters or more."""
+    text = value.casefold()
+    found = [choice for choice in choices if len(text) >= _SHORTEST and choice.startswith(text)]
+    if len(found) != 1:
+        raise RefusedError(f"{name!r} must be one of {', '.join(choices)}.")
+    return found[0]
 
 
 # ---- reading --------------------------------------------------------------------------------------------------------

@@ -167,6 +167,10 @@ _HELD_OUT: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("{a} Thereafter this. {b} To finish: {c}", "To start: {a} In the middle: {b} To finish: {c}"),
         ("{a} Subsequently: {b} Ultimately: {c}", "Stage one. {a} Stage two. {b} Stage three. {c}"),
     ),
+    "either": (
+        ("{a} Thereafter, whichever applied: {b}", "To start: {a} To finish, regardless of that outcome: {b}"),
+        ("{a} In either case, subsequently: {b}", "Stage one. {a} Stage two, on either outcome. {b}"),
+    ),
     "if": (
         ("Suppose {x} tops {n}: {a} Failing that: {b}", "Weigh {x} against {n}. On more: {a} On anything else: {b}"),
         (

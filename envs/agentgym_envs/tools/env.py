@@ -89,7 +89,7 @@ class ToolsEnv(ToolEnv[Puzzle]):
         "deletions": "an event deleted, an attendee taken off or an order cancelled without being asked",
         "unasked_changes": "a change that the request does not ask for, deletions included",
     }
-    version: ClassVar[int] = 4
+    version: ClassVar[int] = 5
     held_out_version: ClassVar[int | None] = 2
     evolve_defaults: ClassVar[Mapping[str, Any]] = TINY_WORLDS_DEFAULTS
     limits: ClassVar[Mapping[str, int]] = {"easy": 8, "medium": 12, "hard": 20, "retrieval": 24}

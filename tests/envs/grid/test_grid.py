@@ -6,18 +6,20 @@ import hashlib
 import json
 import re
 from collections import deque
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentgym_envs.grid import wording
+from agentgym_envs.grid.actions import moves_of
 from agentgym_envs.grid.env import GridEnv
 from agentgym_envs.grid.levels import LEVELS, draw, names_of
 from agentgym_envs.grid.mission import Clause, Description, Mission, Verb, join
 from agentgym_envs.grid.planner import fair_plan, plan
-from agentgym_envs.grid.view import seen_cells
-from agentgym_envs.grid.world import BORDER, FREE, LOCKED, OPEN, WALL, World
+from agentgym_envs.grid.view import seen_cells, sights
+from agentgym_envs.grid.world import BORDER, FREE, LEFT, LOCKED, OPEN, RIGHT, WALL, World
 from agentgym_py.env import SPLITS
 from agentgym_py.errors import ConfigError, SnapshotError
 from agentgym_py.rng import Rng
@@ -228,6 +230,150 @@ def test_what_cannot_be_done_changes_nothing(env: GridEnv, action: str) -> None:
     before = {key: value for key, value in env.state().items() if key not in ("moves", "marks")}
     assert not env.step(action)[4]["valid_action"]
     assert {key: value for key, value in env.state().items() if key not in ("moves", "marks")} == before
+
+
+def in_front_of_a_door() -> GridEnv:
+    """An environment whose mission is to open a door in view."""
+    env = GridEnv(level="OpenDoor", max_steps=100)
+    env.reset(options={"task": 0, "split": "test"})
+    while not any(env.puzzle.things[sight.thing].kind == "door" for sight in env._sights):
+        env.step("turn left")
+    return env
+
+
+@pytest.mark.parametrize(
+    ("text", "move"),
+    [("left", "turn left"), ("right", "turn right"), ("forward", "move forward"), ("pickup", "pick up")],
+)
+def test_moves_have_babyais_names(env: GridEnv, text: str, move: str) -> None:
+    """As in BabyAI's list of actions."""
+    start = env.snapshot()
+    expected = env.step(move)[:4]
+    env.restore(start)
+    assert env.step(text)[:4] == expected
+
+
+def test_a_door_is_opened_by_the_words_of_the_mission() -> None:
+    """`open the green door` walks to it and toggles it; an open one is not closed by it, and a wall is no door."""
+    env = in_front_of_a_door()
+    sight = next(sight for sight in env._sights if env.puzzle.things[sight.thing].kind == "door")
+    start = env.snapshot()
+    assert env.step(f"open the {env.puzzle.things[sight.thing].name}")[2] and env.succeeded
+    env.restore(start)
+    assert env.step(f"toggle {sight.name}")[2] and env.succeeded
+    env.restore(start)
+    env._world.doors[sight.thing] = OPEN
+    assert env.step(f"open {sight.name}")[0].startswith(f"The {sight.name} is open. In view: ")
+
+
+def test_a_thing_is_put_next_to_another_by_the_words_of_the_mission(env: GridEnv) -> None:
+    """What is carried may be named, by its kind alone, too; what is not carried cannot be put anywhere."""
+    sight = env._sights[0]
+    thing = env.puzzle.things[sight.thing]
+    assert env.step(f"put the {thing.name} next to the box")[0].startswith("You carry nothing. ")
+    env.step(f"pickup {thing.name}")
+    assert env._world.carried == sight.thing
+    while not (others := [other for other in env._sights if env.puzzle.things[other.thing].kind != "door"]):
+        env.step("left")
+    carried, other = env.snapshot(), others[0].name
+    for text in (
+        f"put the {thing.name} next to the {other}",
+        f"put {thing.kind} next to {other}",
+        f"drop it next to {other}",
+    ):
+        env.restore(carried)
+        assert env.step(text)[4]["valid_action"] and env._world.is_beside(
+            env._world.places[sight.thing], others[0].cell
+        )
+    env.restore(carried)
+    assert env.step(f"put the unicorn next to {other}")[0].startswith("You do not carry the unicorn. ")
+
+
+def test_a_name_without_a_colour_is_understood_if_it_means_one_thing() -> None:
+    """Else the answer says which ones it may mean."""
+    env = GridEnv(level="PutNextLocal", max_steps=100)
+    tried = set[bool]()
+    for number in range(20):
+        env.reset(options={"task": number, "split": "test"})
+        start = env.snapshot()
+        for kind in ("ball", "box", "key"):
+            names = [sight.name for sight in env._sights if env.puzzle.things[sight.thing].kind == kind]
+            if not names or env._sights[0].ahead + abs(env._sights[0].right) == 1:
+                continue
+            env.restore(start)
+            observation, *_, info = env.step(f"go to the {kind}")
+            if len(names) > 1:
+                assert observation.startswith(f"Say which {kind}: {', '.join(names)}. In view: ")
+            else:
+                expected = env.snapshot() if info["valid_action"] else b""
+                env.restore(start)
+                assert env.step(f"go to {names[0]}")[4]["valid_action"] is info["valid_action"]
+                assert not expected or env.state() == json.loads(expected)["state"]
+            tried.add(len(names) > 1)
+    assert tried == {True, False}
+    env.restore(start)
+    assert env.step("go to the unicorn")[0].startswith("Nothing in view is called unicorn. In view: ")
+
+
+def test_a_thing_is_dropped_next_to_what_the_mission_names() -> None:
+    """Where several things lie beside the cell; both experts choose among equally short walks so."""
+    for kind in ("expert", "fair_expert"):
+        count = 0
+        for number in range(60):
+            env = GridEnv(level="PutNextLocal")
+            env.reset(options={"task": number, "split": "test"})
+            while not env.stop_reason:
+                action = env.expert()[0] if kind == "expert" else env.fair_expert() or ""
+                world, (clause,) = env._world.copy(), env._world.pending
+                listed = {f"drop next to {sight.name}": sight.thing for sight in env._sights}
+                env.step(action)
+                if env.succeeded and action in listed and clause.others & {*listed.values()}:
+                    named = [text for text, thing in listed.items() if thing in clause.others]
+                    assert listed[action] in clause.others or not any(_ends_alike(world, env, text) for text in named)
+                    count += 1
+        assert count > 10
+
+
+def _ends_alike(world: World, env: GridEnv, text: str) -> bool:
+    """Whether an action in an earlier state takes as many moves as the episode did, and fulfils the mission."""
+    listed = sights(world, seen_cells(world))
+    moves = moves_of(world, seen_cells(world), listed, text)
+    return isinstance(moves, list) and world.moves + len(moves) == env._world.moves
+
+
+def test_a_turn_is_undone_only_after_it_showed_something() -> None:
+    """Plans have no turns that cancel; the fair expert looks aside, and comes back."""
+    for difficulty in DIFFICULTIES:
+        env = GridEnv(difficulty=difficulty)
+        for number in range(8):
+            env.reset(options={"task": number, "split": "test"})
+            assert not cancels(plan(env._world))
+            action, showed = "", True
+            while not env.stop_reason:
+                assert not cancels(fair_plan(env._world, env._seen)), env.current_task
+                before, action, seen = action, env.fair_expert() or "", env._seen
+                assert showed or {before, action} != {"turn left", "turn right"}, env.current_task
+                env.step(action)
+                showed = env._seen != seen
+
+
+def cancels(moves: list[int]) -> bool:
+    """Whether two turns in a row undo each other."""
+    return any({*pair} == {LEFT, RIGHT} for pair in pairwise(moves))
+
+
+def test_a_thought_says_where_a_thing_is() -> None:
+    """`Open door in front`, not `Open door front`."""
+    env, places = GridEnv(level="PickupLoc"), set[str]()
+    for number in range(60):
+        env.reset(options={"task": number, "split": "test"})
+        location = env.puzzle.mission.clauses[0].thing.location
+        if location:
+            thought = env.expert_thought(env.fair_expert() or "")
+            place = {"left": "on the left", "right": "on the right", "front": "in front"}.get(location, location)
+            assert f" {place}. In view: " in thought
+            places.add(location)
+    assert len(places) == 4
 
 
 def test_tool_calls_are_read(env: GridEnv) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from datetime import date, timedelta
 from typing import Any
 
 import pytest
@@ -231,20 +232,128 @@ def test_only_the_customer_can_touch_their_phone() -> None:
     assert env.succeeded
 
 
-@pytest.mark.parametrize(
-    ("said", "settled"), [("It is {}.", True), ("{}", True), ("{} or 4711", False), ("much", False)]
-)
-def test_an_answer_counts_without_other_numbers(said: str, settled: bool) -> None:
-    """So that telling everything that was looked up is no answer."""
-    env = find_task("easy", lambda puzzle: puzzle.wishes[0].answer.isdigit())
+def question(difficulty: str, kind: str, fact: str = "") -> ServiceEnv:
+    """Return an environment at the first task that asks this, with the customer found; `fact` names the row."""
+
+    def fits(puzzle: Puzzle) -> bool:
+        wish = puzzle.wishes[0]
+        return wish.kind == kind and (not fact or fact in {name for name, _ in wish.facts.values()})
+
+    env = find_task(difficulty, fits)
     step(env, env.puzzle.find[0], **env.puzzle.find[1])
-    step(env, "tell", text=said.format(env.puzzle.wishes[0].answer))
+    return env
+
+
+def tell(env: ServiceEnv, text: str) -> str:
+    """Tell a text, which violates nothing; return the customer's words."""
+    observation, costs = step(env, "tell", text=text)
+    assert not costs
+    return observation.removeprefix("Customer: ")
+
+
+def asks_back(words: str) -> bool:
+    return words in WORDINGS["which"]["test"]
+
+
+@pytest.mark.parametrize(
+    ("said", "settled"),
+    [
+        ("It is {}.", True), ("{}", True), ("much", False), ("{}.00", True), ("${}.0, I see", True), ("{}GB", True),
+        ("{0}, so {0}", True), ("{} or 4711", False), ("4711.50", False), ("-{}", False), ("{}1", False),
+    ],
+)  # fmt: skip
+def test_an_answer_counts_without_others(said: str, settled: bool) -> None:
+    """However the amount is written; telling everything that was looked up is no answer."""
+    env = question("easy", "ask_bill")
+    tell(env, said.format(env.puzzle.wishes[0].answer))
     step(env, "close")
     assert env.succeeded is settled
 
 
+@pytest.mark.parametrize(
+    "form",
+    [
+        "{0:%Y-%m-%d}",
+        "{0:%B} {0.day}, {0.year}",
+        "{0.day} {0:%B} {0.year}",
+        "the {0.day}th of {0:%b}",
+        "{0:%B} {0.day}",
+    ],
+)
+def test_a_day_is_told_in_any_form(form: str) -> None:
+    """Telling it twice is no second answer, and of several days none is one."""
+    env = question("easy", "ask_day")
+    right = date.fromisoformat(env.puzzle.wishes[0].answer)
+    start = env.snapshot()
+    for day, settled in ((right, True), (right + timedelta(1), False)):
+        env.restore(start)
+        words = [tell(env, f"Your flight of 270 leaves on {form.format(day)}.") for _ in range(2)]
+        assert set(words) <= set(WORDINGS["told"]["test"])
+        step(env, "close")
+        assert env.succeeded is settled
+    env.restore(start)
+    assert asks_back(tell(env, f"{form.format(right)} or {form.format(right + timedelta(1))}"))
+    assert env.conversation.told == []
+
+
+def test_what_names_the_customer_or_the_row_is_no_answer() -> None:
+    """The PIN, the line's number and the id may be repeated, alone or beside the answer."""
+    env = question("medium", "ask_data", "line_with")
+    puzzle, wish = env.puzzle, env.puzzle.wishes[0]
+    row = puzzle.tables["customers"][puzzle.caller]
+    for text in (f"PIN {row['pin']} is right", f"Customer {row['number']}.", f"I look at {wish.facts['line'][1]}"):
+        tell(env, text)
+    assert not env.conversation.misinformed and not env.stop_reason
+    tell(env, f"Your line {wish.facts['line'][1]} has {wish.answer} GB left, {row['pin']}.")
+    step(env, "close")
+    assert env.succeeded
+
+
+def test_no_list_of_values_is_an_answer() -> None:
+    """All values of the tables, or those that the customer has said and one more, settle no question."""
+    asked = 0
+    for difficulty in ("easy", "medium", "hard"):
+        env = ServiceEnv(difficulty=difficulty, split="test")
+        for number in range(150):
+            env.reset(options={"task": number})
+            puzzle, wish = env.puzzle, env.puzzle.wishes[0]
+            if not wish.answer:
+                continue
+            asked += 1
+            rows = [row for table in puzzle.tables.values() for row in table.values()]
+            shown = list(dict.fromkeys(str(value) for row in rows for value in row.values() if value != ""))
+            kind = {"ask_day": r"\d+-\d+-\d+", "ask_address": r"\d+ [A-Z]\D+"}.get(wish.kind, r"\d{1,3}")
+            listed = [value for value in shown if re.fullmatch(kind, value)]
+            assert wish.answer in listed
+            said = [value for each in puzzle.wishes for _, value in each.all_facts]
+            wrong = next(value for value in listed if value not in (wish.answer, *said, *puzzle.names))
+            for texts in ((wrong, wish.answer), (wish.answer, wrong, *listed), (*said, wrong), (*listed[:20], wrong)):
+                tell(env, " or ".join(texts)[:200])
+            assert 0 not in env.conversation.told and env.conversation.ending != "closed"
+    assert asked > 50
+
+
+def test_an_address_has_a_number_and_a_street() -> None:
+    """Another number, or the same one in another street, is another address."""
+    env = question("easy", "ask_address")
+    right = env.puzzle.wishes[0].answer
+    number, _, street = right.partition(" ")
+    other = next(name for name in words("test")["street"] if name != street)
+    start = env.snapshot()
+    assert asks_back(tell(env, f"{right} or {number} {other}"))
+    tell(env, f"{number} {other}")
+    tell(env, f"It is {number} {other}, madam.")
+    assert not env.stop_reason
+    tell(env, f"{number} Nowhere Street")
+    assert env.conversation.ending == "left"
+    env.restore(start)
+    tell(env, f"order o111 goes to {right.upper()}.")
+    step(env, "close")
+    assert env.succeeded
+
+
 def test_an_answer_cannot_be_guessed() -> None:
-    """One wrong number can be corrected; at the second one the customer leaves. Other talk is no answer."""
+    """One wrong answer can be corrected; at a second one the customer leaves. Other talk is no answer."""
     for difficulty in ("easy", "hard"):
         env = find_task(difficulty, lambda puzzle: puzzle.wishes[0].answer.isdigit())
         right = env.puzzle.wishes[0].answer
@@ -253,16 +362,78 @@ def test_an_answer_cannot_be_guessed() -> None:
         start = env.snapshot()
         for texts, left in (
             ((wrong[0], "one moment", right), False), ((wrong[0], wrong[1], right), True),
-            ((f"{right} or {wrong[0]}", wrong[0]), True), (("please wait", "I look", right, wrong[0]), False),
+            ((f"{right} or {wrong[0]}", wrong[0], right), False), ((wrong[0], wrong[0], right), False),
+            (("please wait", "I look", right, wrong[0]), False),
         ):  # fmt: skip
             env.restore(start)
             for text in texts:
-                _, costs = step(env, "tell", text=text)
-                assert not costs
+                tell(env, text)
                 if env.stop_reason:
                     break
                 env.restore(env.snapshot())
             assert (env.conversation.ending == "left") is left and (0 in env.conversation.told) is not left, texts
+
+
+def test_an_answer_is_told_again_beside_another_question() -> None:
+    """It is no answer to that one, and neither are numbers of what else the customer wants."""
+    env = find_task("hard", lambda puzzle: all(wish.answer for wish in puzzle.wishes) and puzzle.together == 2)
+    step(env, env.puzzle.find[0], **env.puzzle.find[1])
+    first, second = (wish.answer for wish in env.puzzle.wishes)
+    for text in (first, first, f"As I said, {first}.", f"{first} and {second}"):
+        tell(env, text)
+    assert not env.conversation.misinformed
+    step(env, "close")
+    assert env.succeeded
+
+
+def test_the_goodbye_says_whether_all_is_settled() -> None:
+    """In the words of the split."""
+    for split in SPLITS:
+        env = find_task("medium", lambda puzzle: bool(puzzle.wishes[0].answer), split)
+        start = env.snapshot()
+        heard = []
+        for actions in ([], env.expert()[:-1]):
+            env.restore(start)
+            for action in actions:
+                env.step(action)
+            heard.append(step(env, "close")[0])
+        assert env.succeeded and heard[0] != heard[1]
+        if split != "train":
+            for key, words_ in zip(("bye unsettled", "bye"), heard, strict=True):
+                assert words_.removeprefix("Customer: ") in WORDINGS[key][split]
+
+
+# ---- calls ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "action", ['ask(about="identity")', 'ask("identity")', "ask about=identity", 'Ask {"about": "Identity."}']
+)
+def test_a_call_may_have_keywords(action: str) -> None:
+    """Or one value, and names in any case; without it the error lists the choices."""
+    env = find_task("medium", allowed_change)
+    said = env.step("ask")[0]
+    assert all(topic in said for topic in env.puzzle.domain.topics)
+    start = env.snapshot()
+    expected = step(env, "ask", about="identity")
+    env.restore(start)
+    observation, *_, info = env.step(action)
+    assert info["valid_action"] and observation == expected[0]
+
+
+def test_texts_are_compared_in_any_case() -> None:
+    """With a full stop, and ids with or without their sign; the database gets what the customer says."""
+    env = find_task("easy", lambda puzzle: allowed_change(puzzle) and puzzle.wishes[0].call[0] == "send_sim")
+    name, arguments = env.puzzle.wishes[0].call or ("", {})
+    step(env, env.puzzle.find[0], **env.puzzle.find[1])
+    line, address = arguments["line"].upper(), arguments["address"]
+    assert arguments["line"] in step(env, "get_line", line=f"#{line}")[0]
+    for there in (address.lower(), f"{address}."):
+        proposal = {"change": name.upper(), "details": {"line": line, "address": there}}
+        assert step(env, "propose", **proposal)[0].removeprefix("Customer: ") in WORDINGS["yes"]["test"]
+    assert step(env, name, line=f"#{arguments['line']}", address=address.upper())[1] == {}
+    step(env, "close")
+    assert env.succeeded
 
 
 # ---- violations -----------------------------------------------------------------------------------------------------

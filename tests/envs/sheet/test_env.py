@@ -238,10 +238,13 @@ def test_collateral_damage_lowers_the_reward() -> None:
 
 
 def test_answers_are_compared_as_values() -> None:
-    """With quotes, a full stop, and needless zeros."""
+    """With quotes, Markdown, a full stop, and needless zeros; other words make it wrong."""
     env = find_task("question")
     start, answer = env.snapshot(), env.puzzle.answer
-    for text, right in ((f'"{answer}".', True), (f" {answer}", True), (f"{answer}1", False), ("", False)):
+    for text, right in (
+        (f'"{answer}".', True), (f" {answer}", True), (f"**{answer}**", True), (f"`{answer}.`", True),
+        (f"{answer}1", False), (f"{answer} rows", False), (f"It is {answer}", False), ("", False),
+    ):  # fmt: skip
         env.restore(start)
         assert env.step(format_call("finish", {"answer": text}))[4]["success"] is right, text
     env.restore(start)
@@ -316,6 +319,16 @@ def test_training_wordings_are_rich_and_others_are_not_among_them() -> None:
             assert not any(is_expansion(text, grammar) for grammar in wordings["train"]), text
 
 
+@pytest.mark.parametrize("split", ["valid", "test"])
+def test_what_follows_a_condition_is_done_in_either_case(split: str) -> None:
+    """And the request says so."""
+    env = SheetEnv(difficulty="hard", split=split)
+    tasks = [task for task in map(env.task, range(40)) if task.kind == "condition"]
+    assert tasks
+    for task in tasks:
+        assert re.search("(whichever applied|of that outcome|either case|either outcome)[:,.]", task.instruction)
+
+
 @pytest.mark.parametrize("difficulty", LEVELS)
 def test_requests_name_only_words_of_their_split(difficulty: str) -> None:
     """Two tasks of one split hardly ever have the same request."""
@@ -376,10 +389,12 @@ def test_observations_tell_what_was_and_what_is() -> None:
         ('update_cell {"cell": "B2:B3", "value": 1}', "not one cell"), ('delete_rows {"rows": [1]}', "Rows 2 to"),
         ('sort_rows {"column": "A", "order": "up"}', "must be one of ascending, descending"),
         ('update_cell {"cell": "B2", "value": "=SUM("}', "missing"), ('open_sheet {"sheet": "Nowhere"}', "No sheet"),
-        ('delete_rows {"rows": "2"}', "must be of type array"), ('insert_row {"row": 25}', "inserted as row 2 to"),
+        ('delete_rows {"rows": "2, 3"}', "must be of type integer"), ('insert_row {"row": 25}', "inserted as row 2 to"),
         ('get_cell {"cell": "nothing here"}', "Nothing fits|No function"),
         ('evaluate {"formula": "=Other!A1"}', "No sheet"),
         ('update_range {"cell": "A1", "lines": [[1], [1, 2]]}', "same length"),
+        ('update_range {"cell": "A1", "lines": [1, 2]}', "must be of type array"),
+        ('fill_range {"range": "B:C", "value": 1}', "Name the rows too, such as B2:C6"),
         ('fill_range {"range": "A1:B2", "value": true}', "must be of type string or number"),
     ],
 )  # fmt: skip
@@ -390,6 +405,25 @@ def test_what_cannot_be_done_is_said(action: str, message: str) -> None:
     observation, *_, info = env.step(action)
     assert re.search(message, observation), observation
     assert not info["valid_action"] and env.state() == before
+
+
+@pytest.mark.parametrize(
+    ("action", "arguments"),
+    [
+        ('delete_rows {"rows": 3}', {"rows": [3]}), ('delete_rows {"rows": ["3", 2]}', {"rows": [3, 2]}),
+        ("delete_rows(3)", {"rows": [3]}), ('insert_row {"row": "3", "values": 7}', {"row": 3, "values": [7]}),
+        ('Sort_Rows(column="A", order="desc")', {"column": "A", "order": "descending"}),
+        ('sort_rows {"column": "A", "order": "Descending"}', {"column": "A", "order": "descending"}),
+    ],
+)  # fmt: skip
+def test_a_clear_call_is_done(action: str, arguments: dict[str, Any]) -> None:
+    """A number as text, one thing for a list, a shortened choice, and a tool's name in capitals."""
+    env, other = find_task("total"), find_task("total")
+    name = re.match(r"\w+", action)
+    assert name and env.step(action)[0] == do(other, name[0].lower(), **arguments)
+    assert env.state() == other.state()
+    env.step("Finish")
+    assert env.stop_reason
 
 
 def test_a_column_may_be_named_by_its_header() -> None:

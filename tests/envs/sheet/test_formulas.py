@@ -286,6 +286,8 @@ STOCK = [["item", "qty", "price"], ["cup", "4", "2.5"], ["pen", "10", "1"], ["Cu
         ("=Stock!B2", "4"), ("=Other!B2", "#REF!"), ("=A2>B2", "#VALUE!"), ("=A2=B2", "FALSE"), ("=B2:B4", "#VALUE!"),
         ('=VLOOKUP("pen",A2:C4,2,TRUE)', "#VALUE!"), ("=SUMIF(A2:A4,1,B2:B3)", "#VALUE!"), ("=ROUND(1,9)", "#NUM!"),
         ("=999999999999*999999999999*999999999999*999999999999", "#NUM!"), ("=IF(1=1,2,1/0)", "2"),
+        ("=SUM(B:B)", "20"), ("=sum($b:c)", "26.5"), ('=SUMIF(A:A,"cup",Stock!C:C)', "5.5"), ("=B:B", "#VALUE!"),
+        ('=VLOOKUP("pen",Stock!$A:$C,3,FALSE)', "1"),
     ],
 )  # fmt: skip
 def test_a_formula_shows(formula: str, shown: str) -> None:
@@ -299,6 +301,7 @@ def test_a_formula_shows(formula: str, shown: str) -> None:
         ("=", "value is missing"), ("=1+", "value is missing"), ("=SUM(B2", "')' is missing"),
         ("=SUM()", "value is missing"),
         ("=K1", "No column 'K'"), ("=A31", "No row 31"), ("=FOO(1)", "No function 'FOO'"), ("=B4:B2", "upper left"),
+        ("=SUM(B:A)", "left column"), ("=SUM(K:K)", "No column 'K'"), ("=SUM(B:B2)", "No function"),
         ("=ABS(1,2)", "takes 1 argument, not 2"), ("=__import__", "nothing that formulas know"),
         ("=1 2", "Nothing fits"),
         ("=" + "(" * 13 + "1" + ")" * 13, "nested at most 12"), ("=" + "1+" * 200 + "1", "at most 300 characters"),
@@ -326,7 +329,14 @@ def test_a_chain_through_a_full_sheet_is_computed_without_recursion() -> None:
 
 @pytest.mark.parametrize(
     ("formula", "moved"),
-    [("=B2*$C$1", "=D5*$C$1"), ("=SUM(B$2:C3)", "=SUM(D$2:E6)"), ("=Stock!A1", "=Stock!C4"), ("=J1", "=#REF!")],
+    [
+        ("=B2*$C$1", "=D5*$C$1"),
+        ("=SUM(B$2:C3)", "=SUM(D$2:E6)"),
+        ("=Stock!A1", "=Stock!C4"),
+        ("=J1", "=#REF!"),
+        ("=SUM(B:$C)", "=SUM($C:D)"),
+        ("=Stock!J:J", "=#REF!"),
+    ],
 )
 def test_a_copied_formula_moves_along(formula: str, moved: str) -> None:
     """Three rows down and two columns right, but for what a dollar sign fixes."""
@@ -339,6 +349,19 @@ def test_deleted_cells_are_lost() -> None:
     book.delete_rows([2])
     assert book.sheets["Sum"] == [["=SUM(Stock!B2:B3)", "=#REF!"]]
     assert [show(value) for value in book.values["Sum"][0]] == ["10", "#REF!"]
+
+
+def test_a_whole_column_stays_whole() -> None:
+    """When rows come and go; a column that is deleted is lost."""
+    book = Book({"Stock": [row[:] for row in STOCK[:4]], "Sum": [["=SUM(Stock!B:B)", "=SUM(Stock!B:C)"]]}, "Stock")
+    book.insert_row(4, ["hat", "5", "1"])
+    book.delete_rows([1])
+    assert book.sheets["Sum"] == [["=SUM(Stock!B:B)", "=SUM(Stock!B:C)"]]
+    assert [show(value) for value in book.values["Sum"][0]] == ["21", "26"]
+    book.delete_column(1)
+    assert book.sheets["Sum"] == [["=SUM(#REF!)", "=SUM(Stock!B:B)"]]
+    book.rows[0][2:] = ["=SUM(A:C)"]
+    assert show(compute(book.sheets)["Stock"][0][2]) == "#CYCLE!"
 
 
 def test_sorted_rows_take_their_formulas_along() -> None:

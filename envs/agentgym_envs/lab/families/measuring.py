@@ -23,7 +23,7 @@ def draw(site: Site, kind: str) -> Goal:
     if kind == TEMPERATURE:
         truth = 40 + 10 * rng.below(14)
         substance = site.substance(site.word())
-        keeper = site.add("heater", site.pick(kinds.HEATERS), site.inside(), value=truth, on=True)
+        keeper = site.add("keeper", site.pick(kinds.HEATERS), site.inside(), value=truth, on=True)
         site.add("ampoule", "sealed ampoule", keeper, contents=(substance,), temperature=truth)
     else:
         truth = 40 + rng.below(190)

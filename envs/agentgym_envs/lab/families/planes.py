@@ -81,7 +81,7 @@ def advise(planner: Planner) -> str:
     block = next(i for i, thing in enumerate(puzzle.things) if thing.kind == "block")
     known = [i for i in missing if planner.knows(i)]
     if not known:
-        return planner.explore("the other planes")
+        return planner.hold(block) or planner.explore("the other planes")
     plane = next((i for i in known if lab.place[block] == i), None)
     if plane is None:
         plane = min(known, key=planner.distance)

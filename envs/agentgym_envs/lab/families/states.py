@@ -124,7 +124,7 @@ def treat(planner: Planner, cup: int, cold: bool, temperature: int) -> str:
         if temperature == level:
             return planner.explore(f"a better {kind} than the {planner.name(device)}")
     if device is None:
-        return planner.explore(f"a {kind}")
+        return planner.hold(cup) or planner.explore(f"a {kind}")
     step = planner.put(cup, device) or planner.switch_on(device)
     return step or planner.wait(f"It must {'cool' if cold else 'heat'}.", short=planner.goal.kind.startswith("measure"))
 

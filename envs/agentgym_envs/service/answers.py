@@ -1,0 +1,79 @@
+"""What a customer hears in what they are told: amounts, days and addresses."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from datetime import date
+from functools import lru_cache
+
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_MONTH = (
+    "(?P<month>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?"
+    r"|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\b\.?"
+)
+_NUMBER, _YEAR = "(?P<day>[0-9]{1,2})(?:st|nd|rd|th)?", "(?:,? (?P<year>[0-9]{4}))?(?![0-9])"
+_DAYS = (
+    re.compile(r"(?<!\w)(?P<year>[0-9]{4})[-/](?P<month>[0-9]{1,2})[-/](?P<day>[0-9]{1,2})(?!\w)"),
+    re.compile(rf"\b{_MONTH} (?:the )?{_NUMBER}{_YEAR}"),
+    re.compile(rf"(?<!\w){_NUMBER} (?:of )?{_MONTH}{_YEAR}"),
+)
+_TOKEN = re.compile(
+    r"(?P<day>[0-9]{4}-[0-9]{2}-[0-9]{2})(?![0-9])"
+    r"|(?P<amount>(?:(?<!\w)-)?(?:[0-9]{1,3}(?:,[0-9]{3})+(?![0-9])|[0-9]+)(?:\.[0-9]+)?)|(?P<word>[^\W_]+)"
+)
+
+
+@lru_cache(maxsize=2_048)
+def read(text: str, today: str) -> tuple[str, ...]:
+    """Return the words of a text in lower case, amounts without needless signs, and days as YYYY-MM-DD.
+
+    A day without a year is the one next to `today`.
+    """
+    plain = " ".join(text.casefold().split())
+    for pattern in _DAYS:
+        plain = pattern.sub(lambda match: _day(match, today), plain)
+    return tuple(_amount(match[0]) if match["amount"] else match[0] for match in _TOKEN.finditer(plain))
+
+
+def _day(match: re.Match[str], today: str) -> str:
+    now, name = date.fromisoformat(today), match["month"]
+    month = int(name) if name.isdigit() else _MONTHS.index(name[:3]) + 1
+    years = [int(match["year"])] if match["year"] else [now.year, now.year - 1, now.year + 1]
+    try:
+        days = [date(year, month, int(match["day"])) for year in years]
+    except ValueError:
+        return match[0]
+    return min(days, key=lambda day: abs(day - now)).isoformat()
+
+
+def _amount(text: str) -> str:
+    text = text.replace(",", "")
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def answers(text: str, answer: str, today: str, ignored: Collection[str], said: Collection[str]) -> list[str]:
+    """Return the different answers that a text may give to a question.
+
+    Only what is like the right answer counts: days if it is a day, otherwise numbers, with the words of an address
+    after them. The right answer is among them if the text has it. Other values in `ignored` are no answers, and those
+    in `said` only if there are no others.
+    """
+    words, wanted = read(text, today), read(answer, today)
+    values, place = dict[str, str](), 0
+    while place < len(words):
+        word, phrase = words[place], words[place : place + len(wanted)]
+        if phrase == wanted:
+            values[answer] = " ".join(phrase)
+        elif _kind(word) == _kind(wanted[0]) and word not in ignored:
+            values[" ".join(phrase)] = word
+        place += len(wanted) if phrase == wanted else 1
+    return [value for value, word in values.items() if word not in said] or [*values]
+
+
+def _kind(word: str) -> str:
+    """Tell days, amounts and words apart; a number with a zero before it, as of a telephone, is no amount."""
+    digits = word.removeprefix("-")
+    if not digits[0].isdigit() or (digits[0] == "0" and digits[1:2].isdigit()):
+        return "word"
+    return "day" if "-" in digits else "amount"
