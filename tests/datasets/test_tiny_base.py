@@ -231,17 +231,21 @@ def test_answers_of_the_other_worlds_are_right() -> None:
 
 
 def test_several_questions_share_a_database() -> None:
-    """Every statement names tables and columns of the page, and the questions differ."""
+    """Every statement names tables and columns of the page, looks have a result, and the questions differ."""
     module = worlds()
-    envs = module.make_envs()
+    envs, looks = module.make_envs(), 0
     for number in range(20):
         turns = module.questions_to_database(Rng("database", number), envs)
         shown = set(re.findall(r"\w+", turns[0][0].rpartition("Tables: ")[2]))
         assert len({question.split("\n")[0] for question, _ in turns}) > 3
-        for _, answer in turns:
-            statement = re.search(r"answer\[SELECT (?:COUNT\(\*\)|AVG\((\w+)\)|(\w+)) FROM (\w+)", answer)
+        for place, (_, answer) in enumerate(turns):
+            statement = re.search(r"\[SELECT (?:COUNT\(\*\)|AVG\((\w+)\)|DISTINCT (\w+)|(\w+)) FROM (\w+)", answer)
             assert statement, answer
             assert set(filter(None, statement.groups())) <= shown
+            if "Action: query[" in answer:
+                looks += 1
+                assert turns[place + 1][0].startswith(f"{statement[2]}\n")
+    assert looks > 5
 
 
 def test_several_requests_share_a_list_of_tools() -> None:
