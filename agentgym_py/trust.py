@@ -28,20 +28,22 @@ _words: tuple[str, ...] | None = None
 """What the user typed; None without a command line. Global, because threads contact servers, too."""
 _trusted: tuple[str, ...] = ()
 """Values of --trust and of the environment variables."""
+_allowed: tuple[str, ...] = ()
+"""Paths of the command's own settings, which its trajectories name, too."""
 _offline = False
 
 
 @contextmanager
 def naming(words: Sequence[str]) -> Iterator[None]:
     """Restrict the commands within to what these words of a command line, and the environment variables, name."""
-    global _words, _trusted
-    before, variables = (_words, _trusted), [os.environ.get(name, "") for name in _VARIABLES]
+    global _words, _trusted, _allowed
+    before, variables = (_words, _trusted, _allowed), [os.environ.get(name, "") for name in _VARIABLES]
     _words = (*(_words or ()), *words, *variables)
     _trusted = (*_trusted, *(value for name, value in _values(words) if name == "trust"), *variables)
     try:
         yield
     finally:
-        _words, _trusted = before
+        _words, _trusted, _allowed = before
 
 
 @contextmanager
@@ -84,7 +86,8 @@ def is_named(name: str) -> bool:
     options = {option for option, value in _values(_words) if name in _parts([value])}
     if options & {"model", "push"}:
         return True
-    return bool(options - {"", *_OF_FILES}) and not Path(name).exists()  # `--list lab/p.yaml` names a file
+    others = options - {*_OF_FILES, *(() if "/" in name else ("",))}
+    return bool(others) and not Path(name).exists()  # `--list lab/p.yaml` names a file
 
 
 def require_upload(repository: str) -> None:
@@ -109,14 +112,14 @@ def require_source(place: str) -> None:
         files = (part.partition(":")[0] for part in _parts(_words))
         named = any(part.endswith(".py") and _absolute(part) == _absolute(place) for part in files)
     else:
-        named = place in [*_modules(), *(part.partition(":")[0] for part in _parts(_trusted))]
+        named = place in [*_modules(), *_parts(_trusted)]
     if not named:
         raise ConfigError(f"{place} is Python source that a file names; if you trust it, add --trust {place}")
 
 
 def require_path(path: object, where: str) -> None:
     """Raise ConfigError if a trajectory names a path that the user has not named."""
-    if _words is not None and _absolute(str(path)) not in map(_absolute, _parts(_words)):
+    if _words is not None and _absolute(str(path)) not in map(_absolute, [*_parts(_words), *_allowed]):
         raise ConfigError(f"{where}: a path that comes from a file; if you trust it, add --trust {path}")
 
 
@@ -136,31 +139,33 @@ def is_place_named(path: str) -> bool:
 
 
 def allow(path: str) -> None:
-    """Count a path of the command's own settings as named."""
-    global _words
-    if _words is not None:
-        _words = (*_words, path)
+    """Let trajectories name a path of the command's own settings."""
+    global _allowed
+    _allowed = (*_allowed, path)
 
 
 def _modules() -> Iterator[str]:
     """Yield the modules that the user typed as `module:Class`; a file or folder may be called so, too."""
-    for option, value in _values(_words or ()):
-        for part in _parts([value]) if option not in _OF_FILES else ():
-            if (found := _MODULE.fullmatch(part)) and not Path(part).exists():
-                yield found[1]
+    typed = [value for option, value in _values(_words or ()) if option not in _OF_FILES]
+    for part in _parts([*typed, *_trusted]):
+        if (found := _MODULE.fullmatch(part)) and not Path(part).exists():
+            yield found[1]
 
 
 def _values(words: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield each value with the option before it: its first name without dashes, empty for a word at the start."""
+    """Yield each value with the option before it: its first name without dashes, empty for a positional one."""
     option = ""
     for word in words:
-        if not word.startswith("--"):
-            yield option, word
-            continue
-        name, equals, value = word[2:].partition("=")
-        option = name.partition(".")[0]
-        if equals:
-            yield option, value
+        if word.startswith("--"):
+            name, equals, value = word[2:].partition("=")
+            option = name.partition(".")[0]
+            if not equals:
+                continue
+        else:
+            value, equals = word, ""
+        yield option, value
+        if equals or option in ("trust", *_OF_FILES):  # they take one value
+            option = ""
 
 
 def _parts(words: Sequence[str]) -> list[str]:

@@ -17,7 +17,8 @@ from agentgym_py import trust
 from agentgym_py.cli import COMMANDS, build_parser, main
 from agentgym_py.env import registration
 from agentgym_py.errors import AgentGymError, ConfigError
-from agentgym_py.trajectory import Trajectory, store
+from agentgym_py.evaluation.first_fault import worlds_of
+from agentgym_py.trajectory import Step, Trajectory, store
 from agentgym_py.trajectory.types import Provenance
 
 Run = Callable[..., tuple[int, str]]
@@ -163,6 +164,8 @@ def test_a_trajectory_names_only_text_worlds(env_id: str, run: Run, monkeypatch:
     store.write("a.jsonl", [episode(env_id, url=ADDRESS)])
     assert run("replay", "a.jsonl")[0] == 1
     assert run("view", "a.jsonl", "--export", "page.html")[0] == 0
+    failed = replace(episode(env_id), steps=(Step("o", "r", "", "a", None, 0.0, True),))
+    assert worlds_of([failed]) == []
     with pytest.raises(AgentGymError):
         episode(env_id).env_spec()
     assert not Path("ran").exists()
@@ -291,6 +294,25 @@ def test_a_run_folder_names_no_module(run: Run) -> None:
         run("evolve", "--resume", name)
         run("report", name)
     assert not Path("ran").exists()
+
+
+def test_only_what_was_typed_names_a_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No path of a file's settings, no address of a variable, no word after the value of --trust; but positionals."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OPENAI_BASE_URL", "https://api.example/v1")
+    with trust.naming(["pipeline", "--trust", "my.server", "plan", "--out=x", "theirs:World"]):
+        trust.allow("x,evil:score")
+        for module in ("evil", "https", "plan", "x"):
+            with pytest.raises(ConfigError, match="--trust"):
+                trust.require_source(module)
+        trust.require_source("theirs")
+        with pytest.raises(ConfigError, match="--trust"):
+            trust.require_host("http://plan/x")
+        trust.require_path("x,evil:score", "here")
+    with trust.naming(["certify", "--out", "certs", "mymod:World"]):
+        trust.require_source("mymod")
+    with trust.naming(["export", "own/model", "--out", "x"]):
+        assert trust.is_named("own/model")
 
 
 def test_other_words_name_no_host_and_no_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

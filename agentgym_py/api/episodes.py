@@ -199,14 +199,13 @@ def first_faults(
     """
     from agentgym_py.collection import Collector
     from agentgym_py.evaluation.first_fault import first_faults as by_expert
-    from agentgym_py.evaluation.first_fault import first_faults_by_forks
+    from agentgym_py.evaluation.first_fault import first_faults_by_forks, worlds_of
 
     episodes = trajectories_of(trajectories)
     if agent is None:
         return by_expert(episodes, by=by, min_regret=min_regret)
     play = play_config_of(play)
-    worlds = [EnvSpec(episode.provenance.env_id) for episode in episodes]
-    collector = Collector(agent_of(agent, worlds, temperature, max_new_tokens, play.slots), play)
+    collector = Collector(agent_of(agent, worlds_of(episodes), temperature, max_new_tokens, play.slots), play)
     return first_faults_by_forks(
         episodes, lambda jobs: collector.collect_batch(jobs, progress), attempts=attempts, level=level
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -205,11 +205,11 @@ class AgentOptions(EngineOptions):
         except TypeError as error:
             raise UsageError(f"the agent {self.agent} cannot be made: {error}") from error
 
-    def in_worlds(self, names: Sequence[str]) -> Self:
+    def in_worlds(self, worlds: Iterable[EnvSpec]) -> Self:
         """Return these options with the length of a model's replies that suits the worlds, unless one is given."""
         if self.agent != "model" or self.max_new_tokens is not None:
             return self
-        return replace(self, max_new_tokens=reply_tokens(map(EnvSpec, names)))
+        return replace(self, max_new_tokens=reply_tokens(worlds))
 
     def sampling_params(self, temperature: float) -> SamplingParams:
         """Return how a model's replies are sampled."""
@@ -254,7 +254,7 @@ def read_agent(args: Values, default: str | None) -> tuple[AgentOptions, ModelOp
         raise UsageError("--agent person cannot be used with --ray or --step_timeout")
     if agent.engine == "server" and agent.agent != "model":
         raise UsageError("--engine server needs a --model: --model NAME --engine server --base_url ADDRESS")
-    agent = agent.in_worlds(env_names(args.get("env") or ()))
+    agent = agent.in_worlds(map(EnvSpec, env_names(args.get("env") or ())))
     if agent.agent == "model":
         model.require_room(agent.sampling_params(0).max_new_tokens)
     if (model.system_prompt is not None or model.few_shot) and not agent.accepts("system_prompt"):

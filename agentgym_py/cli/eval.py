@@ -166,7 +166,7 @@ def _run_or_repeat(args: Values) -> int:
     require_sources(manifest.get("sources", {}), path)
     settings, parser = manifest["options"], Parser("agentgym eval")
     _add_settings(parser)
-    played = manifest["agent"].get("sampling", {}).get("max_new_tokens")
+    played = ((manifest["agent"] or {}).get("sampling") or {}).get("max_new_tokens")
     settings = settings | ({"max_new_tokens": played} if settings.get("max_new_tokens") is None and played else {})
     changes = {"out": args["out"], "json": args["json"], "threads": args["threads"] or manifest.get("threads")}
     if args["model"]:

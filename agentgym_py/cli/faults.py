@@ -114,9 +114,9 @@ def _by_forks(
     failures: Sequence[Trajectory], chosen: FaultOptions, agent_options: AgentOptions, model: ModelOptions
 ) -> FirstFaults:
     from agentgym_py.collection import Collector
-    from agentgym_py.evaluation.first_fault import first_faults_by_forks
+    from agentgym_py.evaluation.first_fault import first_faults_by_forks, worlds_of
 
-    agent_options = agent_options.in_worlds([failure.provenance.env_id for failure in failures])
+    agent_options = agent_options.in_worlds(worlds_of(failures))
     (agent,), executor = agent_options.make_agents(model, [chosen.temperature])
     collector = Collector(agent, agent_options.play_config(executor, model))
     with showing_cost_of_stop([agent]), executor, phases_for(agent, console(chosen.json)) as phases:

@@ -170,8 +170,10 @@ def _start(env: TextEnv, seed: int, task: str) -> Asking[tuple[str, dict[str, An
 
 def _not_begun(error: Exception, env: TextEnv | None, pool: EnvPool) -> _Ended:
     """Return the end of an episode whose env failed before its start; raise an error of the user's again."""
-    if isinstance(error, AgentGymError) and not (isinstance(error, InfrastructureError) or error.of_server):
-        raise error
+    if isinstance(error, AgentGymError) and not isinstance(error, InfrastructureError):
+        is_of_server = error.of_server and env is not None  # one that cannot be made has wrong arguments
+        if not is_of_server:
+            raise error
     if env is not None:
         pool.drop(env)
     return _Ended(error=describe_failure(error), may_retry=True)

@@ -177,20 +177,20 @@ def _with_arguments(name: str, thought: str, arguments: dict[str, Any]) -> Reply
 def _keywords(text: str) -> dict[str, Any] | None:
     """Read `name="x", other=2`; None if the text is something else or repeats a name."""
     arguments: dict[str, Any] = {}
-    place = 0
+    place, has_json = 0, not _too_deep(text)
     while keyword := _KEYWORD.match(text, place):
-        read = _value(text, keyword.end())
+        read = _value(text, keyword.end(), has_json)
         if read is None or keyword[1] in arguments:
             return None
         arguments[keyword[1]], place = read
     return arguments if place == len(text) else None
 
 
-def _value(text: str, place: int) -> tuple[Any, int] | None:
+def _value(text: str, place: int, has_json: bool) -> tuple[Any, int] | None:
     """Read a JSON value, a text in single quotes or a bare word, which a comma, a space or the end follows."""
     readings: list[tuple[Any, int]] = []
     with suppress(ValueError, RecursionError):
-        readings += [] if _too_deep(text) else [_DECODER.raw_decode(text, place)]
+        readings += [_DECODER.raw_decode(text, place)] if has_json else []
     if quoted := _QUOTED.match(text, place):
         readings.append((quoted[1], quoted.end()))
     if word := _WORD.match(text, place):
@@ -216,7 +216,7 @@ def name_call(reply: Reply, tools: Sequence[Mapping[str, Any]]) -> Reply:
         return replace(reply, action=name) if name else reply
     parameters = schemas[name]["required"] or list(schemas[name]["properties"])
     text = call[2].strip()
-    read = _value(text, 0)
+    read = _value(text, 0, not _too_deep(text))
     if len(parameters) != 1 or read is None or read[1] != len(text):
         return reply
     return _with_arguments(name, reply.thought, {parameters[0]: read[0]})

@@ -276,4 +276,5 @@ def _as_many(tasks: Sequence[str], beside: Sequence[str]) -> Sequence[str]:
 
 def _in_both(tasks: Sequence[str], beside: Sequence[str]) -> Sequence[str]:
     """Return the tasks that another program's log shares with the other one, or all of them if it shares none."""
-    return [task for task in tasks if task in set(beside)] or tasks
+    others = set(beside)
+    return [task for task in tasks if task in others] or tasks

@@ -14,7 +14,8 @@ fault. It costs `attempts` episodes per step.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from itertools import compress, pairwise
 from statistics import median
@@ -23,8 +24,8 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from agentgym_py.collection.env_pool import EnvPool
 from agentgym_py.collection.expert_plans import tool_name
 from agentgym_py.collection.watchdog import Watchdog
-from agentgym_py.env import StopReason, TextEnv
-from agentgym_py.errors import ConfigError, SnapshotError
+from agentgym_py.env import EnvSpec, StopReason, TextEnv
+from agentgym_py.errors import AgentGymError, ConfigError, SnapshotError
 from agentgym_py.evaluation.stats import Estimate, fisher_greater, success_rate
 from agentgym_py.evaluation.text import format_interval
 from agentgym_py.rewards.state_values import (
@@ -284,6 +285,15 @@ def _kind(env: TextEnv, plan: PlayedPlan, regret: int) -> str:
 
 
 # ---- by forks -------------------------------------------------------------------------------------------------------
+
+
+def worlds_of(trajectories: Iterable[Trajectory]) -> list[EnvSpec]:
+    """Return the worlds of stored episodes, without those that name none which may be made."""
+    worlds = []
+    for trajectory in trajectories:
+        with suppress(AgentGymError):
+            worlds.append(trajectory.env_spec())
+    return worlds
 
 
 def first_faults_by_forks(

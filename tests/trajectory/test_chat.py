@@ -225,6 +225,8 @@ def test_labels_of_kto_are_outcomes(row: dict[str, Any], key: str) -> None:
         assert (episode.success, episode.reward) == (label, float(label))
     [told] = read_row({**row, key: False, "reward": 0.75, "success": True})
     assert (told.success, told.reward) == (True, 0.75)
+    [paid] = read_row({**row, key: True, "reward": 0.25})
+    assert (paid.success, paid.reward) == (True, 0.25)
     if key == "kto_tag" or "prompt" not in row:
         [other] = read_row({**row, key: "spam"})
         assert other.success

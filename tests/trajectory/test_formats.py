@@ -305,6 +305,15 @@ def test_a_folder_of_parquet_files_is_read_in_order(tmp_path: Path, episode: Mak
     (hub / folder / "train-00009-of-00010.parquet").rename(hub / folder / "test-00000-of-00001.parquet")
     with pytest.raises(DataError, match="parquet files of the splits test, train; name the files of one of them"):
         detect(hub)
+    for path in (hub / folder).iterdir():
+        path.unlink()
+    for name in ("train.parquet", "valid.parquet"):
+        parquet.write_parquet(hub / folder / name, episodes)
+    with pytest.raises(DataError, match="parquet files of the splits train, valid"):
+        detect(hub)
+    parquet.write_dataset(tmp_path / "saved", episodes)
+    parquet.write_parquet(tmp_path / "saved" / "other.parquet", episodes[:1])
+    assert list(read_any(tmp_path / "saved")) == episodes
 
 
 @pytest.mark.parametrize("name", ["a.parquet", "folder"])

@@ -63,9 +63,10 @@ def _kto(row: Row, name: str) -> list[Trajectory]:
 def _labelled(row: Row) -> Row:
     """The row with the outcome that a label of KTO says: `label`, or `kto_tag` of LLaMA-Factory."""
     label = next((row[key] for key in ("label", "kto_tag") if isinstance(row.get(key), bool)), None)
-    if label is None or _has(row, "success") or _has(row, "reward"):
+    if label is None:
         return row
-    return {**row, "success": label, "reward": float(label)}
+    told = {key: row[key] for key in ("success", "reward") if _has(row, key)}
+    return {**row, "success": label, "reward": float(label), **told}
 
 
 def _preferences(row: Row, name: str) -> list[Trajectory]:

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 _BLOCK_ROWS = 256
 _STATE, _SPLITS = "state.json", "dataset_dict.json"
 """Files of a saved dataset, and of one with several splits."""
-_SHARD = re.compile(r"(?:^|/)([^/]+)-\d{5}-of-\d{5}[^/]*\.parquet$")
-"""Name of a part of a split in a data set of a hub."""
+_SPLIT = re.compile(r"(?:^|/)(?=[^/]+-\d{5}-of-|(?:train|valid|validation|dev|test)\b)([^/.-]+)[^/]*\.parquet$")
+"""Name of a file of a split in a data set of a hub: `train-00000-of-00002.parquet`, or `train.parquet`."""
 _DATA = "data-00000-of-00001.arrow"
 _AS_SAVED: Row = {
     "_format_columns": None, "_format_kwargs": {}, "_format_type": None, "_output_all_columns": False, "_split": None,
@@ -132,10 +132,11 @@ def _parquet_blocks(path: Path) -> Iterator[Any]:
 
 def _folder_blocks(folder: Path) -> Iterator[Any]:
     """The blocks of a saved dataset, or of all parquet files of a folder, which must be of one split."""
-    if not (names := _parquet_names(folder)):
+    is_saved = any((folder / name).is_file() for name in (_STATE, _SPLITS))
+    if is_saved or not (names := _parquet_names(folder)):
         yield from _dataset_blocks(folder)
         return
-    splits = sorted({found[1] for name in names if (found := _SHARD.search(name))})
+    splits = sorted({found[1] for name in names if (found := _SPLIT.search(name))})
     if len(splits) > 1:
         raise DataError(f"{folder}: parquet files of the splits {', '.join(splits)}; name the files of one of them")
     for name in names:

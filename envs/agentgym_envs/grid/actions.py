@@ -83,7 +83,7 @@ def _without_carried(world: World, text: str) -> str | Refusal:
         return text
     if world.carried < 0:
         return Refusal("You carry nothing")
-    words = _words(drop["carried"] or drop["only"])
+    words = [word for word in _words(drop["carried"] or drop["only"]) if not word.isdigit()]
     if words != ["it"] and not _fits(world, world.carried, words):
         return Refusal(f"You do not carry the {' '.join(words)[:60]}")
     return f"{DROP_NEXT} {drop['name']}" if drop["name"] else "drop"

@@ -68,7 +68,7 @@ def _fill(names: str) -> Command | None:
     for word in _FILL:
         target, found, source = names.partition(word)
         if found:
-            return Command("pour", source, target)
+            return Command("pour", source, target.partition(" with ")[0])  # `fill cup with water from sink`
     return None
 
 

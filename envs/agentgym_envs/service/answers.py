@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
+from contextlib import suppress
 from datetime import date
 from functools import lru_cache
 
@@ -40,11 +41,11 @@ def _day(match: re.Match[str], today: str) -> str:
     now, name = date.fromisoformat(today), match["month"]
     month = int(name) if name.isdigit() else _MONTHS.index(name[:3]) + 1
     years = [int(match["year"])] if match["year"] else [now.year, now.year - 1, now.year + 1]
-    try:
-        days = [date(year, month, int(match["day"])) for year in years]
-    except ValueError:
-        return match[0]
-    return min(days, key=lambda day: abs(day - now)).isoformat()
+    days = list[date]()
+    for year in years:
+        with suppress(ValueError):  # 29 February
+            days.append(date(year, month, int(match["day"])))
+    return min(days, key=lambda day: abs(day - now)).isoformat() if days else match[0]
 
 
 def _amount(text: str) -> str:

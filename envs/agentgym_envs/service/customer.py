@@ -75,18 +75,25 @@ def _same(tool: Tool, call: Call, wanted: Call) -> bool:
 
 
 def tell(talk: Conversation, text: str) -> str:
-    """Take note of an answer; ask back if there are several, and leave at a second wrong one, because it is guessed."""
+    """Take note of an answer; ask back if there are several, and leave at a second wrong one, because it is guessed.
+
+    An answer to a question that is not spoken of yet counts unless another one was heard before it.
+    """
     puzzle, asks = talk.puzzle, talk.current()
     questions = [number for number in range(talk.raised) if puzzle.wishes[number].answer and number not in talk.told]
     heard = {number: _hear(talk, number, text) for number in questions}
-    right = [number for number in questions if heard[number] == [puzzle.wishes[number].answer]]
+    if asks in heard and len(heard[asks]) > 1:
+        return puzzle.speak("which")
+    guessed = [] if asks in heard else [*talk.misinformed]
+    right = [n for n in questions if heard[n] == [puzzle.wishes[n].answer] and n not in guessed]
     talk.told += right
     talk.costs["unidentified"] += bool(right) and not talk.found
-    if asks is None or asks not in heard or right:
+    if asks is None or asks not in heard:
+        for number in questions:
+            if number not in right and len(heard[number]) == 1:
+                talk.misinformed.setdefault(number, heard[number][0])
         return puzzle.speak("told")
-    if len(heard[asks]) > 1:
-        return puzzle.speak("which")
-    if heard[asks] and talk.misinformed.setdefault(asks, heard[asks][0]) != heard[asks][0]:
+    if not right and heard[asks] and talk.misinformed.setdefault(asks, heard[asks][0]) != heard[asks][0]:
         talk.ending = "left"
         return puzzle.speak("contradicted")
     return puzzle.speak("told")

@@ -435,6 +435,7 @@ def test_what_was_poured_by_mistake_goes_down_the_drain() -> None:
         ("switch on sink", "activate", "sink", ""),
         ("fill tin cup from sink", "pour", "sink", "tin cup"),
         ("fill tin cup with water", "pour", "water", "tin cup"),
+        ("fill tin cup with water from sink", "pour", "sink", "tin cup"),
         ("walk to the kitchen", "go to", "kitchen", ""),
         ("enter kitchen", "go to", "kitchen", ""),
     ],

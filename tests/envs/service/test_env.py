@@ -374,6 +374,24 @@ def test_an_answer_cannot_be_guessed() -> None:
             assert (env.conversation.ending == "left") is left and (0 in env.conversation.told) is not left, texts
 
 
+def test_a_question_that_waits_cannot_be_guessed() -> None:
+    """While the customer speaks of a change, only the first value counts as an answer to a question after it."""
+
+    def waits(puzzle: Puzzle) -> bool:
+        change, question, *_ = [*puzzle.wishes, puzzle.wishes[0]]
+        is_free = bool(change.call) and not question.is_fallback
+        return is_free and question.answer.isdecimal() and 2 <= int(question.answer) < 60
+
+    env = find_task("hard", waits)
+    if env.conversation.raised == 1:
+        step(env, "close")
+    assert env.conversation.raised == 2 and env.conversation.current() == 0
+    for value in range(60):
+        if not env.stop_reason:
+            step(env, "tell", text=f"It is {value}.")
+    assert env.conversation.told == [] and env.conversation.misinformed[1] == "0"
+
+
 def test_an_answer_is_told_again_beside_another_question() -> None:
     """It is no answer to that one, and neither are numbers of what else the customer wants."""
     env = find_task("hard", lambda puzzle: all(wish.answer for wish in puzzle.wishes) and puzzle.together == 2)
