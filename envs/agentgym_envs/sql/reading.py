@@ -9,7 +9,8 @@ from typing import Literal
 from agentgym_envs.sql.tables import Layout
 
 _ADDED = {
-    "all", "code", "count", "data", "is", "list", "name", "no", "num", "number", "of", "table", "the", "total",
+    "all", "at", "by", "code", "count", "data", "in", "is", "list", "name", "no", "num", "number", "of", "on", "table",
+    "the", "to", "total",
 }  # fmt: skip
 """Parts of names of tables and columns that say nothing about what they hold."""
 _ENDINGS = (("ies", "y"), ("ches", "ch"), ("shes", "sh"), ("xes", "x"), ("s", ""))
@@ -68,7 +69,10 @@ def table_note(layout: Layout, level: int, word: str) -> str:
 
 
 def looks_for(layout: Layout, mentions: Sequence[Mention], text: str) -> list[Look]:
-    """Return the looks after which each column is certain: it is named, its values fit, or no other is left."""
+    """Return the looks after which each column is known: it is named, its values fit, or no other is left.
+
+    Of a training database's further column of the same kind, the meaning is taken as known.
+    """
     looks: list[Look] = []
     known = {(mention.level, _column(layout, mention)) for mention in mentions if _is_named(layout, mention, text)}
     for mention in mentions:
