@@ -50,7 +50,7 @@ class SQLEnv(GeneratedEnv[Puzzle]):
 
     Task: a question such as "How many loans of more than 12 days are there?" about a database of three tables. Its
     subject, names of tables and columns, rows and notation of values are drawn from the task's id. Valid and test tasks
-    have eight subjects. Training tasks combine other tables, columns and values; two of five are made up, names of
+    have eight subjects. Training tasks combine other tables, columns and values; two of five are made up. Names of
     tables and columns may differ from those in the question, and some databases have a column or a table more. So a
     question must be read against the tables shown. The splits share neither wordings of questions nor names of people
     and things.
