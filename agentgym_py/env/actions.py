@@ -25,7 +25,7 @@ _TAG = re.compile(r"<tool_call>\s*(?=\{)")
 _FENCED = re.compile(r"\A```(?:json)?\s*(\{.*\})\s*```\Z", re.DOTALL)
 _ONE_LINE = re.compile(r"\s*(\w+)\s*(?:\(\s*(?:(\{.*\})\s*)?\)|(\{.*\}))\s*", re.DOTALL)
 _KEYWORD_CALL = re.compile(r"\s*(\w+)(?:\s*\((.+)\)|[ \t]+(?=\w+=)(.+))\s*", re.DOTALL)
-_VALUE_CALL = re.compile(r"(\w+)\s*\((.+)\)", re.DOTALL)
+_VALUE_CALL = re.compile(r"(\w+)(?:\s*\((.+)\)|[ \t]+([\"'].+[\"']))", re.DOTALL)
 _KEYWORD = re.compile(r"\s*(\w+)\s*=\s*")
 _VALUE_END = re.compile(r"\s*,\s*|\s+|\Z")
 _QUOTED = re.compile(r"'([^'\\]*)'")
@@ -204,8 +204,8 @@ def _value(text: str, place: int, has_json: bool) -> tuple[Any, int] | None:
 def name_call(reply: Reply, tools: Sequence[Mapping[str, Any]]) -> Reply:
     """Return a reply with its tool in the tool's own spelling, and with a value without a name as an argument.
 
-    The tool may be written in any case: `Finish`. A value without a name, as in `get_cell("B2")`, is an argument of a
-    tool that needs, or has, exactly one. Any other reply is returned as it is.
+    The tool may be written in any case: `Finish`. A value without a name, as in `get_cell("B2")` and `get_cell "B2"`, is
+    an argument of a tool that needs, or has, exactly one. Any other reply is returned as it is.
     """
     schemas = {tool["function"]["name"]: tool["function"]["parameters"] for tool in tools}
     call = _VALUE_CALL.fullmatch(reply.action) if reply.action_input is None else None
@@ -215,7 +215,7 @@ def name_call(reply: Reply, tools: Sequence[Mapping[str, Any]]) -> Reply:
     if not name or not call:
         return replace(reply, action=name) if name else reply
     parameters = schemas[name]["required"] or list(schemas[name]["properties"])
-    text = call[2].strip()
+    text = (call[2] or call[3]).strip()
     read = _value(text, 0, not _too_deep(text))
     if len(parameters) != 1 or read is None or read[1] != len(text):
         return reply

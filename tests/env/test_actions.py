@@ -338,6 +338,8 @@ def test_arguments_may_have_keywords(text: str, arguments: dict[str, object] | N
     [
         ("Look", "look", None),
         ('get_cell("B2")', "get_cell", {"cell": "B2"}),
+        ('get_cell "B2"', "get_cell", {"cell": "B2"}),
+        ("get_cell 'B2'", "get_cell", {"cell": "B2"}),
         ("GET_CELL(B2)", "get_cell", {"cell": "B2"}),
         ("finish(15)", "finish", {"answer": 15}),
         ("put([1, 2])", "put([1, 2])", None),
