@@ -204,7 +204,7 @@ def _value(text: str, place: int, has_json: bool) -> tuple[Any, int] | None:
 def name_call(reply: Reply, tools: Sequence[Mapping[str, Any]]) -> Reply:
     """Return a reply with its tool in the tool's own spelling, and with a value without a name as an argument.
 
-    The tool may be written in any case: `Finish`. A value without a name, as in `get_cell("B2")` and `get_cell "B2"`, is
+    The tool may be written in any case: `Finish`. A value without a name, as in `get_cell("B2")` or `get_cell "B2"`, is
     an argument of a tool that needs, or has, exactly one. Any other reply is returned as it is.
     """
     schemas = {tool["function"]["name"]: tool["function"]["parameters"] for tool in tools}
