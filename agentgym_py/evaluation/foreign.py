@@ -326,7 +326,9 @@ def _traces_log(file: Path) -> Log:
         id = _id_of(task if isinstance(task, dict) else {}, "key")
         if row.get("ok") is not True or row.get("errors"):
             return Sample(env, id, {})
-        rewards, metrics = (_nested(trace, key) or {} for key in ("rewards", "metrics"))
+        rewards, metrics = (
+            found if isinstance(found := trace.get(key), dict) else {} for key in ("rewards", "metrics")
+        )
         scores = _scores_of(row, {name: _nested(reward, "score") for name, reward in rewards.items()})
         weights = {name: _number(_nested(rewards[name], "weight")) or 0.0 for name in scores}
         total = {"reward": sum(weights[name] * score for name, score in scores.items())} if scores else {}

@@ -93,8 +93,7 @@ class IndexDatabase:
                     _create_tables(db)
                 is_ours = db.execute("PRAGMA user_version").fetchone()[0] == _VERSION and _schema(db) == _own_schema()
                 is_ours = is_ours and not _has_other_types(db)
-        if not is_ours:  # of another version, or prepared by a stranger: a view or trigger would run in our queries,
-            # and a value of another type would end them
+        if not is_ours:  # of another version, or prepared by a stranger: views would run in our queries, types end them
             self._rebuild(self.rebuilds)
         with self.open() as db:
             db.execute("SELECT count(*) FROM files").fetchone()

@@ -51,7 +51,7 @@ def test_an_evaluation_is_repeated_from_its_manifest(agentgym: Run) -> None:
 
 
 def test_a_model_replies_as_long_as_in_evolve(agentgym: Run, small_model: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of several worlds the longest counts; a repetition keeps what was played, whatever the world says by then."""
+    """Of several worlds the longest counts; a repetition keeps the length that was played, if a default has changed."""
     argv = ("--env", "calculator,todo", "--model", small_model, "--tasks", "1", "--env_kwargs.max_steps", "1")
     assert agentgym("eval", *argv, "--threads", "1", "--out", "a")[0] == 0
     monkeypatch.setattr(TodoEnv, "evolve_defaults", {"max_new_tokens": 5})

@@ -197,6 +197,10 @@ def test_traces_of_verifiers_are_compared(tmp_path: Path) -> None:
     assert one.agent == "m/one" and sorted(map(list, one.outcomes.values())) == [[False], [True, False]]
     assert compare([one, two]).pairs[0].paired.difference.value == pytest.approx(-0.75)
     assert Entrant.load(tmp_path / "one", "reward").outcomes == one.outcomes, "2 times 0.5 is 1"
+    written(
+        tmp_path / "odd.jsonl", [trace("a", 1.0, 1.0), trace("b", 1.0, 1.0, traces=[{"rewards": [1], "metrics": 3}])]
+    )
+    assert len(Entrant.load(tmp_path / "odd.jsonl", "success").outcomes) == 1, "no score, no traceback"
     for wrong, message in (
         ({"traces": []}, r"one\.jsonl:2: traces: expected one trace, found \[\]"),
         ({"task": {}}, r"one\.jsonl:2: key: expected text or a number"),
