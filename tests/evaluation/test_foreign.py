@@ -125,7 +125,7 @@ def test_a_log_of_millions_of_files_is_refused(large: bool, tmp_path: Path, monk
         end = struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, 0xFFFF, 0xFFFF, 0xFFFFFFFF, 0xFFFFFFFF, 0)
         path.write_bytes(data[:-22] + record + locator + end)
     assert len(foreign.load(path)[1]) == 2
-    monkeypatch.setattr(foreign, "_MOST_DIRECTORY", 100)
+    monkeypatch.setattr("agentgym_py.evaluation.foreign.inspect._MOST_DIRECTORY", 100)
     with pytest.raises(DataError, match="its list of files has more than 0 MiB"):
         foreign.load(path)
 
@@ -304,7 +304,7 @@ def test_a_wrong_log_is_one_line(tmp_path: Path, files: Mapping[str, Any], messa
 @pytest.mark.parametrize("zstd", [False, True])
 def test_no_log_fills_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, zstd: bool) -> None:
     """A file that unpacks to more than the limit is refused, whatever size the archive claims."""
-    monkeypatch.setattr(foreign, "MOST_MEMBER", 1 << 20)
+    monkeypatch.setattr("agentgym_py.evaluation.foreign.inspect.MOST_BYTES", 1 << 20)
     path = tmp_path / "a.eval"
     for size, message in ((None, "summaries.json has more than 1 MiB"), (100, "summaries.json|header.json|no log")):
         files = {"header.json": HEADER, "summaries.json": b" " * (8 << 20)}

@@ -1,0 +1,111 @@
+"""Loads an evaluation of another program, whichever it is."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from agentgym_py.errors import DataError, setting
+from agentgym_py.evaluation.foreign.inspect import read_inspect
+from agentgym_py.evaluation.foreign.lm_eval import read_lm_eval
+from agentgym_py.evaluation.foreign.log import Env, Log, Sample, agent_named, id_of, scores_of
+from agentgym_py.evaluation.foreign.verifiers import RESULTS, TRACES, read_results, read_traces
+from agentgym_py.files import inside
+from agentgym_py.trajectory.formats.rows import Row, parse_rows, read_rows
+
+_OWN: Env = ("tasks", "{}")
+"""That of rows which name no environment."""
+
+
+def is_foreign(path: str | Path) -> bool:
+    """Return whether a path is a file, or a folder with samples of lm-eval or results of verifiers."""
+    target = Path(path)
+    named = any((target / name).is_file() for name in (RESULTS, TRACES))
+    return target.is_file() or named or any(target.glob("samples_*.jsonl"))
+
+
+def load(path: str | Path, score: str | None = None) -> tuple[dict[str, Any], dict[tuple[str, str, str], list[bool]]]:
+    """Load an `.eval` log of Inspect, or rows of another program: its manifest, and outcomes by task.
+
+    Raises:
+        DataError: another file, an unfinished evaluation, or no such score; without `score`, not exactly one is right
+            or wrong in every sample.
+    """
+    target = Path(path)
+    log = read_inspect(target) if _is_zip(target) else _log_of_rows(target)
+    name = _chosen_score(target, log.samples, score)
+    outcomes: defaultdict[tuple[str, str, str], list[bool]] = defaultdict(list)
+    tasks: defaultdict[Env, set[str]] = defaultdict(set)
+    for sample in log.samples:
+        tasks[sample.env].add(sample.id)
+        if name in sample.scores:
+            outcomes[*sample.env, sample.id].append(sample.scores[name] == 1)
+    worlds = [
+        {"id": env[0], "version": log.versions[env], "kwargs": env[1], "tasks": sorted(tasks[env], key=_place)}
+        for env in sorted(tasks)
+    ]
+    attempts = max(map(len, outcomes.values()), default=0)
+    manifest = {"agent": log.agent, "worlds": worlds, "score": name, "attempts": attempts}
+    in_order = sorted(outcomes, key=lambda task: _place("\n".join(task)))
+    return manifest | {"split": "", "prompt": "", "seed": 0}, {task: outcomes[task] for task in in_order}
+
+
+def _place(task: str) -> bytes:
+    """Return where a task stands: programs log tasks as they end, so the order of a log may depend on outcomes."""
+    return hashlib.sha256(task.encode()).digest()
+
+
+def _chosen_score(path: Path, samples: Sequence[Sample], score: str | None) -> str:
+    """Return the name of the score to compare."""
+    values: defaultdict[str, set[float]] = defaultdict(set)
+    for sample in samples:
+        for name, value in sample.scores.items():
+            values[name].add(value)
+    binary = sorted(name for name in values if values[name] <= {0, 1})
+    if score is None:
+        if len(binary) != 1:
+            several = f"several scores; choose one with {setting('score')}: {', '.join(binary)}"
+            raise DataError(f"{path}: {several if binary else _no_score(values)}")
+        return binary[0]
+    if score not in values:
+        raise DataError(f"{path}: no {setting('score', score)}; there are {', '.join(sorted(values)) or 'none'}")
+    if score not in binary:
+        other = min(values[score] - {0, 1})
+        raise DataError(f"{path}: {setting('score', score)} is not right or wrong in every sample; one has {other:g}")
+    return score
+
+
+def _no_score(values: Mapping[str, set[float]]) -> str:
+    names = ", ".join(sorted(values))
+    return f"no score is right or wrong in every sample; there are {names}" if names else "no sample has a score"
+
+
+def _is_zip(path: Path) -> bool:
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.read(2) == b"PK"
+
+
+def _log_of_rows(path: Path) -> Log:
+    """Choose the reader of JSON lines by their first one."""
+    file = path
+    if path.is_dir():
+        file = next((inside(path, name) for name in (TRACES, RESULTS) if (path / name).is_file()), path)
+    if file.is_file():
+        _, first = next(read_rows(file, warn=False), ("", {}))
+        if "traces" in first:
+            return read_traces(file)
+        if "example_id" in first:
+            return read_results(file)
+        if "task" in first and "doc_id" not in first:
+            return Log(agent_named(path.stem), {_OWN: None}, list(parse_rows(path, read_rows(path), _own_sample)))
+    return read_lm_eval(path)
+
+
+def _own_sample(row: Row) -> Sample:
+    """Return the attempt of a line `{"task": …, "success": true}`; every number beside the task is a score."""
+    return Sample(_OWN, id_of(row, "task"), scores_of(row, {key: row[key] for key in row if key != "task"}))
