@@ -10,6 +10,7 @@ from itertools import combinations
 from operator import itemgetter
 from typing import Any, ClassVar, NamedTuple
 
+from agentgym_envs.errand.wording import REQUESTS
 from agentgym_envs.things import ATTRIBUTES, Thing, draw_things, list_things, name_of, name_or_count
 from agentgym_py.env import function_tool, text_parameter
 from agentgym_py.env.generated import Draft
@@ -29,17 +30,6 @@ _SIZES: Mapping[str, tuple[tuple[int, int, int, int], int, int]] = {
     "hard": ((4, 4, 4, 6), 30, 1),
 }
 """Values of the attributes, products in the shop, and words of a note, by difficulty."""
-REQUESTS = {
-    "train": (
-        "[Buy|Get|Bring|Fetch|Order|Find|Pick up|Choose] [me |us |]{}[ today| please| from the shop|].",
-        "[I|We|You] [need|want|would like|wish for|look for|could use|should buy] {}.",
-        "[My|Our] [neighbour|mother|friend|brother|aunt|teacher|landlord] [asks for|needs|wants|would like] {}.",
-        "{} is [needed|wanted|missing|what we need|on the list|to be bought].",
-        "[Can|Could] [you|the shopper|your friend] [buy|get|bring|find] [me |us |]{}?",
-    ),
-    "valid": ("Have somebody purchase {} for the house.",),
-    "test": ("What you require is {}, nothing else.",),
-}
 
 
 class Order(NamedTuple):
@@ -282,7 +272,7 @@ class ErrandEnv(MultiAgentEnv[Order]):
     """
 
     name: ClassVar[str] = "errand"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     held_out_version: ClassVar[int | None] = 0
     roles: ClassVar[tuple[str, ...]] = (CLIENT, SHOPPER)
     max_return: ClassVar[float | None] = 1.0
