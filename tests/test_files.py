@@ -16,6 +16,7 @@ import pytest
 import agentgym_py
 from agentgym_py import files
 from agentgym_py.cli.parser import UsageError, read_yaml
+from agentgym_py.env import EnvSpec
 from agentgym_py.errors import AgentGymError, DataError, InfrastructureError, RunError
 from agentgym_py.evaluation.folder import EvalFolder
 from agentgym_py.evolution.run_folder import RunFolder
@@ -26,6 +27,7 @@ from agentgym_py.files import (
     DEEPEST,
     JsonFolder,
     append_line,
+    files_below,
     inside,
     load_json,
     new_folder,
@@ -159,6 +161,20 @@ def test_a_journal_that_names_a_file_is_refused(folder: Path) -> None:
     journal.write_bytes(b"\0" * 600 + b"/home/x/.bashrc" + bytes.fromhex("0000000f00000551d9d505f920a163d7"))
     with pytest.raises(RunError, match="names a file elsewhere, which SQLite would delete"):
         require_inside(folder)
+
+
+def test_a_search_for_files_ends(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stranger's settings may name `/` as the folder of a world's games or recipes."""
+    for name in ("b/x.json", "a/y.json", "a/z.txt"):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).touch()
+    assert files_below(folder, ".json") == [folder / "a/y.json", folder / "b/x.json"]
+    monkeypatch.setattr("agentgym_py.files.folders.MOST_ENTRIES", 3)
+    with pytest.raises(RunError, match="has more than 3 files and folders"):
+        files_below(folder, ".json")
+    for world in ({"recipes": str(folder)}, {"games": str(folder)}):
+        with pytest.raises(RunError, match="has more than 3 files and folders"):
+            EnvSpec("textcraft" if "recipes" in world else "household", world).make()
 
 
 def test_links_within_a_folder_are_followed(folder: Path) -> None:
