@@ -13,6 +13,7 @@ import os
 import subprocess
 import sys
 import time
+from importlib.util import find_spec
 from pathlib import Path
 
 from resumable import add_to_state, print_findings, read_state
@@ -60,6 +61,8 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=60.0, help="for each reader")
     parser.add_argument("--state", type=Path, help="file of the processes")
     args = parser.parse_args()
+    if find_spec("atheris") is None:
+        parser.error("atheris is missing: pip install atheris")
     blocks = read_state(Block, args.state)
     for name in args.readers or (*TEXTS, *BYTES):
         code = f"from fuzz_atheris import fuzz_one; fuzz_one({name!r}, {args.seconds})"

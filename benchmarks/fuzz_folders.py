@@ -1,9 +1,9 @@
 """Damaged folders in every command that reads them: `python benchmarks/fuzz_folders.py [COMMAND …]`.
 
 A file of a sample (a run, an evaluation, a store, …) is damaged: some of its bytes or values change, or it becomes
-deeply nested, endless, a pipe, a device, a link, a folder, or vanishes. Then a command reads the sample, in this
-process. It must end within `--patience` seconds, with status 0, 1 or 2 and, if 2, with one line; it must change nothing
-outside its folder, and take less than 8 GiB. Everything else is a finding.
+deeply nested, endless, a pipe, a device, a link, a hard link, a folder, or vanishes. Then a command reads the sample,
+in this process. It must end within `--patience` seconds, with status 0, 1 or 2 and, if 2, with one line; it must change
+nothing outside its folder, and take less than 8 GiB. Everything else is a finding.
 
 With `--state FILE.jsonl` each execution is a line of that file. The same command continues there, so that `--seconds`
 can bound one call; a crash ends it at the execution that crashed. `--samples FOLDER` keeps the samples, which take a
@@ -180,7 +180,7 @@ def damage(root: Path, rng: Rng) -> str:
     """Damage a file of a sample and say how."""
     files = sorted(path for path in (root, *root.rglob("*")) if path.is_file() and path.name != ".lock")
     path = rng.choice(files)
-    kind = rng.choice((_bytes, _content, _special, *[_values] * 4))
+    kind = rng.choice((_bytes, _content, _special, _hard_link, *[_values] * 4))
     return f"{path.relative_to(root.parent)}: {kind(path, rng)}"
 
 
@@ -219,6 +219,14 @@ def _special(path: Path, rng: Rng) -> str:
 def _make_sparse(path: Path) -> None:
     with path.open("wb") as file:
         file.truncate(1 << 40)
+
+
+def _hard_link(path: Path, _: Rng) -> str:
+    """Let the file beside the folder be the same file."""
+    outside = Path.cwd().parent / PRECIOUS
+    outside.unlink()
+    outside.hardlink_to(path)
+    return "a hard link"
 
 
 def _values(path: Path, rng: Rng) -> str:
@@ -271,11 +279,12 @@ def execute(samples: Path, commands: Sequence[str], seed: int, number: int, pati
     began = time.monotonic()
     with chdir(folder):
         what = damage(Path(sample).absolute(), rng)
+        before = (place / PRECIOUS).read_bytes()
         finding = _finding(words, patience)
     if not finding and (seconds := time.monotonic() - began) > IDLE * patience:  # a library swallowed `Waited`
         finding = f"it took {seconds:.0f} s"
     changed = {path.name for path in place.iterdir()} != {"folder", PRECIOUS}
-    if changed or (place / PRECIOUS).read_text() != PRECIOUS:
+    if changed or (place / PRECIOUS).read_bytes() != before:
         finding += "; something outside the folder has changed"
     return Execution(number, words[0], " ".join(words), what, finding, time.monotonic() - began)
 

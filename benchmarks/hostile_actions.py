@@ -1,8 +1,8 @@
 """Hostile actions in every world: `python benchmarks/hostile_actions.py [WORLD …] [--actions 100000] [--seconds 600]`.
 
 Agents reply with valid actions of which characters have changed, tool calls with wrong arguments, arbitrary text, and a
-fixed list of awkward strings; now and then with a valid action, which leads deeper. Any exception is a finding, as is
-a reward that is no finite number or an observation that is no text.
+fixed list of awkward strings; now and then with a valid action, which leads deeper. Episodes are of every difficulty,
+role and split. Any exception is a finding, as is a reward that is no finite number or an observation that is no text.
 
 With `--state FILE.jsonl` each block of actions is a line of that file. The same command continues there, so that
 `--seconds` can bound one call. The exit status is 1 if there is a finding.
@@ -15,7 +15,7 @@ import math
 import sys
 import time
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -24,6 +24,7 @@ from resumable import add_to_state, print_findings, read_state
 from agentgym_py import registry
 from agentgym_py.env import EnvSpec, TextEnv
 from agentgym_py.env.registration import short_name
+from agentgym_py.env.types import SPLITS
 from agentgym_py.rng import Rng
 from agentgym_py.testing.fuzz import AWKWARD, corrupted_text, random_text, wrong_call
 
@@ -56,12 +57,22 @@ def hostile(env: TextEnv, valid: Sequence[str], rng: Rng) -> str:
     return rng.choice(valid) if kind < 7 else corrupted_text(rng.choice(valid), rng)
 
 
+def variants(world: str) -> list[EnvSpec]:
+    """Return a world in each difficulty and, if it has some, in each role."""
+    kind = type(EnvSpec(world).make())
+    levels = [{"difficulty": level} for level in getattr(kind, "limits", ())] or [{}]
+    roles = [{"role": role} for role in getattr(kind, "roles", ())] or [{}]
+    return [EnvSpec(world, {**level, **role}) for level in levels for role in roles]
+
+
 def play(world: str, number: int) -> Block:
     """Play a block of actions."""
     block, rng, began = Block(world, number), Rng("hostile actions", world, number), time.monotonic()
-    with closing(EnvSpec(world).make()) as env:
+    with ExitStack() as stack:
+        envs = [(spec.kwargs, stack.enter_context(closing(spec.make()))) for spec in variants(world)]
         while block.actions < BLOCK:
-            env.reset(seed=rng.below(1 << 31))
+            options, env = rng.choice(envs)
+            env.reset(seed=rng.below(1 << 31), options={"split": rng.choice(SPLITS)})
             valid = [*(env.actions() or ()), *env.expert()[:10], "look"]
             for _ in range(MOST):
                 action = hostile(env, valid, rng)
@@ -71,7 +82,7 @@ def play(world: str, number: int) -> Block:
                     if not (isinstance(observation, str) and math.isfinite(reward)):
                         raise TypeError(f"observation {observation!r:.100}, reward {reward!r}")
                 except Exception as error:
-                    block.findings.append(f"{action!r:.200}: {error!r:.200}")
+                    block.findings.append(f"{options}: {action!r:.200}: {error!r:.200}")
                     break
                 if terminated or truncated or block.actions == BLOCK:
                     break

@@ -812,6 +812,12 @@ def test_a_hostile_action_that_raises_is_a_finding(
     assert "| maze | 80 | 10 |" in said.out and "as planned" in said.err
 
 
+@pytest.mark.parametrize(("world", "count"), [("errand", 6), ("tools", 4), ("maze", 3)])
+def test_hostile_actions_are_sent_in_every_difficulty_and_role(world: str, count: int) -> None:
+    """The unusual difficulties, too."""
+    assert len({str(spec.kwargs) for spec in script("hostile_actions").variants(world)}) == count
+
+
 # ---- signals ---------------------------------------------------------------------------------------------------------
 
 

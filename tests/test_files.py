@@ -10,20 +10,24 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import agentgym_py
 from agentgym_py import files
 from agentgym_py.cli.parser import UsageError, read_yaml
+from agentgym_py.env import EnvSpec
 from agentgym_py.errors import AgentGymError, DataError, InfrastructureError, RunError
 from agentgym_py.evaluation.folder import EvalFolder
 from agentgym_py.evolution.run_folder import RunFolder
 from agentgym_py.feedback import store as feedback
 from agentgym_py.feedback import verdicts
+from agentgym_py.feedback.types import EpisodeRef
 from agentgym_py.files import (
     DEEPEST,
     JsonFolder,
     append_line,
+    files_below,
     inside,
     load_json,
     new_folder,
@@ -37,6 +41,7 @@ from agentgym_py.files import (
     write_atomic,
 )
 from agentgym_py.http_client import MOST_ANSWER_VALUES, read_json
+from agentgym_py.retrieval import ToolIndex
 from agentgym_py.rewards.judge_client import read_pairs
 from agentgym_py.serving.client import parse_answer
 from agentgym_py.trajectory import Trajectory, store
@@ -158,6 +163,20 @@ def test_a_journal_that_names_a_file_is_refused(folder: Path) -> None:
         require_inside(folder)
 
 
+def test_a_search_for_files_ends(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stranger's settings may name `/` as the folder of a world's games or recipes."""
+    for name in ("b/x.json", "a/y.json", "a/z.txt"):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).touch()
+    assert files_below(folder, ".json") == [folder / "a/y.json", folder / "b/x.json"]
+    monkeypatch.setattr("agentgym_py.files.folders.MOST_ENTRIES", 3)
+    with pytest.raises(RunError, match="has more than 3 files and folders"):
+        files_below(folder, ".json")
+    for world in ({"recipes": str(folder)}, {"games": str(folder)}):
+        with pytest.raises(RunError, match="has more than 3 files and folders"):
+            EnvSpec("textcraft" if "recipes" in world else "household", world).make()
+
+
 def test_links_within_a_folder_are_followed(folder: Path) -> None:
     """Also if the folder itself is reached by a link."""
     (folder / "a").write_text("{}")
@@ -172,6 +191,49 @@ def test_a_temporary_file_is_not_written_through_a_link(folder: Path) -> None:
     (folder / f".a.{os.getpid()}.tmp").symlink_to("../precious")
     write_atomic(folder / "a", "new")
     assert (folder / "a").read_text() == "new" and (folder.parent / "precious").read_text() == "{}"
+
+
+def _append(path: Path) -> None:
+    append_line(path, b"new")
+
+
+def _collect(path: Path) -> None:
+    store.TrajectoryWriter(path).close()
+
+
+def _judge(path: Path) -> None:
+    refs = [EpisodeRef("a", "b")]
+    feedback.FeedbackFile(path, feedback.header_of("x", {}, refs, {}))
+
+
+@pytest.mark.parametrize("write", [_append, _collect, _judge])
+def test_no_file_is_changed_through_a_hard_link(write: Callable[[Path], None], tmp_path: Path) -> None:
+    """An unpacked archive may have one to a file outside, and a copy by `cp -al` has one for each file."""
+    path, other = tmp_path / "x.jsonl", tmp_path / "other.jsonl"
+    write(path)
+    with path.open("ab") as file:
+        file.write(b'{"torn')
+    other.hardlink_to(path)
+    before = other.read_bytes()
+    with pytest.raises(OSError, match="it has hard links"):
+        write(path)
+    assert other.read_bytes() == before
+    other.unlink()
+    write(path)  # the last name changes nothing else
+
+
+def test_files_that_are_replaced_leave_hard_links_as_they_are(tmp_path: Path) -> None:
+    """The new file takes the name; the old one keeps its others."""
+    (tmp_path / "other").write_text("old")
+    vectors = ("features.npy", "tools.npy")
+    for name in ("a", "b", "b.partial", f".a.{os.getpid()}.tmp", *vectors):
+        (tmp_path / name).hardlink_to(tmp_path / "other")
+    write_atomic(tmp_path / "a", "new")
+    with replacing(tmp_path / "b") as partial:
+        partial.write_text("new")
+    ToolIndex.of({"x": "y"}, np.ones((8, 4), np.float32)).save(tmp_path)
+    assert (tmp_path / "other").read_text() == "old" and (tmp_path / "other").stat().st_nlink == 1
+    assert all((tmp_path / name).read_bytes() != b"old" for name in ("a", "b", *vectors))
 
 
 BOMB = "a: &a [x,x,x,x,x,x,x,x,x,x]\n" + "".join(

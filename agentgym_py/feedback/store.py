@@ -26,7 +26,7 @@ from agentgym_py.feedback.types import (
     NoFeedback,
     ScoreFeedback,
 )
-from agentgym_py.files import MOST_BYTES, append_line, numbered_lines, require_replaceable, write_atomic
+from agentgym_py.files import MOST_BYTES, append_line, numbered_lines, open_to_change, require_replaceable, write_atomic
 from agentgym_py.trajectory.json_values import plain_values, quote, read_record
 
 KINDS: Mapping[str, type] = {
@@ -107,7 +107,7 @@ class FeedbackFile:
     Raises:
         DataError: the file is no feedback, or broken.
         RunError: it was begun with another source, other settings, data or inputs.
-        OSError: a pipe or device is in its place, or it cannot be written.
+        OSError: a pipe or device is in its place, or it has hard links, or cannot be written.
     """
 
     def __init__(self, path: Path, header: Header) -> None:
@@ -127,7 +127,7 @@ class FeedbackFile:
             elif isinstance(record, JudgedBlock):
                 self.judged, end = self.judged + record.episodes, after
         _require_same(path, previous, header)
-        with path.open("r+b") as file:
+        with open_to_change(path) as file:
             file.truncate(end)
 
     def append(self, feedback: Sequence[Feedback], episodes: int) -> None:

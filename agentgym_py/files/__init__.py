@@ -1,6 +1,14 @@
 """Files: atomic writes, limits on what is read, folders that nothing leads out of, and locks."""
 
-from agentgym_py.files.folders import DEEPEST, inside, missing_file_hint, require_inside, require_ordinary, walk
+from agentgym_py.files.folders import (
+    DEEPEST,
+    files_below,
+    inside,
+    missing_file_hint,
+    require_inside,
+    require_ordinary,
+    walk,
+)
 from agentgym_py.files.json_folder import LOCK, PROVENANCE, JsonFolder, claimed, new_folder
 from agentgym_py.files.reading import MOST_BYTES, clear_read_errors, load_json, numbered_lines, read_bytes, read_text
 from agentgym_py.files.values import (
@@ -18,6 +26,7 @@ from agentgym_py.files.writing import (
     append_or_undo,
     clear_write_errors,
     open_to_append,
+    open_to_change,
     remove,
     remove_partial_files,
     replacing,
@@ -41,6 +50,7 @@ __all__ = [
     "claimed",
     "clear_read_errors",
     "clear_write_errors",
+    "files_below",
     "inside",
     "json_safe",
     "load_json",
@@ -48,6 +58,7 @@ __all__ = [
     "new_folder",
     "numbered_lines",
     "open_to_append",
+    "open_to_change",
     "parse_json",
     "parse_yaml",
     "read_bytes",

@@ -11,6 +11,8 @@ from agentgym_py.files.reading import is_hollow, is_special, reason_of
 
 DEEPEST = 64
 """Levels of folders within a folder that may come from a stranger."""
+MOST_ENTRIES = 500_000
+"""Files and folders that are searched for those of an ending: a stranger's settings may name `/`."""
 _SUPER_JOURNAL = bytes.fromhex("d9d505f920a163d7")
 """Last bytes of a journal of several databases: after the name of a file that SQLite deletes when it opens one."""
 
@@ -51,6 +53,23 @@ def walk(folder: Path) -> Iterator[Path]:
             yield place / name
             if is_folder and level < DEEPEST:
                 waiting.append((place / name, level + 1))
+
+
+def files_below(folder: Path, ending: str) -> list[Path]:
+    """Return what in a folder has a name with this ending, sorted; links to folders are not followed.
+
+    Raises:
+        RunError: the folder has more than MOST_ENTRIES files and folders.
+    """
+    found = []
+    for number, path in enumerate(walk(folder)):
+        if number >= MOST_ENTRIES:
+            raise RunError(
+                f"{folder} has more than {MOST_ENTRIES:,} files and folders; name the one with the *{ending}"
+            )
+        if path.name.endswith(ending):
+            found.append(path)
+    return sorted(found)
 
 
 def require_inside(folder: Path) -> None:

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 from agentgym_py.errors import AgentGymError, WriteError
 from agentgym_py.files.reading import is_special
@@ -78,10 +79,33 @@ def open_to_append(path: Path) -> int:
     """Open a file to append to, which is made if it is missing, and return its descriptor.
 
     Raises:
-        OSError: it cannot be opened, or is a device, or a pipe, which would wait for a reader.
+        OSError: it cannot be opened, has hard links, or is a device, or a pipe, which would wait for a reader.
     """
     require_replaceable(path)
-    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    try:
+        _require_one_name(handle, path)
+    except OSError:
+        os.close(handle)
+        raise
+    return handle
+
+
+def open_to_change(path: Path) -> BinaryIO:
+    """Open a file to change it in place; OSError as `open_to_append`, or without a file."""
+    file = path.open("r+b")
+    try:
+        _require_one_name(file.fileno(), path)
+    except OSError:
+        file.close()
+        raise
+    return file
+
+
+def _require_one_name(handle: int, path: Path) -> None:
+    """Raise OSError for an open file with hard links: the name of another file would change with it."""
+    if os.fstat(handle).st_nlink > 1:
+        raise OSError(errno.EMLINK, "it has hard links, which would change with it; put a copy in its place", str(path))
 
 
 def append_or_undo(handle: int, line: bytes) -> None:

@@ -16,6 +16,7 @@ from typing import Any, get_args
 
 from agentgym_py.errors import ConfigError, PolicyError
 from agentgym_py.policy.loading import Quantized, first_line
+from agentgym_py.policy.patterns import require_quick_patterns
 from agentgym_py.policy.quiet import ignore_checkpointing_warnings
 from agentgym_py.registry import install_advice
 
@@ -89,7 +90,8 @@ def merged_copy(model: Any) -> Any:
     It is in float32, or in the wider format of the model.
 
     Raises:
-        PolicyError: the adapters change one of two tied weights, and merging them would change both.
+        PolicyError: the adapters change one of two tied weights, and merging them would change both; or they do not
+            merge.
     """
     import torch
 
@@ -98,7 +100,10 @@ def merged_copy(model: Any) -> Any:
     if torch.finfo(copied.dtype).bits < 32:
         copied = copied.float()
     if has_adapters(copied):
-        copied = copied.merge_and_unload()
+        try:
+            copied = copied.merge_and_unload()
+        except Exception as error:  # PEFT raises whatever a stranger's settings make it raise
+            raise PolicyError(f"the adapters do not merge: {first_line(error)}") from error
     return copied.requires_grad_(True)
 
 
@@ -311,7 +316,7 @@ def attach_adapters(model: Any, folder: Path) -> Any:
     """Return the model with the adapters of a folder that PEFT, trl or `Policy.save` wrote; they stay in float32.
 
     Raises:
-        PolicyError: they do not fit the model, or are no weights but prompts.
+        PolicyError: they do not fit the model, lack weights, are prompts, or name other adapters.
     """
     from peft import PeftConfig, PeftModel
 
@@ -319,15 +324,31 @@ def attach_adapters(model: Any, folder: Path) -> Any:
         settings = PeftConfig.from_pretrained(str(folder))
         if settings.is_prompt_learning:
             raise PolicyError(f"the adapters in {folder} are prompts ({settings.peft_type.value}), which do not merge")
+        if hasattr(settings, "adapters"):  # PEFT would fetch them from the hub
+            raise PolicyError(f"the adapters in {folder} name other adapters ({settings.peft_type.value})")
         if not (folder / "adapter_model.safetensors").is_file():
             raise PolicyError(f"the adapters in {folder} have no adapter_model.safetensors; other formats are not read")
-        with ignore_checkpointing_warnings():
+        require_quick_patterns(settings, [name for name, _ in model.named_modules()])
+        _require_ranks(settings, folder / "adapter_model.safetensors")
+        with ignore_checkpointing_warnings(), warnings.catch_warnings():
+            warnings.filterwarnings("error", "Found missing adapter keys")  # they would be random, or do nothing
             _resize_embeddings(model, folder / "adapter_model.safetensors")
             return PeftModel.from_pretrained(model, str(folder), local_files_only=True)
     except PolicyError:
         raise
     except Exception as error:  # PEFT raises whatever its files make it raise
         raise PolicyError(f"the adapters in {folder} do not fit their base model: {first_line(error)}") from error
+
+
+def _require_ranks(settings: Any, file: Path) -> None:
+    """Require that no rank is above all sizes of the stored weights: PEFT makes weights of it before it reads them."""
+    from safetensors import safe_open
+
+    with safe_open(file, framework="pt") as stored:
+        most = max((size for key in stored.keys() for size in stored.get_slice(key).get_shape()), default=0)  # noqa: SIM118
+    ranks = [getattr(settings, "r", None), *(getattr(settings, "rank_pattern", None) or {}).values()]
+    if wrong := [rank for rank in ranks if isinstance(rank, int) and rank > most]:
+        raise PolicyError(f"the adapters in {file.parent} are of rank {max(wrong)}, and their weights are smaller")
 
 
 def _resize_embeddings(model: Any, file: Path) -> None:

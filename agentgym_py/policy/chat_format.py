@@ -19,7 +19,7 @@ from threading import Thread
 from typing import Any, Literal
 
 from agentgym_py.env.thoughts import CLOSING_MARK, OPENING_MARK, THOUGHT_MARKS, is_thought_mark, thought_marks_of
-from agentgym_py.errors import TemplateError
+from agentgym_py.errors import PolicyError, TemplateError
 from agentgym_py.policy.chat_template import Thinking, prompting_of, thinking_of, with_settings
 from agentgym_py.policy.vocabulary import count_ids
 
@@ -383,14 +383,23 @@ class ChatFormat:
 
     def _tokenize(self, text: str, *, special: bool = False) -> list[int]:
         if special:
-            return list(self.tokenizer(text, add_special_tokens=False)["input_ids"])
+            return self._encode_text(text)
         ids: list[int] = []
         for part, is_mark in _cut(self._marks, text):
             if is_mark:
                 ids.append(self._special_ids[part])
             else:
-                ids += self.tokenizer(part, add_special_tokens=False, split_special_tokens=True)["input_ids"]
+                ids += self._encode_text(part, split_special_tokens=True)
         return ids
+
+    def _encode_text(self, text: str, **kwargs: bool) -> list[int]:
+        """Encode a text; PolicyError for what a stranger's tokenizer raises, which may be a panic of its Rust code."""
+        try:
+            return list(self.tokenizer(text, add_special_tokens=False, **kwargs)["input_ids"])
+        except BaseException as error:
+            if isinstance(error, Exception) or type(error).__name__ == "PanicException":
+                raise PolicyError(f"the tokenizer does not encode a text of {len(text)} characters: {error}") from error
+            raise
 
 
 def _any_of(texts: Iterable[str]) -> re.Pattern[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from importlib.util import find_spec
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, Literal
 
 from agentgym_py import trust
@@ -17,6 +17,10 @@ from agentgym_py.registry import install_advice
 BUILT_IN = (*BASES, "tiny-random", "smollm2")
 Quantized = Literal["8bit", "4bit"]
 DTYPES = ("float32", "bfloat16", "float16")
+MOST_LAYERS = 1000
+"""Layers of a model; transformers would make a billion of them one by one."""
+_OWN_ATTENTION = (None, "eager", "sdpa")
+"""Attention that a model's configuration may choose; others are packages, or code that the hub would be asked for."""
 _NO_POLICY = {
     "reward_model.json": "a reward model, no policy: it is for the setting reward_model",
     "process_reward.json": "a process reward model, no policy: it is for the setting prm of r3",
@@ -174,9 +178,15 @@ def _is_hub_id(name: str) -> bool:
 
 
 def _is_cached(name: str) -> bool:
+    return _cached_folder(name) is not None
+
+
+def _cached_folder(name: str) -> str | None:
+    """Return the folder of a model in the hub's cache."""
     from huggingface_hub import try_to_load_from_cache
 
-    return isinstance(try_to_load_from_cache(name, "config.json"), str)
+    file = try_to_load_from_cache(name, "config.json")
+    return str(Path(file).parent) if isinstance(file, str) else None
 
 
 def _why_not_on_hub(name: str) -> str:
@@ -247,21 +257,28 @@ def _open(
 ) -> tuple[Any, Any]:
     """Open a model and its tokenizer from a folder or hub id; `random_seed` draws new weights instead."""
     import torch
-    from transformers import AutoConfig, AutoModelForCausalLM
+    from transformers import AutoModelForCausalLM
 
     if local := Path(source).is_dir():
         require_ordinary(Path(source))
-    offline = local or bool(_is_cached(source) and _why_not_on_hub(source))  # a cached model needs no network
+    cached = None if local else _cached_folder(source)
+    offline = local or bool(cached and _why_not_on_hub(source))  # a cached model needs no network
+    files = cached if cached and offline else source  # by its name, transformers would ask the hub all the same
     kwargs: dict[str, Any] = {"local_files_only": offline, "trust_remote_code": False}
     try:
-        tokenizer = open_tokenizer(source, **kwargs)
-        config = AutoConfig.from_pretrained(source, **kwargs)
-        _drop_pad_outside(config)
+        tokenizer = open_tokenizer(files, **kwargs)
+        config = read_config(files, **kwargs)
         if random_seed is None:
             kwargs |= {"use_safetensors": True, "dtype": getattr(torch, dtype)}
             if quantize:
                 kwargs |= {"quantization_config": _bits(quantize, kwargs["dtype"]), "device_map": {"": place}}
-            return AutoModelForCausalLM.from_pretrained(source, config=config, **kwargs), tokenizer
+            _require_named_weights(files, offline)
+            model, found = AutoModelForCausalLM.from_pretrained(
+                files, config=config, output_loading_info=True, **kwargs
+            )
+            if missing := sorted(found["missing_keys"]):  # transformers draws them
+                raise PolicyError(f"the model {source!r} lacks {len(missing)} of its weights, such as {missing[0]}")
+            return model, tokenizer
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(random_seed)
             return AutoModelForCausalLM.from_config(config, dtype=getattr(torch, dtype)), tokenizer
@@ -273,26 +290,69 @@ def _open(
         raise PolicyError(message) from error
 
 
+def read_config(source: str, **kwargs: Any) -> Any:
+    """Open a model's configuration; it chooses no code that lies elsewhere.
+
+    Raises:
+        PolicyError: it has more than MOST_LAYERS layers.
+    """
+    from transformers import AutoConfig
+
+    config = AutoConfig.from_pretrained(source, **kwargs)
+    text = config.get_text_config()
+    for part in {id(each): each for each in (config, text, *_parts(config))}.values():
+        _drop_pad_outside(part, text)
+        if part._attn_implementation not in _OWN_ATTENTION:
+            part._attn_implementation = None
+        layers = getattr(part, "num_hidden_layers", None)
+        if isinstance(layers, int) and layers > MOST_LAYERS:
+            raise PolicyError(f"the model {source!r} has {layers} layers, and at most {MOST_LAYERS} are read")
+    return config
+
+
+def _require_named_weights(source: str, offline: bool) -> None:
+    """Require that an index of weights names only safetensors in the model's folder; others would be read, too."""
+    from transformers.utils import SAFE_WEIGHTS_INDEX_NAME, cached_file
+
+    file = cached_file(
+        source, SAFE_WEIGHTS_INDEX_NAME, local_files_only=offline, _raise_exceptions_for_missing_entries=False,
+        _raise_exceptions_for_connection_errors=False,
+    )  # fmt: skip
+    for name in set(load_json(Path(file))["weight_map"].values()) if file else ():
+        path = PurePath(name)
+        if path.suffix != ".safetensors" or path.is_absolute() or ".." in path.parts:
+            raise PolicyError(
+                f"the model {source!r} names {name!r} as its weights, and only its own safetensors are read"
+            )
+
+
+def _parts(config: Any) -> list[Any]:
+    """Return the configurations within one, of a model that reads images, for example."""
+    parts = (getattr(config, name, None) for name in config.sub_configs)
+    return [part for part in parts if part is not None]
+
+
 def open_tokenizer(source: str, **kwargs: Any) -> Any:
-    """Open a tokenizer as it is stored.
+    """Open a tokenizer as it is stored; PolicyError if it is none.
 
     transformers opens those of some model types, such as qwen2, as the family's own class, which may add a token.
     """
-    from transformers import AutoTokenizer, PreTrainedTokenizerFast
+    from transformers import AutoTokenizer, PreTrainedTokenizerBase, PreTrainedTokenizerFast
     from transformers.models.auto.tokenization_auto import get_tokenizer_config
 
     stored = get_tokenizer_config(source, **kwargs).get("tokenizer_class")
     kind = PreTrainedTokenizerFast if stored == PreTrainedTokenizerFast.__name__ else AutoTokenizer
-    return kind.from_pretrained(source, **kwargs)
+    tokenizer = kind.from_pretrained(source, **kwargs)
+    if not isinstance(tokenizer, PreTrainedTokenizerBase) or not tokenizer.get_vocab():
+        raise PolicyError(f"the model {source!r} has no tokenizer with tokens")
+    return tokenizer
 
 
-def _drop_pad_outside(config: Any) -> None:
+def _drop_pad_outside(config: Any, text: Any) -> None:
     """Remove a padding id that is no row of the model, such as -1; nothing here pads with it."""
-    text = config.get_text_config()
-    for part in (config, text):
-        pad = getattr(part, "pad_token_id", None)
-        if isinstance(pad, int) and not 0 <= pad < text.vocab_size:
-            part.pad_token_id = None
+    pad = getattr(config, "pad_token_id", None)
+    if isinstance(pad, int) and not 0 <= pad < text.vocab_size:
+        config.pad_token_id = None
 
 
 def _cache_home() -> Path:

@@ -35,6 +35,7 @@ from agentgym_py.policy.loading import (
     first_line,
     load_model,
     open_tokenizer,
+    read_config,
     require_device,
     require_model,
     set_attention,
@@ -325,14 +326,12 @@ def require_reader(folder: Path, policy: Policy, what: str) -> None:
         ConfigError: the model cannot read what the policy writes.
         PolicyError: the folder holds no tokenizer or no configuration.
     """
-    from transformers import AutoConfig
-
     kwargs: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
     try:
         require_ordinary(folder)
         tokenizer = open_tokenizer(str(folder), **kwargs)
         adapted = adapter_base(str(folder))
-        config = AutoConfig.from_pretrained(adapted.name if adapted else str(folder), **kwargs)
+        config = read_config(adapted.name if adapted else str(folder), **kwargs)
     except Exception as error:  # as in `_open`
         raise PolicyError(f"{what} does not open: {first_line(error)}") from error
     if tokenizer.get_vocab() != policy.tokenizer.get_vocab():

@@ -23,7 +23,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agentgym_py.errors import AgentGymError, ConfigError, DataError
-from agentgym_py.files import MOST_BYTES, add_filename, inside, load_json, missing_file_hint, write_atomic
+from agentgym_py.files import (
+    MOST_BYTES,
+    add_filename,
+    inside,
+    load_json,
+    missing_file_hint,
+    replacing,
+    write_atomic,
+)
 from agentgym_py.retrieval.features import features_of, words_of
 from agentgym_py.retrieval.types import document_of
 
@@ -90,8 +98,8 @@ class ToolIndex:
             for name, vectors in ((_FEATURES, self.features), (_TOOLS, self.tools)):
                 buffer = io.BytesIO()  # numpy itself does not say why a file cannot be written
                 np.save(buffer, vectors, allow_pickle=False)
-                with add_filename(path / name):
-                    (path / name).write_bytes(buffer.getvalue())
+                with add_filename(path / name), replacing(path / name) as partial:
+                    partial.write_bytes(buffer.getvalue())
             write_atomic(path / _FILE, json.dumps(about, indent=1, ensure_ascii=False) + "\n")
         except OSError:
             for name in (_FEATURES, _TOOLS):

@@ -27,6 +27,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from agentgym_py.errors import ConfigError, RunError, setting
+from agentgym_py.files import replacing
 from agentgym_py.policy.adapters import has_adapters, is_quantized
 from agentgym_py.policy.logprobs import agent_logits, agent_logprobs, pad_samples
 from agentgym_py.policy.tokens import Sample
@@ -90,10 +91,8 @@ class Anchor:
         """Write the quadratic to a file; a kill leaves no half of it."""
         tensors = {f"{_FISHER}{name}": tensor.contiguous().cpu() for name, tensor in self.fisher.items()}
         tensors |= {f"{_CENTER}{name}": tensor.contiguous().cpu() for name, tensor in self.center.items()}
-        path.parent.mkdir(parents=True, exist_ok=True)
-        aside = path.with_name(f".{path.name}.part")
-        save_file(tensors, aside)
-        aside.replace(path)
+        with replacing(path) as partial:
+            save_file(tensors, partial)
 
     @classmethod
     def load(cls, path: str | Path) -> Anchor:

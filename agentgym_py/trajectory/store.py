@@ -26,6 +26,7 @@ from agentgym_py.files import (
     append_or_undo,
     numbered_lines,
     open_to_append,
+    open_to_change,
     parse_json,
     replacing,
     walk,
@@ -130,7 +131,7 @@ class TrajectoryWriter:
 
     Raises:
         DataError: the file is no store.
-        OSError: it cannot be written, or is a pipe or a device.
+        OSError: it cannot be written, has hard links, or is a pipe or a device.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -312,7 +313,7 @@ def _repair_end(path: Path) -> None:
     """Cut off a torn last line; complete one that only lacks its line feed."""
     if not path.is_file() or path.stat().st_size == 0:
         return
-    with path.open("r+b") as file:
+    with open_to_change(path) as file:
         start = _last_line_start(file)
         file.seek(start)
         last = file.read(MOST_BYTES + 1)

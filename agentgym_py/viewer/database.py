@@ -101,11 +101,11 @@ class IndexDatabase:
             self._idle.execute("SELECT count(*) FROM files").fetchone()
 
     def _usable_path(self, path: Path) -> Path:
-        """Return a file beside the store, or in a temporary folder if the store's is read-only or has a link there."""
+        """Return a file beside the store, or in a temporary folder if the store's is read-only or has links there."""
         try:
             for end in ("", "-wal", "-shm", "-journal"):
                 beside = path.with_name(f"{path.name}{end}")
-                if beside.is_symlink() or (beside.exists() and not beside.is_file()):
+                if beside.is_symlink() or (beside.exists() and not (beside.is_file() and beside.stat().st_nlink == 1)):
                     raise RunError(f"{beside} is no ordinary file")
             path.with_name(f"{path.name}-journal").unlink(missing_ok=True)  # it may name any file, which SQLite deletes
             with inside(path.parent, path.name).open("ab"):

@@ -56,15 +56,16 @@ def test_a_file_that_is_no_store_is_not_cut(tmp_path: Path) -> None:
     assert (tmp_path / "bashrc").read_text() == "alias a=b\nalias x=y"
 
 
+@pytest.mark.parametrize("link", [Path.symlink_to, Path.hardlink_to])
 @pytest.mark.parametrize("end", ["", "-wal", "-shm", "-journal"])
-def test_the_index_is_not_written_through_a_link(end: str, theirs: Path) -> None:
+def test_the_index_is_not_written_through_a_link(end: str, link: Callable[[Path, Path], None], theirs: Path) -> None:
     """It then lies in a temporary folder."""
     other = theirs.parent / "other.sqlite"
     with closing(sqlite3.connect(other)) as db:
         db.execute("CREATE TABLE files (precious TEXT)")
         db.commit()
     before = other.read_bytes()
-    (theirs / f".view.sqlite{end}").symlink_to(other)
+    link(theirs / f".view.sqlite{end}", other)
     with closing(Index(Source.from_paths([theirs]))) as index:
         index.update()
         assert index.find()[0] == 2

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from agentgym_py.errors import PolicyError, UnknownNameError, did_you_mean
-from agentgym_py.policy.loading import adapter_base, first_line
+from agentgym_py.policy.loading import adapter_base, first_line, read_config
 from agentgym_py.policy.tiny import BASES, base_folder
 
 _LENGTH = 4096
@@ -124,10 +124,8 @@ def _cached(name: str) -> Path:
 
 
 def _read(name: str, file: Path) -> ModelConfig:
-    from transformers import AutoConfig
-
     try:
-        config = AutoConfig.from_pretrained(str(file), local_files_only=True, trust_remote_code=False)
+        config = read_config(str(file), local_files_only=True, trust_remote_code=False)
         text = config.get_text_config().to_json_string(use_diff=False)
     except Exception as error:  # transformers raises whatever the file makes it raise
         raise PolicyError(f"{str(file)!r} is no configuration of a model: {first_line(error)}") from error

@@ -17,7 +17,7 @@ from agentgym_envs.household.sentences import Dialect
 from agentgym_envs.household.sexpr import Node, read_sexpr
 from agentgym_py.env import SPLITS
 from agentgym_py.errors import CatalogueError, UnknownNameError, nearest
-from agentgym_py.files import parse_json, read_bytes
+from agentgym_py.files import files_below, parse_json, read_bytes
 from agentgym_py.rng import Rng
 
 SUFFIX = ".tw-pddl"
@@ -65,7 +65,7 @@ class Games:
     def __post_init__(self) -> None:
         if not self.folder.is_dir():
             raise CatalogueError(f"{self.folder}: no such folder")
-        paths = sorted(self.folder.rglob(f"*{SUFFIX}"))
+        paths = files_below(self.folder, SUFFIX)
         usable = [path for path in paths if not _is_skipped(path.relative_to(self.folder))]
         if not usable:
             but = f" but {len(paths)} that ALFWorld skips (sliced things, movable receptacles)" if paths else ""

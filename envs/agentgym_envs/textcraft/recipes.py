@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from agentgym_py.errors import CatalogueError
-from agentgym_py.files import read_bytes
+from agentgym_py.files import files_below, parse_json, read_bytes
 
 _SHAPED, _SHAPELESS = "crafting_shaped", "crafting_shapeless"
 _GRID_PLACES = 9
@@ -122,7 +121,7 @@ def read_folder(path: str) -> Folder:
     folder = Path(path).expanduser()
     if not folder.is_dir():
         raise CatalogueError(f"{path}: no such folder")
-    files = [file for file in sorted(folder.rglob("*.json")) if "tags" not in file.relative_to(folder).parts]
+    files = [file for file in files_below(folder, ".json") if "tags" not in file.relative_to(folder).parts]
     digest = hashlib.sha256()
     tags = _Tags(folder, digest)
     recipes: list[Recipe] = []
@@ -168,12 +167,12 @@ class _Tags:
     def __init__(self, folder: Path, digest: Any) -> None:
         self.unread: set[str] = set()
         self._values: dict[str, list[Any]] = {}
-        inside = [place for place in folder.rglob("tags") if place.is_dir()]
+        inside = [place for place in files_below(folder, "tags") if place.name == "tags" and place.is_dir()]
         for kind in (place / name for place in (*inside, folder.parent / "tags") for name in ("item", "items")):
-            for file in sorted(kind.rglob("*.json")):
+            for file in files_below(kind, ".json"):
                 try:
                     raw = read_bytes(file)
-                    values = _field(json.loads(raw), "values")
+                    values = _field(parse_json(raw.decode()), "values")
                 except (ValueError, OSError, RecursionError) as error:
                     raise CatalogueError(f"{file} is not a tag of Minecraft: {error}") from error
                 digest.update(raw)
@@ -205,7 +204,7 @@ def _read(file: Path, tags: _Tags) -> tuple[bytes, list[Recipe]]:
     """A file's bytes, and its recipe if it is a crafting recipe."""
     try:
         raw = read_bytes(file)
-        return raw, list(_recipe(json.loads(raw), tags))
+        return raw, list(_recipe(parse_json(raw.decode()), tags))
     except (ValueError, OSError, RecursionError) as error:
         raise CatalogueError(f"{file} is not a recipe of Minecraft: {error}") from error
 
