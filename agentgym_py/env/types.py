@@ -17,6 +17,7 @@ TINY_WORLDS_DEFAULTS: Mapping[str, Any] = {
     "model": "tiny-worlds",
     "env_kwargs": {"difficulty": "easy"},
     "expert_tasks": 25,
+    "expert_order": "kinds",
     "max_new_tokens": 96,
 }
 """`TextEnv.evolve_defaults` of a world for the base `tiny-worlds`; a world with longer replies changes the last."""

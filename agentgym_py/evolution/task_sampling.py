@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import closing
+from functools import partial
 from itertools import accumulate, chain, pairwise, zip_longest
 from typing import TYPE_CHECKING
 
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 _TASKS = 1_000_000
 """Number of training tasks that a run samples from, in an env with unlimited tasks."""
+_PER_DEMONSTRATION = 20
+"""Tasks whose kinds are looked at for each demonstration."""
 
 
 def tasks_per_env(envs: Sequence[EnvSpec], weights: Mapping[str, float], tasks: int) -> list[int]:
@@ -60,6 +63,25 @@ def task_order(spec: EnvSpec, tasks: int, seed: int) -> list[int]:
     """Return the first `tasks` training tasks of an env in the random order of a run's seed."""
     available = spec.count("train", max(tasks, _TASKS))
     return Rng(seed, "tasks", spec.key).sample(range(available), tasks)
+
+
+def demonstrated_tasks(spec: EnvSpec, config: EvolveConfig) -> list[int]:
+    """Return the training tasks of an env that the expert demonstrates in round 0."""
+    return _choose_tasks(spec, config, config.expert_tasks, lambda number: task_order(spec, number, config.seed))
+
+
+def _choose_tasks(spec: EnvSpec, config: EvolveConfig, number: int, draw: Callable[[int], list[int]]) -> list[int]:
+    """Return `number` training tasks of those that `draw` returns in a random order.
+
+    With the expert's order `kinds`, they are the first task of each kind, then the second of each, and so on.
+    """
+    if config.expert_order == "uniform":
+        return draw(number)
+    by_kind: dict[str, list[int]] = {}
+    with closing(spec.make()) as env:
+        for task in draw(min(_PER_DEMONSTRATION * number, spec.count("train", _TASKS))):
+            by_kind.setdefault(env.task(task, "train").kind, []).append(task)
+    return [task for turn in zip_longest(*by_kind.values()) for task in turn if task is not None][:number]
 
 
 def sample_hard(
@@ -144,9 +166,8 @@ def round_jobs(
 
     `load_round` returns the episodes of an earlier round.
     """
-    experts = config.expert_tasks
     if not number:
-        by_env = [[(spec, task) for task in task_order(spec, experts, config.seed)] for spec in envs]
+        by_env = [[(spec, task) for task in demonstrated_tasks(spec, config)] for spec in envs]
         return _alternate(by_env, attempts)
     hard = number > 1 and config.explore_order == "hard"
     explored = [trajectory for r in range(1, number) for trajectory in load_round(r)] if hard else []
@@ -154,12 +175,13 @@ def round_jobs(
     shares_by_level = zip(*round_shares(config, levels, number, load_round), strict=True)
     tasks_by_level = list[list[tuple[EnvSpec, int]]]()
     for level, shares in zip(chain.from_iterable(levels), shares_by_level, strict=True):
-        end, share = experts + sum(shares), shares[-1]
-        order = task_order(level.spec, end, config.seed)
-        tasks, explores = order[end - share :], exploration_spec(level.spec, config.horizon_of(number))
+        demonstrated = set(demonstrated_tasks(level.spec, config))
+        every = task_order(level.spec, len(demonstrated) + sum(shares), config.seed)
+        new = [task for task in every if task not in demonstrated][: sum(shares)]
+        tasks, explores = new[len(new) - shares[-1] :], exploration_spec(level.spec, config.horizon_of(number))
         if hard:
             rng = Rng(config.seed, "hard", number, level.spec.key)
-            tasks = sample_hard(explores, order[experts:], share, explored, rng)
+            tasks = sample_hard(explores, new, shares[-1], explored, rng)
         tasks_by_level.append([(explores, task) for task in tasks])
     return _alternate(tasks_by_level, attempts)
 
@@ -168,9 +190,9 @@ def demonstration_jobs(config: EvolveConfig, envs: Sequence[EnvSpec], number: in
     """Return the jobs of demonstrations for a round that has nothing to learn from, `expert_tasks` in each env."""
     tasks_by_env = []
     for spec in envs:
-        available = spec.count("train", _TASKS)
-        rng = Rng(config.seed, "demonstrations", number, spec.key)
-        tasks = rng.sample(range(available), min(config.expert_tasks, available))
+        every = range(spec.count("train", _TASKS))
+        draw = partial(Rng(config.seed, "demonstrations", number, spec.key).sample, every)
+        tasks = _choose_tasks(spec, config, min(config.expert_tasks, len(every)), draw)
         tasks_by_env.append([(spec, task) for task in tasks])
     return _alternate(tasks_by_env, attempts=1)
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections import Counter
+from contextlib import closing
 from dataclasses import replace
 from math import inf
 from typing import Any
@@ -18,7 +20,13 @@ from agentgym_py.evolution.curricula import (
     outcomes_in,
     success_by_level,
 )
-from agentgym_py.evolution.task_sampling import round_jobs, sample_hard, task_order, tasks_per_env
+from agentgym_py.evolution.task_sampling import (
+    demonstration_jobs,
+    round_jobs,
+    sample_hard,
+    task_order,
+    tasks_per_env,
+)
 from agentgym_py.rng import Rng
 from agentgym_py.trajectory import Trajectory
 
@@ -72,6 +80,22 @@ def test_worlds_take_turns_and_every_task_is_new() -> None:
     tasks = [(job.env.name, job.task) for jobs in rounds for job in jobs[::2]]
     assert len(set(tasks)) == len(tasks) == 9 + 3 * 12
     assert [job.task for job in rounds[2][::2] if job.env == WORLDS[0]] == task_order(WORLDS[0], 11, 0)[7:]
+
+
+@pytest.mark.parametrize("number", [0, 2])
+def test_few_demonstrations_show_every_kind(number: int) -> None:
+    """One task of each kind before a second one; what is explored has no task of theirs, and is the same otherwise."""
+    todo, config = WORLDS[2], replace(CONFIG, expert_tasks=25, explore_tasks=200, expert_order="kinds")
+    jobs = demonstration_jobs(config, [todo], number) if number else round_jobs(config, [todo], 0, lambda _: [], 1)
+    with closing(todo.make()) as env:
+        kinds = Counter(env.task(job.task, "train").kind for job in jobs)
+        every = {env.task(task, "train").kind for task in task_order(todo, 500, 0)}
+    assert len(jobs) == len({job.task for job in jobs}) == 25
+    assert set(kinds) == every and max(kinds.values()) == 2
+    if not number:
+        explored = [job.task for round in (1, 2, 3) for job in round_jobs(config, [todo], round, lambda _: [], 1)]
+        rest = [task for task in task_order(todo, 625, 0) if task not in {job.task for job in jobs}]
+        assert explored == rest[:600]
 
 
 def test_exploration_can_be_cut_short() -> None:
