@@ -19,13 +19,13 @@ from agentgym_py.api import (
     collect,
     compare,
     compare_anytime,
-    credit,
     evaluate,
     evolve,
     first_faults,
     fork,
     judge,
     make,
+    measure_credit,
     prove,
     train,
 )
@@ -43,8 +43,8 @@ if TYPE_CHECKING:
 __all__ = [
     "AgentGymError", "EnvSpec", "ExpertAgent", "GeneratedEnv", "ModelAgent", "Outcome", "PlayConfig", "Policy",
     "Provenance", "RandomAgent", "Result", "Step", "Task", "TextEnv", "Tokens", "Trajectory", "__version__", "certify",
-    "collect", "compare", "compare_anytime", "credit", "evaluate", "evolve", "first_faults", "fork", "judge", "make",
-    "prove", "train",
+    "collect", "compare", "compare_anytime", "evaluate", "evolve", "first_faults", "fork", "judge", "make",
+    "measure_credit", "prove", "train",
 ]  # fmt: skip
 
 _LAZY = {

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pkgutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -133,6 +134,12 @@ def test_an_evaluation_stops_when_it_is_decided() -> None:
         ag.compare_anytime(expert=expert)
     with pytest.raises(ConfigError, match="power needs a margin"):
         ag.compare_anytime(expert=expert, random=random, power=0.8)
+
+
+def test_functions_are_no_modules() -> None:
+    """A package of a function's name would take its place as soon as something imports it."""
+    modules = {info.name for info in pkgutil.iter_modules(ag.__path__)}
+    assert {name for name in ag.__all__ if not name.startswith("_")} & modules == set()
 
 
 def test_compared_folders_have_the_names_that_were_given(tmp_path: Path) -> None:

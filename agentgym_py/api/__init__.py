@@ -6,14 +6,14 @@ from agentgym_py.api.episodes import (
     collect,
     compare,
     compare_anytime,
-    credit,
     evaluate,
     first_faults,
     make,
+    measure_credit,
 )
 from agentgym_py.api.learning import evolve, fork, judge, prove, train
 
 __all__ = [
-    "Result", "certify", "collect", "compare", "compare_anytime", "credit", "evaluate", "evolve", "first_faults",
-    "fork", "judge", "make", "prove", "train",
+    "Result", "certify", "collect", "compare", "compare_anytime", "evaluate", "evolve", "first_faults", "fork",
+    "judge", "make", "measure_credit", "prove", "train",
 ]  # fmt: skip

@@ -305,7 +305,7 @@ def first_faults(
     )
 
 
-def credit(
+def measure_credit(
     agent: Player,
     env: Envs,
     estimators: Sequence[str] | Mapping[str, Estimator] = (),
@@ -337,7 +337,8 @@ def credit(
         UnknownNameError: No such environment, agent or estimator.
     """
     from agentgym_py.collection import Collector
-    from agentgym_py.credit import CreditConfig, measure_credit
+    from agentgym_py.credit import CreditConfig
+    from agentgym_py.credit import measure_credit as measure
     from agentgym_py.credit.estimators import load_estimators
 
     require_counts(tasks=tasks)
@@ -345,7 +346,7 @@ def credit(
     play, specs = play_config_of(play), specs_of(env)
     player = agent_of(agent, specs, temperature, max_new_tokens, play.slots)
     collector = Collector(player, play)
-    return measure_credit(
+    return measure(
         player, lambda jobs: collector.collect_batch(jobs, progress), specs,
         estimators if isinstance(estimators, Mapping) else load_estimators(estimators), CreditConfig(**settings),
         tasks=range(tasks), split=split, seed=play.seed, policy=getattr(player, "policy", None),
