@@ -13,7 +13,22 @@ It loads neither torch nor any environment or trainer.
 
 from typing import TYPE_CHECKING, Any
 
-from agentgym_py.api import Result, collect, compare, credit, evaluate, evolve, first_faults, fork, judge, make, train
+from agentgym_py.api import (
+    Result,
+    certify,
+    collect,
+    compare,
+    compare_anytime,
+    evaluate,
+    evolve,
+    first_faults,
+    fork,
+    judge,
+    make,
+    measure_credit,
+    prove,
+    train,
+)
 from agentgym_py.env import EnvSpec, GeneratedEnv, Outcome, Task, TextEnv
 from agentgym_py.env.registration import register_envs
 from agentgym_py.errors import AgentGymError
@@ -27,8 +42,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AgentGymError", "EnvSpec", "ExpertAgent", "GeneratedEnv", "ModelAgent", "Outcome", "PlayConfig", "Policy",
-    "Provenance", "RandomAgent", "Result", "Step", "Task", "TextEnv", "Tokens", "Trajectory", "__version__", "collect",
-    "compare", "credit", "evaluate", "evolve", "first_faults", "fork", "judge", "make", "train",
+    "Provenance", "RandomAgent", "Result", "Step", "Task", "TextEnv", "Tokens", "Trajectory", "__version__", "certify",
+    "collect", "compare", "compare_anytime", "evaluate", "evolve", "first_faults", "fork", "judge", "make",
+    "measure_credit", "prove", "train",
 ]  # fmt: skip
 
 _LAZY = {

@@ -1,9 +1,16 @@
-"""Certificates against planted defects: `python benchmarks/certificate.py [--episodes 30] [--only NAME ...]`.
+"""Certificates against planted defects, and false alarms: the tables "Does a certificate find defects?" of the docs.
+
+    python benchmarks/certificate.py [--episodes 30] [--only NAME ...]      # defects that are planted
+    python benchmarks/certificate.py --clean [--worlds maze shop ...]       # the criteria on unchanged worlds
 
 Each defect is a patch of a copy of a world, in a temporary folder. It counts as found if a check of the certificate
-fails; the check that is expected to find it runs first, and the others only if that one passes.
+fails; the check that is expected to find it runs first, and the others only if that one passes. Worlds of several roles
+are tested in each role.
 
-    python benchmarks/certificate.py --clean --worlds maze shop ...    # false alarms: the criteria on unchanged worlds
+Rows are kept in `benchmarks/certificate.planted.jsonl` and `benchmarks/certificate.clean.jsonl`. A row of the same
+number of episodes, and of the same version of the world, is not measured again, so the command is resumable; `--again`
+measures all. `--tables` measures nothing and prints the tables of the rows; `python docs/figures.py` writes them into
+docs/results/system.md.
 """
 
 from __future__ import annotations
@@ -12,26 +19,76 @@ import argparse
 import importlib
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from resumable import keep_row, read_state
+
+from agentgym_py import registry
 from agentgym_py.certificate import ALL_CHECKS, CRITERIA
 from agentgym_py.env import EnvSpec
-from agentgym_py.env.registration import registered_id
+from agentgym_py.env.registration import env_class, registered_id, short_name
 from agentgym_py.testing.harness import Settings
 from agentgym_py.testing.report import Result
 from agentgym_py.testing.runner import run_check
 
 ROOT = Path(__file__).resolve().parents[1]
-WORLDS = (
-    "calculator", "household", "lab", "maze", "service", "sheet", "shop", "sql", "textcraft", "todo", "tools", "wordle",
-)  # fmt: skip
+ROWS = {name: ROOT / "benchmarks" / f"certificate.{name}.jsonl" for name in ("planted", "clean")}
 CLASSES = {"maze": "MazeEnv", "calculator": "CalculatorEnv", "wordle": "WordleEnv", "guess": "GuessEnv"}
 SLOW = ("isolation", "vectors", "reproducible", "strings", "memory")
 """Checks that start processes or take long; they run last."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlantedRow:
+    """What the checks found in a world with a planted defect."""
+
+    world: str
+    defect: str
+    expected: str
+    """The check that should find it."""
+    episodes: int
+    check: str
+    """The check that found it, or nothing."""
+    message: str
+    seconds: float
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What a row is about."""
+        return self.world, self.defect
+
+
+@dataclass(frozen=True, slots=True)
+class CleanRow:
+    """What a check found in an unchanged world."""
+
+    world: str
+    role: str
+    """Empty in a world of one role."""
+    version: int
+    """Version of the world."""
+    check: str
+    episodes: int
+    status: str
+    notes: str
+    """Its notes, or what it says if it failed."""
+    measured: Mapping[str, float] = field(default_factory=dict)
+    seconds: float = 0.0
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """What a row is about."""
+        return self.world, self.role, self.check
+
+    @property
+    def title(self) -> str:
+        """The world with its role."""
+        return f"{self.world}, {self.role}" if self.role else self.world
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,51 +264,118 @@ def find(defect: Defect, number: int, settings: Settings) -> Result | None:
     return None
 
 
-def defects(names: Sequence[str], settings: Settings) -> Iterator[str]:
-    """Yield the table of planted defects."""
-    yield "| world | defect | found by | what it says | seconds |\n|---|---|---|---|--:|"
-    found = tried = 0
+def measure_planted(names: Sequence[str], settings: Settings, path: Path, again: bool) -> None:
+    """Look for the defects with these words in their names, and keep a row for each."""
+    kept = {row.key: row for row in read_state(PlantedRow, path)}
     for number, defect in enumerate(DEFECTS):
-        if names and not any(name in defect.name for name in names):
+        row = kept.get((defect.world, defect.name))
+        is_current = row and row.episodes == settings.episodes and not again
+        if is_current or (names and not any(name in defect.name for name in names)):
             continue
         began = time.perf_counter()
         result = find(defect, number, settings)
-        tried += 1
-        found += result is not None
-        failure = result.failure if result else None
-        says = " ".join(failure.message.split())[:110].replace("|", "/") if failure else ""
-        by = result.check if result else "not found"
-        yield f"| {defect.world} | {defect.name} | {by} | {says} | {time.perf_counter() - began:.0f} |"
-    yield f"\n{found} of {tried} defects found"
+        message = result.failure.message if result and result.failure else ""
+        row = PlantedRow(
+            defect.world, defect.name, defect.check, settings.episodes, result.check if result else "", message,
+            round(time.perf_counter() - began, 1),
+        )  # fmt: skip
+        keep_row(path, row, lambda each: each.key)
+        print(f"{row.world}: {row.defect}: {row.check or 'not found'} {message}", file=sys.stderr)
 
 
-def clean(worlds: Sequence[str], checks: Sequence[str], settings: Settings) -> Iterator[str]:
-    """Yield the table of false alarms: the criteria on worlds without a planted defect."""
-    yield "| world | check | result | seconds | notes |\n|---|---|---|--:|---|"
-    alarms = 0
-    for world in worlds:
-        for name in checks:
-            result = run_check(name, EnvSpec(world), settings, ALL_CHECKS)
-            alarms += result.failure is not None
-            says = result.failure.message if result.failure else "; ".join(result.notes)
-            yield f"| {world} | {name} | {result.status} | {result.seconds:.0f} | {says.replace('|', '/')} |"
-    yield f"\n{alarms} false alarms in {len(worlds) * len(checks)} checks of {len(worlds)} worlds"
+def measure_clean(worlds: Sequence[str], checks: Sequence[str], settings: Settings, path: Path, again: bool) -> None:
+    """Run checks on unchanged worlds, in each of their roles, and keep a row for each."""
+    kept = {row.key: row for row in read_state(CleanRow, path)}
+    wanted = [(world, role) for world in worlds for role in roles_of(world)]
+    for (world, role), check in product(wanted, checks):
+        spec, row = EnvSpec(world, {"role": role} if role else {}), kept.get((world, role, check))
+        version = spec.make().version
+        if row and (row.version, row.episodes) == (version, settings.episodes) and not again:
+            continue
+        result = run_check(check, spec, settings, ALL_CHECKS)
+        notes = result.failure.message if result.failure else "; ".join(result.notes)
+        row = CleanRow(
+            world, role, version, check, settings.episodes, result.status, notes, result.measured,
+            round(result.seconds, 1),
+        )  # fmt: skip
+        keep_row(path, row, lambda each: each.key)
+        print(f"{row.title}: {result.status} {check} {result.seconds:.0f} s {notes}", file=sys.stderr)
+
+
+def roles_of(world: str) -> Sequence[str]:
+    """Return the roles of a world; one of a single role has the role ''."""
+    return getattr(env_class(world), "roles", ("",))
+
+
+# ---- tables ----------------------------------------------------------------------------------------------------------
+
+
+def planted_tables(rows: Sequence[PlantedRow]) -> Iterator[str]:
+    """Yield the table of defects, in the order of `DEFECTS`, and how many are found."""
+    order = [(defect.world, defect.name) for defect in DEFECTS]
+    rows = sorted((row for row in rows if row.key in order), key=lambda row: order.index(row.key))
+    lines = ["| world | planted defect | found by |", "|---|---|---|"]
+    lines += [f"| {row.world} | {row.defect} | {f'`{row.check}`' if row.check else '**not found**'} |" for row in rows]
+    yield "\n".join(lines)
+    found, expected = sum(row.check != "" for row in rows), sum(row.check == row.expected for row in rows)
+    yield f"{found} of {len(rows)} defects are found, {expected} of them by the check that was expected to."
+
+
+def clean_tables(rows: Sequence[CleanRow]) -> Iterator[str]:
+    """Yield what the criteria measure in each world, and the number of false alarms."""
+    worlds: dict[str, dict[str, CleanRow]] = {}
+    for row in sorted(rows, key=lambda row: row.key):
+        worlds.setdefault(row.title, {})[row.check] = row
+    names = ("world", "expert's return", "floor", "unearned return", "guessing", "after training", "CPU seconds",
+             "false alarms")  # fmt: skip
+    lines = [f"| {' | '.join(names)} |", f"|---{'|--:' * (len(names) - 1)}|"]
+    for title, checks in worlds.items():
+        measured = {name: value for row in checks.values() for name, value in row.measured.items()}
+        alarms = [f"`{row.check}`" for row in checks.values() if row.status == "failed"]
+        cells = [
+            cell(measured.get("ceiling"), "{:.2f}"), cell(measured.get("floor"), "{:.2f}"),
+            cell(measured.get("unearned_return"), "{:.0%}").replace("%", " %"),
+            cell(measured.get("success_untrained"), "{:.0%}").replace("%", " %"),
+            cell(measured.get("success_trained"), "{:.0%}").replace("%", " %"),
+            cell(measured.get("cpu_seconds"), "{:.0f}"), ", ".join(alarms) or "0",
+        ]  # fmt: skip
+        lines.append(f"| {title} | {' | '.join(cells)} |")
+    yield "\n".join(lines)
+    failed, skipped = (sum(row.status == status for row in rows) for status in ("failed", "skipped"))
+    rest = f"; {skipped} did not apply" if skipped else ""
+    yield f"{failed} false alarms in {len(rows)} checks of {len({row.world for row in rows})} worlds{rest}."
+
+
+def cell(value: float | None, form: str) -> str:
+    """Format a cell."""
+    return "–" if value is None else form.format(value)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Print the tables."""
+    """Measure what is missing, and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--episodes", type=int, default=30, help="episodes of a check, as in `agentgym certify`")
     parser.add_argument("--memory_episodes", type=int, default=200)
     parser.add_argument("--only", nargs="+", default=[], help="parts of names of defects")
     parser.add_argument("--clean", action="store_true", help="worlds without a defect: count false alarms")
-    parser.add_argument("--worlds", nargs="+", default=WORLDS, metavar="WORLD", help="for --clean")
+    worlds = [short_name(name) for name in registry.names("agentgym.envs")]
+    parser.add_argument("--worlds", nargs="+", default=worlds, metavar="WORLD", help="for --clean; by default all")
     parser.add_argument("--checks", nargs="+", default=list(CRITERIA), metavar="CHECK", help="for --clean")
+    parser.add_argument("--results", type=Path, help="file that keeps the rows")
+    parser.add_argument("--again", action="store_true", help="measure kept rows again")
+    parser.add_argument("--tables", action="store_true", help="measure nothing; print the tables of the kept rows")
     args = parser.parse_args(argv)
     settings = Settings(episodes=args.episodes, memory_episodes=args.memory_episodes)
-    lines = clean(args.worlds, args.checks, settings) if args.clean else defects(args.only, settings)
-    for line in lines:
-        print(line, flush=True)
+    path = args.results or ROWS["clean" if args.clean else "planted"]
+    if args.clean:
+        if not args.tables:
+            measure_clean(args.worlds, args.checks, settings, path, args.again)
+        tables = clean_tables(read_state(CleanRow, path))
+    else:
+        if not args.tables:
+            measure_planted(args.only, settings, path, args.again)
+        tables = planted_tables(read_state(PlantedRow, path))
+    print(*tables, sep="\n\n")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A zoo of real bugs in trainers, and which check finds each: `python benchmarks/prove.py [--only NAME ...]`.
+"""A zoo of real bugs in trainers, and false alarms: the tables "Does a proof find bugs?" of docs/results/system.md.
 
     python benchmarks/prove.py                                  # every bug, each as a patch of a copy of a trainer
     python benchmarks/prove.py --only sign mask                 # those with these words in their names
@@ -7,6 +7,11 @@
 
 A bug is a patch of a copy of `grpo`, `ppo`, `dpo`, `filtered_bc` or a trainer of trl, and of the modules that it is
 made of. Shipped code stays as it is. The table names every check that fails; `improves` is asked if no other fails.
+
+Rows are kept in `benchmarks/prove.planted.jsonl` and `benchmarks/prove.clean.jsonl`. A kept row is not measured again,
+and of a kept proof only the checks that it lacks. So 50 proofs can be collected in several sessions: `--minutes 5`
+begins no new row after five minutes. `--again` measures all. `--tables` measures nothing and prints the tables of the
+rows; `python docs/figures.py` writes them into the docs.
 """
 
 from __future__ import annotations
@@ -15,18 +20,25 @@ import argparse
 import importlib
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
+from resumable import keep_row, read_state
+
 from agentgym_py import registry
+from agentgym_py.evaluation.stats import wilson
+from agentgym_py.evaluation.text import format_interval
 from agentgym_py.proof import CHECKS
 from agentgym_py.proof.bench import Bench
 from agentgym_py.proof.proof import Result, run_check
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).resolve().parents[1]
+ROWS = {name: ROOT / "benchmarks" / f"prove.{name}.jsonl" for name in ("planted", "clean")}
 TRAINERS = (
     "dagger", "distill", "dpo", "filtered_bc", "grpo", "kto", "orpo", "ppo", "r3", "ranking", "reverse_curriculum",
     "trl_dpo", "trl_grpo", "trl_sft", "weighted_bc",
@@ -46,6 +58,56 @@ PARTS = {
 """The modules that a copy of a trainer consists of, by their names in the copy."""
 Patch = tuple[str, str, str]
 """A file of the copy, a text that it has once, and another text in its place."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlantedRow:
+    """What the checks found in a trainer with a planted bug."""
+
+    trainer: str
+    bug: str
+    expected: str
+    """The check that should find it."""
+    seed: int
+    checks: Sequence[str]
+    """The checks that failed."""
+    message: str
+    """What the expected check says, or else the first that failed."""
+    seconds: float
+    """Of CPU time."""
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What a row is about."""
+        return self.trainer, self.bug
+
+
+@dataclass(frozen=True, slots=True)
+class CleanRow:
+    """A proof of a shipped trainer."""
+
+    trainer: str
+    seed: int
+    checks: Mapping[str, str] = field(default_factory=dict)
+    """The status of each check that was asked."""
+    failures: Sequence[str] = ()
+    """What the checks that failed say."""
+    gain: float | None = None
+    """Mean gain of the learning curves, as a share of the distance to the optimum."""
+    seconds: float = 0.0
+    """Of CPU time."""
+    earlier: bool = False
+    """Whether it is of an earlier version of the benchmark, of which only the gain is known; it is proven again."""
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """What a row is about."""
+        return self.trainer, self.seed
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every check was asked."""
+        return self.checks.keys() >= CHECKS.keys()
 
 
 class Bug(NamedTuple):
@@ -210,45 +272,87 @@ def find(bench: Bench) -> list[Result]:
     return [last] if last.status == "failed" else []
 
 
-def zoo(names: Sequence[str], seed: int = 0) -> Iterator[str]:
-    """Yield the table of bugs."""
-    yield "| trainer | bug | expected | found by | what the first says | seconds |\n|---|---|---|---|---|--:|"
-    found = expected = tried = 0
+def measure_planted(names: Sequence[str], seed: int, path: Path, again: bool, may_begin: Callable[[], bool]) -> None:
+    """Prove the trainers with bugs that have these words in their names, and keep a row for each."""
+    kept = {row.key for row in read_state(PlantedRow, path) if row.seed == seed}
     for number, each in enumerate(BUGS):
-        if names and not any(name in f"{each.trainer} {each.name}" for name in names):
+        is_chosen = not names or any(name in f"{each.trainer} {each.name}" for name in names)
+        if not is_chosen or ((each.trainer, each.name) in kept and not again) or not may_begin():
             continue
         began = time.process_time()
         with planted(each, number) as trainer:
             failing = find(Bench(trainer, seed=seed))
-        checks = [result.check for result in failing]
         first = next((r for r in failing if r.check == each.check), failing[0] if failing else None)
-        tried, found, expected = tried + 1, found + bool(failing), expected + (each.check in checks)
-        says = first.text[:130].replace("|", "/") if first else ""
-        by = ", ".join(checks) or "not found"
-        yield f"| {each.trainer} | {each.name} | {each.check} | {by} | {says} | {time.process_time() - began:.1f} |"
-    yield f"\n{found} of {tried} bugs found, {expected} of them by the expected check"
+        row = PlantedRow(
+            each.trainer, each.name, each.check, seed, [result.check for result in failing],
+            first.text if first else "", round(time.process_time() - began, 1),
+        )  # fmt: skip
+        keep_row(path, row, lambda row: row.key)
+        print(f"{row.trainer}: {row.bug}: {', '.join(row.checks) or 'not found'}; {row.message}", file=sys.stderr)
 
 
-def clean(trainers: Sequence[str], checks: Sequence[str], seeds: Sequence[int]) -> Iterator[str]:
-    """Yield the table of false alarms: shipped trainers, with all that is drawn drawn again for each seed."""
-    yield "| trainer | seed | failed | passed | skipped | gain | seconds |\n|---|--:|---|--:|--:|--:|--:|"
-    alarms = asked = 0
-    for name in trainers:
-        for seed in seeds:
-            began, bench = time.process_time(), Bench(registry.load("agentgym.trainers", name), seed=seed)
-            results = [run_check(bench, check) for check in checks]
-            failing = [f"{result.check}: {result.text}" for result in results if result.status == "failed"]
-            number = {status: sum(r.status == status for r in results) for status in ("passed", "skipped")}
-            alarms, asked = alarms + len(failing), asked + number["passed"] + len(failing)
-            gain = next((f"{r.measured['gain']:.0%}" for r in results if "gain" in r.measured), "")
-            seconds = time.process_time() - began
-            says = "; ".join(failing).replace("|", "/") or "–"
-            yield f"| {name} | {seed} | {says} | {number['passed']} | {number['skipped']} | {gain} | {seconds:.0f} |"
-    yield f"\n{alarms} false alarms in {asked} checks, {len(trainers) * len(seeds)} proofs of {len(trainers)} trainers"
+def measure_clean(
+    trainers: Sequence[str], checks: Sequence[str], seeds: Sequence[int], path: Path, again: bool,
+    may_begin: Callable[[], bool],
+) -> None:  # fmt: skip
+    """Prove shipped trainers, with all that is drawn drawn again for each seed, and keep a row for each proof."""
+    kept = {row.key: row for row in read_state(CleanRow, path) if not (again or row.earlier)}
+    for seed, name in product(seeds, trainers):
+        row = kept.get((name, seed), CleanRow(name, seed))
+        missing = [check for check in checks if check not in row.checks]
+        if not missing or not may_begin():
+            continue
+        began, bench = time.process_time(), Bench(registry.load("agentgym.trainers", name), seed=seed)
+        results = [run_check(bench, check) for check in missing]
+        row = CleanRow(
+            name, seed, {**row.checks, **{result.check: result.status for result in results}},
+            [*row.failures, *(f"{result.check}: {result.text}" for result in results if result.status == "failed")],
+            next((result.measured["gain"] for result in results if "gain" in result.measured), row.gain),
+            round(row.seconds + time.process_time() - began, 1),
+        )  # fmt: skip
+        keep_row(path, row, lambda row: row.key)
+        print(f"{name}, seed {seed}: {'; '.join(row.failures) or 'no failure'}, {row.seconds} s", file=sys.stderr)
+
+
+# ---- tables ----------------------------------------------------------------------------------------------------------
+
+
+def planted_tables(rows: Sequence[PlantedRow]) -> Iterator[str]:
+    """Yield the table of bugs, in the order of `BUGS`, and how many are found."""
+    order = [(each.trainer, each.name) for each in BUGS]
+    rows = sorted((row for row in rows if row.key in order), key=lambda row: order.index(row.key))
+    lines = ["| trainer | planted bug | found by |", "|---|---|---|"]
+    for row in rows:
+        by = ", ".join(f"`{check}`" for check in row.checks) or "**not found**"
+        lines.append(f"| {row.trainer} | {row.bug} | {by} |")
+    yield "\n".join(lines)
+    found, expected = sum(bool(row.checks) for row in rows), sum(row.expected in row.checks for row in rows)
+    yield f"{found} of {len(rows)} bugs are found, {expected} of them by the check that was written for it."
+
+
+def clean_tables(rows: Sequence[CleanRow]) -> Iterator[str]:
+    """Yield the proofs of each trainer, and the share of proofs with a false alarm; † marks gains of earlier rows."""
+    lines = ["| trainer | seeds of whole proofs | gain, % | checks | false alarms |", "|---|---|---|--:|---|"]
+    for name in sorted({row.trainer for row in rows}):
+        proofs = sorted((row for row in rows if row.trainer == name), key=lambda row: row.seed)
+        seeds = " ".join(str(row.seed) for row in proofs if row.is_whole) or "–"
+        gains = " ".join(f"{100 * row.gain:.0f}{' †' * row.earlier}" for row in proofs if row.gain is not None) or "–"
+        alarms = "; ".join(failure for row in proofs for failure in row.failures).replace("|", "/") or "0"
+        lines.append(f"| {name} | {seeds} | {gains} | {sum(map(asked, proofs)) or '–'} | {alarms} |")
+    yield "\n".join(lines)
+    proofs = [row for row in rows if not row.earlier]
+    failed = sum(bool(row.failures) for row in proofs)
+    share = format_interval(wilson(failed, len(proofs))) if proofs else "–"
+    yield f"{failed} of {len(proofs)} proofs have a false alarm, {share}, with {sum(map(asked, proofs))} checks."
+
+
+def asked(row: CleanRow) -> int:
+    """Return the number of checks of a proof that apply."""
+    return 0 if row.earlier else sum(status != "skipped" for status in row.checks.values())
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Print the tables."""
+    """Measure what is missing, and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", default=[], metavar="NAME", help="parts of names of bugs or trainers")
     parser.add_argument("--seed", type=int, default=0)
@@ -256,11 +360,27 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--seeds", type=int, default=1, help="for --clean: proofs of each trainer")
     parser.add_argument("--trainers", nargs="+", default=TRAINERS, metavar="TRAINER", help="for --clean")
     parser.add_argument("--checks", nargs="+", default=list(CHECKS), metavar="CHECK", help="for --clean")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no new row after these minutes")
+    parser.add_argument("--results", type=Path, help="file that keeps the rows")
+    parser.add_argument("--again", action="store_true", help="measure kept rows again")
+    parser.add_argument("--tables", action="store_true", help="measure nothing; print the tables of the kept rows")
     args = parser.parse_args(argv)
-    seeds = [args.seed + 100 * number for number in range(args.seeds)]
-    lines = clean(args.trainers, args.checks, seeds) if args.clean else zoo(args.only, args.seed)
-    for line in lines:
-        print(line, flush=True)
+    path = args.results or ROWS["clean" if args.clean else "planted"]
+    end = time.monotonic() + 60 * float(args.minutes)
+
+    def may_begin() -> bool:
+        return time.monotonic() < end
+
+    if args.clean:
+        seeds = [args.seed + 100 * number for number in range(args.seeds)]
+        if not args.tables:
+            measure_clean(args.trainers, args.checks, seeds, path, args.again, may_begin)
+        tables = clean_tables(read_state(CleanRow, path))
+    else:
+        if not args.tables:
+            measure_planted(args.only, args.seed, path, args.again, may_begin)
+        tables = planted_tables(read_state(PlantedRow, path))
+    print(*tables, sep="\n\n")
 
 
 if __name__ == "__main__":

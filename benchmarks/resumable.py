@@ -1,15 +1,15 @@
-"""The state file of a benchmark that is measured in pieces: a line of JSON for each piece."""
+"""The file of a benchmark that is measured in pieces, such as its rows: a line of JSON for each piece."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeVar
 
-from agentgym_py.files import append_line
+from agentgym_py.files import append_line, write_atomic
 
 T = TypeVar("T")
 
@@ -24,6 +24,12 @@ def add_to_state(state: Path | None, piece: Any) -> None:
     """Append a piece to a state file, if there is one."""
     if state:
         append_line(state, json.dumps(asdict(piece)).encode() + b"\n")
+
+
+def keep_row(path: Path, row: Any, key: Callable[[Any], object]) -> None:
+    """Write a row, an instance of a dataclass, into its file, in place of the one with the same key."""
+    rows = {key(each): each for each in [*read_state(type(row), path), row]}
+    write_atomic(path, "".join(json.dumps(asdict(each)) + "\n" for each in rows.values()))
 
 
 def print_findings(blocks: Sequence[Any], names: Sequence[str], what: str, counted: str) -> int:

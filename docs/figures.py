@@ -35,7 +35,7 @@ RESULTS = ROOT / "docs" / "results"
 PAGES = (
     "README.md", "README.zh-CN.md", "docs/index.md", "docs/get-started/first-run.md", "docs/results/trainers.md",
     "docs/results/worlds.md", "docs/results/index.md", "docs/guides/rewards.md",
-    "docs/guides/feedback.md", "docs/guides/coreset.md",
+    "docs/guides/feedback.md", "docs/guides/coreset.md", "docs/results/system.md",
 )  # fmt: skip
 SEEDS = (0, 1, 2)
 BLOCK = re.compile(r"(<!-- figures: ([\w ]+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
@@ -57,6 +57,11 @@ STUDIES: Mapping[str, Sequence[str]] = {
     "rewards": ["parts", "shaping", "length"], "feedback": ["agreement"], "coreset": [],
 }  # fmt: skip
 """Benchmarks with kept rows, and the studies in their tables; a block such as `study rewards 1` has the first table."""
+KEPT: Mapping[str, Sequence[str]] = {
+    "certificate planted": ["certificate"], "certificate clean": ["certificate", "--clean"],
+    "prove planted": ["prove"], "prove clean": ["prove", "--clean"],
+}  # fmt: skip
+"""Benchmarks of instruments with kept rows; a block such as `certificate clean 1` has the first table."""
 
 Line = Mapping[str, Any]
 
@@ -125,6 +130,8 @@ def block(name: str, before: str, lines: Sequence[Line]) -> str:
     if name.startswith("study"):
         _, study, number = name.split()
         return f"\n{study_tables(study)[int(number) - 1]}\n\n"
+    if (kept := name.rpartition(" "))[0] in KEPT:
+        return f"\n{kept_tables(kept[0])[int(kept[2]) - 1]}\n\n"
     if name == "main job":
         return replace_cells(before, result_cells(main_job(lines)), by_place)
     if name == "worlds":
@@ -148,6 +155,13 @@ def trainer_tables(comparison: str) -> list[str]:
 def study_tables(name: str) -> list[str]:
     """Return the tables of a benchmark's kept rows."""
     return printed_tables(name, [*STUDIES[name], "--results", str(BENCHMARKS / f"{name}.jsonl")])
+
+
+@cache
+def kept_tables(name: str) -> list[str]:
+    """Return the tables of an instrument's kept rows, and the sentence that counts them."""
+    benchmark, *words = KEPT[name]
+    return printed_tables(benchmark, words)
 
 
 def printed_tables(benchmark: str, words: Sequence[str]) -> list[str]:

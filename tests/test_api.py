@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pkgutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 import agentgym_py as ag
+from agentgym_py.certificate.certificate import CertificateSettings
 from agentgym_py.errors import AgentGymError, ConfigError, NothingToTrainOnError, UnknownNameError
 from agentgym_py.trajectory import store
 
@@ -76,6 +78,79 @@ def test_a_policy_is_trained_measured_and_compared(tiny_policy: ag.Policy, fresh
         ag.compare(first=1, second=2)  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="cannot be compared"):
         ag.compare(before=before, other=other)
+
+
+def test_a_world_is_certified_as_by_the_command(tmp_path: Path) -> None:
+    """A name, a file or a spec; some checks make an incomplete certificate, which a folder keeps with its badge."""
+    done = list[str]()
+    maze = ag.EnvSpec("maze", {"difficulty": "easy"})
+    certificate = ag.certify(maze, ["solvable", "card"], episodes=4, progress=lambda result: done.append(result.check))
+    assert certificate.verdict == "incomplete" and certificate.report.ok and done == ["solvable", "card"]
+    assert certificate.report.settings == CertificateSettings(episodes=4)
+    world = Path(__file__).parents[1] / "examples" / "my_world.py"
+    ag.certify(str(world), ["card"], out=tmp_path / "made")
+    assert {path.name for path in (tmp_path / "made").iterdir()} == {"AgentGuess-v0.json", "AgentGuess-v0.svg"}
+    with pytest.raises(ConfigError, match=r"no argument 'episods'\. Did you mean 'episodes'\?"):
+        ag.certify("maze", ["card"], episods=4)
+    with pytest.raises(UnknownNameError, match="Did you mean 'learnable'"):
+        ag.certify("maze", ["learnabel"])
+
+
+def test_a_trainer_is_proven_as_by_the_command() -> None:
+    """A name with settings, a class or an instance; a class takes no settings beside it."""
+    pytest.importorskip("torch")
+    from agentgym_trainers.filtered_bc import FilteredBC
+
+    done = list[str]()
+    proof = ag.prove("filtered_bc", ["mask"], epochs=1.0, progress=lambda result: done.append(result.check))
+    assert proof.verdict == "incomplete" and not proof.failed and proof.trainer == "filtered_bc" and done == ["mask"]
+    trainers: list[Any] = [FilteredBC, FilteredBC(epochs=1.0)]
+    for trainer in trainers:
+        assert ag.prove(trainer, ["tokens"]).trainer.endswith("FilteredBC")
+    with pytest.raises(ConfigError, match="no argument 'epocs'"):
+        ag.prove("filtered_bc", ["mask"], epocs=1.0)
+    with pytest.raises(ConfigError, match="trainer must be a trainer's name"):
+        ag.prove(FilteredBC, ["mask"], epochs=1.0)
+    with pytest.raises(UnknownNameError, match="Did you mean 'mask'"):
+        ag.prove("filtered_bc", ["msk"])
+
+
+def test_an_evaluation_stops_when_it_is_decided() -> None:
+    """After a block of 16 tasks; the comparison is that of the command, and plain `compare` refuses the evaluation."""
+    maze = ag.EnvSpec("maze", {"difficulty": "easy"})
+    random = ag.evaluate("random", maze, tasks=64)
+    expert = ag.evaluate("expert", maze, tasks=64, until_decided=random)
+    assert len(expert.trajectories) == 16
+    found = ag.compare_anytime(expert=expert, random=random)
+    assert found.result.verdict == "first" and found.first == "expert" and found.result.difference.n == 16
+    assert "expert is better" in str(found)
+    with pytest.raises(ConfigError, match="expert stopped by what it saw"):
+        ag.compare(expert=expert, random=random)
+    with pytest.raises(ConfigError, match="has played 64 tasks, fewer than tasks=99: give at most tasks=64"):
+        ag.evaluate("expert", maze, tasks=99, until_decided=random)
+    with pytest.raises(ConfigError, match="margin and power need until_decided"):
+        ag.evaluate("expert", maze, tasks=4, margin=0.1)
+    with pytest.raises(ConfigError, match="takes two evaluations, got 1"):
+        ag.compare_anytime(expert=expert)
+    with pytest.raises(ConfigError, match="power needs a margin"):
+        ag.compare_anytime(expert=expert, random=random, power=0.8)
+
+
+def test_functions_are_no_modules() -> None:
+    """A package of a function's name would take its place as soon as something imports it."""
+    modules = {info.name for info in pkgutil.iter_modules(ag.__path__)}
+    assert {name for name in ag.__all__ if not name.startswith("_")} & modules == set()
+
+
+def test_compared_folders_have_the_names_that_were_given(tmp_path: Path) -> None:
+    """As results have, also one by one."""
+    from agentgym_py.cli import main
+
+    for name in ("expert", "random"):
+        assert not main(["eval", "--env", "maze", "--tasks", "3", "--agent", name, "--out", str(tmp_path / name)])
+    compared = ag.compare(one=tmp_path / "expert", two=str(tmp_path / "random"))
+    assert [entrant.name for entrant in compared.entrants] == ["one", "two"]
+    assert str(ag.compare_anytime(one=tmp_path / "expert", two=tmp_path / "random")).startswith("one − two, looked at")
 
 
 def test_wrong_trainers_are_refused(tiny_policy: ag.Policy) -> None:

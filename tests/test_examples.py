@@ -56,7 +56,7 @@ def test_the_on_policy_trainer_of_the_example_is_proven() -> None:
     mine = example("my_reinforce")
     assert mine.leave_one_out([1.0, 0.0, 0.5]) == [0.75, -0.75, 0.0] and mine.leave_one_out([1.0]) == [0.0]
     assert float(mine.reinforce_loss(torch.tensor([-1.0, -3.0]), 0.5)) == 1.0
-    proof = prove(str(EXAMPLES / "my_reinforce.py") + ":Reinforce", seeds=2, reference="")
+    proof = prove(str(EXAMPLES / "my_reinforce.py") + ":Reinforce", seeds=2, reference="none")
     assert not [result for result in proof.results if result.status == "failed"]
     assert {"mask", "temperature", "sign", "improves"} <= {r.check for r in proof.results if r.status == "passed"}
 

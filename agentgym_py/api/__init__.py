@@ -1,8 +1,19 @@
 """The public functions of `import agentgym_py as ag`; each imports what it needs when called."""
 
-from agentgym_py.api.episodes import Result, collect, compare, credit, evaluate, first_faults, make
-from agentgym_py.api.learning import evolve, fork, judge, train
+from agentgym_py.api.episodes import (
+    Result,
+    certify,
+    collect,
+    compare,
+    compare_anytime,
+    evaluate,
+    first_faults,
+    make,
+    measure_credit,
+)
+from agentgym_py.api.learning import evolve, fork, judge, prove, train
 
 __all__ = [
-    "Result", "collect", "compare", "credit", "evaluate", "evolve", "first_faults", "fork", "judge", "make", "train",
+    "Result", "certify", "collect", "compare", "compare_anytime", "evaluate", "evolve", "first_faults", "fork",
+    "judge", "make", "measure_credit", "prove", "train",
 ]  # fmt: skip

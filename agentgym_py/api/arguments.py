@@ -162,7 +162,7 @@ def scorer_of(reward: str | RewardFunction | None, settings: Mapping[str, Any]) 
     return build_reward(reward, settings)
 
 
-def trainer_of(trainer: str | Trainer, settings: Mapping[str, Any]) -> Trainer | OnPolicyTrainer:
+def trainer_of(trainer: str | Trainer | OnPolicyTrainer, settings: Mapping[str, Any]) -> Trainer | OnPolicyTrainer:
     """Return a trainer, or make the one of a name with its settings."""
     made: Trainer | OnPolicyTrainer = _plugin_of(
         trainer, settings, "trainer", ("train", "improve"), "a trainer such as DPO(beta=1.0)"

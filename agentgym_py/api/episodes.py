@@ -1,10 +1,11 @@
-"""Make worlds, play them, and measure what was played."""
+"""Make and certify worlds, play them, and measure what was played."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentgym_py.api.arguments import (
@@ -23,11 +24,14 @@ from agentgym_py.trajectory import Trajectory
 
 if TYPE_CHECKING:
     from agentgym_py.api.arguments import Envs, Player
+    from agentgym_py.certificate import Certificate
     from agentgym_py.collection import PlayConfig
     from agentgym_py.credit import CreditReport, Estimator
     from agentgym_py.evaluation import Evaluation
-    from agentgym_py.evaluation.compare import Comparison
+    from agentgym_py.evaluation.anytime import SequentialComparison
+    from agentgym_py.evaluation.compare import Comparison, Entrant
     from agentgym_py.evaluation.first_fault import Expert, FirstFaults
+    from agentgym_py.testing import Result as CheckResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,20 +127,40 @@ def evaluate(
     kv_cache_gib: float | None = None,
     play: PlayConfig | None = None,
     progress: Callable[[Trajectory], None] | None = None,
+    until_decided: Result | str | os.PathLike[str] | None = None,
+    margin: float | None = None,
+    power: float | None = None,
 ) -> Result:
     """Evaluate an agent or a policy; arguments as for `collect`, and a policy replies greedily by default.
 
+    With `until_decided`, another evaluation of these tasks, this one stops after the block of 16 tasks in which the
+    better agent is decided, and `compare_anytime` says which one it is. `margin` is the difference that matters, such
+    as 0.1: the evaluation also stops if the agents differ by less. `power` is the chance that a difference of the
+    margin is not taken for a smaller one, by default 0.95.
+
     Raises:
-        ConfigError: No episode counts.
+        ConfigError: No episode counts, or `until_decided` has other settings or fewer tasks.
     """
     from agentgym_py.evaluation import evaluate as measure
+    from agentgym_py.evaluation.anytime import Opponent
     from agentgym_py.evaluation.folder import make_manifest
 
     require_counts(tasks=tasks, attempts=attempts)
     play, specs = play_config_of(play), specs_of(env)
     player = agent_of(agent, specs, temperature, max_new_tokens, play.slots, kv_cache_gib)
     manifest = make_manifest(player, specs, split, range(tasks), attempts, play.prompt, play.seed)
-    evaluation, episodes = measure(player, specs, split, range(tasks), attempts=attempts, play=play, progress=progress)
+    against = None
+    if until_decided is not None:
+        other = _entrant("until_decided", until_decided)
+        against = Opponent(other, manifest, "this evaluation", margin, power)
+        against.require_comparable(tasks)
+        manifest |= {"options": {"until_decided": other.agent}}
+    elif margin is not None or power is not None:
+        raise ConfigError("margin and power need until_decided")
+    evaluation, episodes = measure(
+        player, specs, split, range(tasks), attempts=attempts, play=play, progress=progress,
+        is_decided=against.is_decided if against else None,
+    )  # fmt: skip
     warn_of_cuts(episodes)
     return Result(player.name, evaluation, episodes, manifest)
 
@@ -151,19 +175,89 @@ def compare(**results: Result | str | os.PathLike[str]) -> Comparison:
     Raises:
         ConfigError: There are fewer than two, or they evaluate different tasks.
     """
-    from agentgym_py.evaluation.compare import Entrant, Resources
     from agentgym_py.evaluation.compare import compare as compare_entrants
+
+    return compare_entrants([_entrant(name, result) for name, result in results.items()])
+
+
+def compare_anytime(
+    *, margin: float | None = None, power: float | None = None, score: str | None = None,
+    **results: Result | str | os.PathLike[str],
+) -> SequentialComparison:  # fmt: skip
+    """Compare two evaluations task by task, so that the result is valid whenever you stop.
+
+    The same as `agentgym compare --anytime`: `compare_anytime(after=second, before=first)` is the success rate of
+    `after` minus that of `before`. One may have more tasks than the other.
+
+    Args:
+        margin: Two agents whose difference is smaller, such as 0.1, count as equal; None: none do.
+        power: With `margin`, the chance that a difference of the margin is not taken for a smaller one; by default
+            0.95.
+        score: Score of other programs' logs, such as `exact_match,strict-match`.
+        results: For two names a `Result`, a folder of `agentgym eval --out` or of a run, or a log of Inspect, lm-eval,
+            verifiers or JSON lines.
+
+    Returns:
+        The difference with its confidence sequence, e-value, p and verdict, and the interval after each task.
+
+    Raises:
+        ConfigError: There are not two, they evaluate different tasks, or a number is not between 0 and 1.
+        DataError: A log cannot be read.
+    """
+    from agentgym_py.evaluation.anytime import compare_in_order
+
+    if len(results) != 2:
+        raise ConfigError(f"compare_anytime takes two evaluations, got {len(results)}")
+    first, second = (_entrant(name, result, score) for name, result in results.items())
+    return compare_in_order(first, second, margin=margin, power=power)
+
+
+def _entrant(name: str, result: Result | str | os.PathLike[str], score: str | None = None) -> Entrant:
+    """Return an evaluation to compare, under this name."""
+    from agentgym_py.evaluation.compare import Entrant, Resources
     from agentgym_py.evolution.entrants import load_entrant
 
-    def entrant(name: str, result: Result | str | os.PathLike[str]) -> Entrant:
-        if isinstance(result, Result):
-            resources = Resources.of(result.evaluation.as_dict())
-            return Entrant.from_trajectories(name, result.manifest, result.trajectories, resources)
-        if not isinstance(result, str | os.PathLike):
-            raise ConfigError(f"{name} must be a Result or a folder of agentgym eval --out, not {result!r:.60}")
-        return load_entrant(os.fspath(result))
+    if isinstance(result, Result):
+        resources = Resources.of(result.evaluation.as_dict())
+        return Entrant.from_trajectories(name, result.manifest, result.trajectories, resources)
+    if not isinstance(result, str | os.PathLike):
+        raise ConfigError(f"{name} must be a Result or a folder of agentgym eval --out, not {result!r:.60}")
+    return replace(load_entrant(os.fspath(result), score), name=name)
 
-    return compare_entrants([entrant(name, result) for name, result in results.items()])
+
+def certify(
+    world: str | type[TextEnv] | EnvSpec,
+    checks: Sequence[str] = (),
+    *,
+    out: str | os.PathLike[str] | None = None,
+    progress: Callable[[CheckResult], object] | None = None,
+    **settings: Any,
+) -> Certificate:
+    """Certify that a world can be solved, learned and not gamed, as `agentgym certify` does; all checks take minutes.
+
+    Args:
+        world: Its name, its class, its source such as `my_world.py`, or `EnvSpec(name, kwargs)`.
+        checks: Names of checks, such as `solvable`; by default all, without which no certificate is `passed`.
+        out: Folder for the certificate `ID.json` and the badge `ID.svg`; None writes none.
+        progress: Called with the result of each check.
+        settings: How much the checks try, fields of `CertificateSettings`: `episodes=50`, `seed=0`.
+
+    Returns:
+        The certificate: its `verdict`, and in `report` what each check found.
+
+    Raises:
+        ConfigError: The world cannot be made, a setting is wrong, or the check `vectors` starts processes in a script
+            without `if __name__ == "__main__":`.
+        UnknownNameError: No such world or check.
+    """
+    from agentgym_py.certificate import certify as certify_world
+    from agentgym_py.certificate.certificate import CertificateSettings
+
+    require_arguments(CertificateSettings, settings)
+    certificate = certify_world(world, checks, CertificateSettings(**settings), progress or (lambda _: None))
+    if out is not None:
+        certificate.write(Path(out))
+    return certificate
 
 
 def first_faults(
@@ -211,7 +305,7 @@ def first_faults(
     )
 
 
-def credit(
+def measure_credit(
     agent: Player,
     env: Envs,
     estimators: Sequence[str] | Mapping[str, Estimator] = (),
@@ -243,7 +337,8 @@ def credit(
         UnknownNameError: No such environment, agent or estimator.
     """
     from agentgym_py.collection import Collector
-    from agentgym_py.credit import CreditConfig, measure_credit
+    from agentgym_py.credit import CreditConfig
+    from agentgym_py.credit import measure_credit as measure
     from agentgym_py.credit.estimators import load_estimators
 
     require_counts(tasks=tasks)
@@ -251,7 +346,7 @@ def credit(
     play, specs = play_config_of(play), specs_of(env)
     player = agent_of(agent, specs, temperature, max_new_tokens, play.slots)
     collector = Collector(player, play)
-    return measure_credit(
+    return measure(
         player, lambda jobs: collector.collect_batch(jobs, progress), specs,
         estimators if isinstance(estimators, Mapping) else load_estimators(estimators), CreditConfig(**settings),
         tasks=range(tasks), split=split, seed=play.seed, policy=getattr(player, "policy", None),

@@ -1,13 +1,14 @@
-"""Judge episodes, train on them, and run or fork AgentEvol."""
+"""Judge episodes, train on them, prove trainers, and run or fork AgentEvol."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from agentgym_py.api.arguments import (
     command_text,
@@ -18,6 +19,7 @@ from agentgym_py.api.arguments import (
     scorer_of,
     source_of,
     specs_of,
+    trainer_of,
     training_data,
     trajectories_of,
 )
@@ -29,8 +31,10 @@ if TYPE_CHECKING:
     from agentgym_py.api.arguments import Envs
     from agentgym_py.feedback import Feedback, FeedbackSource
     from agentgym_py.policy import Policy
+    from agentgym_py.proof import Proof
+    from agentgym_py.proof import Result as ProofResult
     from agentgym_py.rewards.functions import RewardFunction
-    from agentgym_py.training import Trainer, TrainReport
+    from agentgym_py.training import OnPolicyTrainer, Trainer, TrainReport
     from agentgym_py.training.coreset import Coreset
 
 
@@ -130,6 +134,50 @@ def train(
         name = trainer if isinstance(trainer, str) else type(trainer).__name__
         loaded.name = f"{loaded.name}+{name}" if output_dir is None else os.fspath(output_dir)
     return loaded, part.add_to(validate_report(report, instance, loaded))
+
+
+def prove(
+    trainer: str | type[Trainer] | type[OnPolicyTrainer] | Trainer | OnPolicyTrainer,
+    checks: Sequence[str] = (),
+    *,
+    seed: int = 0,
+    seeds: int = 5,
+    episodes: int | None = None,
+    reference: str | None = None,
+    progress: Callable[[ProofResult], object] | None = None,
+    **settings: Any,
+) -> Proof:
+    """Check a trainer against exact truth on tables, as `agentgym prove` does; all checks take about a minute.
+
+    Args:
+        trainer: Its name, its source such as `my_trainer.py:MyTrainer`, its class, or a trainer with its settings.
+        checks: Names of checks, such as `mask`; by default all, without which no proof is `passed`.
+        seed: Seed of all that is drawn.
+        seeds: Trainings of the learning curve, at least 2.
+        episodes: Episodes of each of them: by default 640 of an on-policy trainer, or 160 stored ones of an offline
+            trainer.
+        reference: Trainer whose learning curve stands beside it, or `none`; by default `grpo` for an on-policy trainer
+            and `filtered_bc` for an offline one.
+        progress: Called with the result of each check.
+        settings: The trainer's settings, if `trainer` is a name or a source.
+
+    Returns:
+        The proof: its `verdict`, the `results` of the checks, and the learning `curve` in exact expected return.
+
+    Raises:
+        ConfigError: The trainer does not take a setting, makes something else than a policy, or trains adapters.
+        UnknownNameError: No such trainer or check.
+    """
+    from agentgym_py.proof import prove as prove_trainer
+
+    chosen: Any = trainer
+    if settings or not isinstance(trainer, type):
+        chosen = trainer_of(cast(Any, trainer), settings)
+    proof = prove_trainer(
+        chosen, checks, seed=seed, seeds=seeds, episodes=episodes, reference=reference,
+        on_result=progress or (lambda _: None),
+    )  # fmt: skip
+    return replace(proof, trainer=trainer) if isinstance(trainer, str) else proof
 
 
 def evolve(env: Envs = "shop", *, out: str | os.PathLike[str], **options: Any) -> dict[str, Any]:

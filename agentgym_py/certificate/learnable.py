@@ -35,8 +35,8 @@ _EPOCHS, _LEARNING_RATE = 4, 0.3
 _CPU_SECONDS = 300.0
 _MAX_P, _MIN_CLIMB = 0.01, 0.15
 """Largest p of the sign test, and smallest share of tasks that become better, less those that become worse."""
-_MAX_WORDS, _SHORT = 60, 4
-"""Words of a text that are features, and words of an observation that is one as a whole."""
+_MAX_WORDS, _SHORT, _SENTENCE = 60, 4, 12
+"""Words of a text that are features, of an observation that is one as a whole, and of one that says a fact."""
 _WORD = re.compile(r"[^\W_]+")
 
 
@@ -56,6 +56,10 @@ class History:
     """Words of the last observation."""
     seen: set[str] = field(default_factory=set)
     """Words of all observations."""
+    recalled: int = 0
+    """Number of words of the last observation that were shown before."""
+    said: dict[str, set[str]] = field(default_factory=dict)
+    """For each word of a short observation the words beside it, such as `no` for `red` after `Does red fit? No.`"""
     taken: Counter[str] = field(default_factory=Counter)
     taken_here: set[tuple[str, ...]] = field(default_factory=set)
     """Actions, each after the words of the observation in which it was taken."""
@@ -67,7 +71,11 @@ class History:
         self.taken_here.add((*self.latest, action))
         self.last_action = action
         self.latest = words_of(observation)
+        self.recalled = len(self.seen.intersection(self.latest))
         self.seen.update(self.latest)
+        if len(self.latest) <= _SENTENCE:
+            for word in self.latest:
+                self.said.setdefault(word, set()).update(self.latest)
 
 
 def words_of(text: str) -> list[str]:
@@ -99,7 +107,11 @@ def features(history: History, action: str) -> Iterator[tuple[object, ...]]:
     letters = {word for word in told if len(word) == 1 and word.isalpha()}
     yield ("letters told", name, min(3, sum(letter not in action.lower() for letter in letters)))
     shown = [word in history.seen or word in told for word in words[1:]]
+    yield ("recalled", name, step, min(history.recalled, 4))
     yield ("all shown", name, all(shown), any(shown))
+    said = set[str]().union(*(history.said.get(word, ()) for word in words[1:_MAX_WORDS]))
+    for beside in sorted(said.difference(words)):
+        yield ("said of", name, beside)
     for word in history.latest[:_MAX_WORDS]:
         yield ("context", name, word)
 
@@ -171,12 +183,15 @@ def learnable(subject: Subject) -> None:
         sum(a > b for a, b in zip(one, two, strict=True)) for one, two in ((after, before), (before, after))
     )
     rates = [sum(outcome.success for outcome in outcomes) for outcomes in (before, after)]
+    seconds = time.process_time() - began
     note = (
         f"success in valid tasks {rates[0]} -> {rates[1]} of {len(held_out)} after {len(train)} training tasks, in "
-        f"{time.process_time() - began:.0f} CPU seconds"
+        f"{seconds:.0f} CPU seconds"
     )
     p = binomial_tail(better, better + worse, 0.5)
-    subject.measured.update(success_untrained=rates[0] / len(held_out), success_trained=rates[1] / len(held_out))
+    subject.measured.update(
+        success_untrained=rates[0] / len(held_out), success_trained=rates[1] / len(held_out), cpu_seconds=seconds
+    )
     subject.require_overall(
         climbs(better, worse, len(held_out)),
         f"the policy does not climb: {note}; {better} tasks better, {worse} worse (p = {p:.2g})",
@@ -217,7 +232,8 @@ def _begin(world: Subject, number: int, split: str) -> tuple[Episode, History]:
     observation = episode.reset(0, {"task": number, "split": split})
     task = world.shared.current_task
     words = words_of(observation)
-    return episode, History(words_of(task.instruction if task else ""), words, set(words))
+    repeated = sum(number > 1 for number in Counter(words).values())
+    return episode, History(words_of(task.instruction if task else ""), words, set(words), repeated)
 
 
 def _expert_choices(

@@ -56,8 +56,7 @@ if TYPE_CHECKING:
     from agentgym_py.agents import Agent
     from agentgym_py.collection.collector import Progress
     from agentgym_py.env import EnvSpec
-    from agentgym_py.evaluation.anytime import SequentialComparison
-    from agentgym_py.evaluation.compare import Entrant
+    from agentgym_py.evaluation.anytime import Opponent
     from agentgym_py.evaluation.experts_comparison import ExpertsComparison
     from agentgym_py.evaluation.first_fault import FirstFaults
     from agentgym_py.trajectory import Trajectory
@@ -215,7 +214,7 @@ def _run(args: Values, repeated: Repetition | None) -> int:
     play = agent_options.play_config(executor, model)
     manifest = make_manifest(agent, envs, chosen.split, tasks, chosen.attempts, play.prompt, play.seed)
     manifest |= _provenance(settings, agent_options.agent == "model")
-    against = _Opponent.load(chosen, manifest) if chosen.until_decided else None
+    against = _opponent(chosen, manifest)
     if name := _name_before(manifest, repeated, out):
         agent.name = manifest["agent"]["name"] = name
     title = f"{agent_title(agent.name, agent.sampling)}{decoding_label(agent.sampling)}"
@@ -297,41 +296,17 @@ def _name_before(manifest: Mapping[str, Any], repeated: Repetition | None, out: 
     return str(names[-1]) if names else None
 
 
-@dataclass(frozen=True, slots=True)
-class _Opponent:
-    """The evaluation with which this one is compared until it is decided which agent is better."""
+def _opponent(chosen: EvalOptions, manifest: Mapping[str, Any]) -> Opponent | None:
+    """Return the evaluation of --until_decided; ConfigError if it has other settings, or fewer tasks."""
+    if chosen.until_decided is None:
+        return None
+    from agentgym_py.evaluation.anytime import Opponent
+    from agentgym_py.evaluation.compare import Entrant
 
-    evaluation: Entrant
-    manifest: Mapping[str, Any]
-    """Of this evaluation."""
-    name: str
-    chosen: EvalOptions
-
-    @classmethod
-    def load(cls, chosen: EvalOptions, manifest: Mapping[str, Any]) -> _Opponent:
-        """Load it; raises ConfigError if it has other settings, or fewer tasks."""
-        from agentgym_py.evaluation.compare import Entrant
-
-        assert chosen.until_decided is not None
-        opponent = cls(Entrant.load(chosen.until_decided), manifest, chosen.out or "this evaluation", chosen)
-        opponent.compare([])
-        tasks = opponent.evaluation.tasks_played
-        if tasks < chosen.tasks:
-            played = f"{chosen.until_decided} has played {tasks} tasks"
-            raise UsageError(f"{played}, fewer than --tasks {chosen.tasks}: give at most --tasks {tasks}")
-        return opponent
-
-    def compare(self, trajectories: Sequence[Trajectory]) -> SequentialComparison:
-        """Compare after these episodes."""
-        from agentgym_py.evaluation.anytime import compare_in_order
-        from agentgym_py.evaluation.compare import Entrant
-
-        entrant = Entrant.from_trajectories(self.name, self.manifest, trajectories)
-        return compare_in_order(entrant, self.evaluation, margin=self.chosen.margin, power=self.chosen.power)
-
-    def is_decided(self, trajectories: Sequence[Trajectory]) -> bool:
-        """Return whether these episodes decide it."""
-        return self.compare(trajectories).result.verdict != "undecided"
+    evaluation = Entrant.load(chosen.until_decided)
+    opponent = Opponent(evaluation, manifest, chosen.out or "this evaluation", chosen.margin, chosen.power)
+    opponent.require_comparable(chosen.tasks)
+    return opponent
 
 
 def _provenance(settings: Mapping[str, Any], uses_model: bool) -> dict[str, Any]:

@@ -87,7 +87,7 @@ def run(args: Values) -> int:
     with new_file_if_named(chosen.report, setting("report")) as target, no_interrupt_lost():
         proof = prove(
             trainer, args["only"], seed=chosen.seed, seeds=chosen.seeds, episodes=chosen.episodes,
-            reference="" if chosen.reference == "none" else chosen.reference, on_result=show,
+            reference=chosen.reference, on_result=show,
         )  # fmt: skip
         proof = replace(proof, trainer=name)
         if target:

@@ -25,7 +25,7 @@ m = -δ are both rejected at 1 - power: with a probability of power at least, a 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import fmean
@@ -34,11 +34,12 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from agentgym_py.errors import ConfigError
+from agentgym_py.errors import ConfigError, setting
 from agentgym_py.evaluation.compare import Entrant
 from agentgym_py.evaluation.folder import SAME_QUESTION, differences
 from agentgym_py.evaluation.stats import Estimate
 from agentgym_py.evaluation.text import p_value
+from agentgym_py.trajectory import Trajectory
 
 Verdict: TypeAlias = Literal["first", "second", "equal", "undecided"]
 """Which agent is better; `equal`: the difference is smaller than the margin; `undecided`: more tasks are needed."""
@@ -245,6 +246,36 @@ def compare_in_order(
     tasks = [task for task in first.outcomes if task in second.outcomes]
     trace = [test.add(fmean(first.outcomes[task]) - fmean(second.outcomes[task])).difference for task in tasks]
     return SequentialComparison(first.name, second.name, margin, test.result, trace, power)
+
+
+@dataclass(frozen=True, slots=True)
+class Opponent:
+    """The evaluation with which another one is compared until it is decided which agent is better."""
+
+    evaluation: Entrant
+    manifest: Mapping[str, Any]
+    """Of the other evaluation."""
+    name: str
+    """Of the other evaluation."""
+    margin: float | None = None
+    power: float | None = None
+
+    def require_comparable(self, tasks: int) -> None:
+        """Raise ConfigError if the evaluation has other settings, or fewer than this number of tasks."""
+        require_plan(self.margin, self.power)
+        self.compare([])
+        if (most := self.evaluation.tasks_played) < tasks:
+            few = f"{self.evaluation.name} has played {most} tasks, fewer than {setting('tasks', tasks)}"
+            raise ConfigError(f"{few}: give at most {setting('tasks', most)}")
+
+    def compare(self, trajectories: Sequence[Trajectory]) -> SequentialComparison:
+        """Compare after these episodes of the other evaluation."""
+        entrant = Entrant.from_trajectories(self.name, self.manifest, trajectories)
+        return compare_in_order(entrant, self.evaluation, margin=self.margin, power=self.power)
+
+    def is_decided(self, trajectories: Sequence[Trajectory]) -> bool:
+        """Return whether these episodes decide it."""
+        return self.compare(trajectories).result.verdict != "undecided"
 
 
 def require_plan(margin: float | None, power: float | None) -> None:

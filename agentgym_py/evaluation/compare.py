@@ -228,7 +228,7 @@ def _require_same_question(entrants: Sequence[Entrant]) -> None:
         if (entrant.manifest.get("options") or {}).get("until_decided"):
             raise ConfigError(
                 f"{entrant.name} stopped by what it saw (until_decided), so these tables would not be valid; compare "
-                "two evaluations by agentgym compare A B --anytime"
+                "two evaluations by agentgym compare A B --anytime, or by ag.compare_anytime in Python"
             )
     for other in entrants[1:]:
         if ("run" in first.manifest) != ("run" in other.manifest):

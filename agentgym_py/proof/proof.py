@@ -116,8 +116,8 @@ def prove(
         seed: Seed of all that is drawn.
         seeds: Trainings of the learning curve, at least 2.
         episodes: Episodes of each of them; by default 640, or 160 for an offline trainer.
-        reference: Trainer whose learning curve stands beside it: a name, "" for none; by default `grpo` for an
-            on-policy trainer and `filtered_bc` for an offline one.
+        reference: Trainer whose learning curve stands beside it, or `none`; by default `grpo` for an on-policy trainer
+            and `filtered_bc` for an offline one.
         on_result: Called after each check.
 
     Raises:
@@ -129,7 +129,7 @@ def prove(
             raise UnknownNameError(f"No check {name!r}." + did_you_mean(name, CHECKS))
     sizes: dict[str, Any] = {"seed": seed, "seeds": seeds} | ({} if episodes is None else {"episodes": episodes})
     bench = Bench(registry.load("agentgym.trainers", trainer) if isinstance(trainer, str) else trainer, **sizes)
-    other = REFERENCES[bench.on_policy] if reference is None else reference
+    other = REFERENCES[bench.on_policy] if reference is None else "" if reference == "none" else reference
     beside = Bench(registry.load("agentgym.trainers", other), **sizes) if other else None
     results = list[Result]()
     for name in checks or CHECKS:

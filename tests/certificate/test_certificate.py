@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -11,18 +12,22 @@ import numpy as np
 import pytest
 from scripts import load_script
 
+from agentgym_py import registry
 from agentgym_py.certificate import ALL_CHECKS, CRITERIA, OPENENV_IDS, certify, criteria
 from agentgym_py.certificate import certificate as certificates
 from agentgym_py.certificate.badge import badge
 from agentgym_py.certificate.criteria import Hardness, Opening, WordBits, z_score
 from agentgym_py.certificate.gameable import hedged, wildcards
-from agentgym_py.certificate.learnable import History, LinearPolicy, climbs
+from agentgym_py.certificate.learnable import History, LinearPolicy, climbs, features
 from agentgym_py.env import EnvSpec
+from agentgym_py.env.registration import short_name
 from agentgym_py.errors import UnknownNameError
 from agentgym_py.rng import Rng
 from agentgym_py.testing import CHECKS, Settings
+from agentgym_py.testing.report import Failure, Result, Status
 from agentgym_py.testing.runner import run_check
 
+sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))  # the benchmark imports another one
 benchmark = load_script("benchmarks/certificate.py")
 QUICK = Settings(episodes=16, memory_episodes=20)
 FOUND = [
@@ -160,3 +165,62 @@ def test_the_policy_learns_which_action_names_the_request() -> None:
         choices.append((policy.encode(history, actions, grow=True), right))
     policy.fit(choices, rng, math.inf)
     assert policy.choose(History(["new"], ["start"], {"start"}), ["take old", "take new"]) == "take new"
+
+
+def test_the_policy_knows_what_observations_said_of_a_word() -> None:
+    """So the world of twenty questions is learnable in both roles: by answers, and by words that repeat."""
+    history = History(["find", "it"], ["ask"], {"ask"})
+    history.add("ask red", "Does red fit? No.")
+    history.add("ask tin", "Does tin fit? Yes.")
+    found = set(features(history, "guess red cup"))
+    assert ("said of", "guess", "no") in found and ("said of", "guess", "yes") not in found
+    assert ("recalled", "guess", 2, 2) in found, "does and fit were shown before"
+    history.add("look", " ".join(f"word{n}" for n in range(13)))
+    assert not [name for name in features(history, "take word1") if name[0] == "said of"], "that is no short sentence"
+    for role in ("asker", "answerer"):
+        result = run_check("learnable", EnvSpec("twentyquestions", {"role": role}), QUICK, ALL_CHECKS)
+        assert result.status == "passed", result.failure
+
+
+# ---- rows of the benchmark -------------------------------------------------------------------------------------------
+
+
+def test_the_benchmark_measures_what_it_has_no_row_of(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A row of another number of episodes or version of the world is measured again, others are kept."""
+    asked = list[tuple[str, str, int]]()
+
+    def check(name: str, spec: EnvSpec, settings: Settings, _: object) -> Result:
+        asked.append((name, spec.kwargs.get("role", ""), settings.episodes))
+        status: Status = "failed" if name == "gameable" else "passed"
+        failure = Failure("won | it") if status == "failed" else None
+        return Result(name, "", status, 1.0, {}, (), {"floor": 0.25} if name == "floor_and_ceiling" else {}, failure)
+
+    monkeypatch.setattr(benchmark, "run_check", check)
+    path = tmp_path / "rows.jsonl"
+    words = ["--clean", "--worlds", "maze", "errand", "--checks", "floor_and_ceiling", "--results", str(path)]
+    benchmark.main(words)
+    benchmark.main(words)
+    assert asked == [("floor_and_ceiling", role, 30) for role in ("", "client", "shopper")]
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    path.write_text("".join(json.dumps({**row, "version": row["version"] - (not row["role"])}) + "\n" for row in rows))
+    benchmark.main(words)
+    assert asked[3:] == [("floor_and_ceiling", "", 30)]
+    benchmark.main([*words, "--episodes", "7"])
+    assert len(asked) == 7 and len(path.read_text().splitlines()) == 3
+    capsys.readouterr()
+    benchmark.main(["--clean", "--worlds", "maze", "--checks", "gameable", "--results", str(path)])
+    table, says = capsys.readouterr().out.strip().split("\n\n")
+    assert "| maze | – | 0.25 | – | – | – | – | `gameable` |" in table.splitlines()
+    assert says.startswith("1 false alarms in 4 checks of 2 worlds")
+
+
+def test_the_rows_of_the_docs_are_of_every_world_and_defect() -> None:
+    """Each world has a row for each role and criterion, each defect has one."""
+    clean = benchmark.read_state(benchmark.CleanRow, benchmark.ROWS["clean"])
+    worlds = [short_name(name) for name in registry.names("agentgym.envs")]
+    wanted = {(world, role, check) for world in worlds for role in benchmark.roles_of(world) for check in CRITERIA}
+    assert {row.key for row in clean} == wanted
+    planted = benchmark.read_state(benchmark.PlantedRow, benchmark.ROWS["planted"])
+    assert {row.key for row in planted} == {(defect.world, defect.name) for defect in benchmark.DEFECTS}

@@ -103,7 +103,7 @@ def test_a_fork_changes_what_comes_after(agentgym: Run, run: RunFolder) -> None:
     found = json.loads(out)
     assert status == 0 and list(found["rounds"]) == ["2"] and found["tasks"] == 3
     assert found["agents"][0]["fork"].startswith("A fork of ") and "fork" not in found["agents"][1]
-    assert str(ag.compare(fork=fork.path, run=run.path)).count("| forks/b − run | ") == 1
+    assert str(ag.compare(fork=fork.path, run=run.path)).count("| fork − run | ") == 1
 
 
 def test_a_fork_is_forked_and_resumed(agentgym: Run, run: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:

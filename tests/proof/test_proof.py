@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+import sys
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -23,6 +24,7 @@ from agentgym_py.engine.sampling import SamplingParams
 from agentgym_py.errors import ConfigError, UnknownNameError
 from agentgym_py.proof import ALPHA, CHECKS, MIN_GAIN, CurvePoint, Proof, Result, prove
 from agentgym_py.proof.bench import EPISODES, Bench
+from agentgym_py.proof.checks import Status
 from agentgym_py.proof.measures import share_of_distance, upper_bound
 from agentgym_py.proof.page import write_proof
 from agentgym_py.proof.proof import run_check, summarize
@@ -34,7 +36,8 @@ from agentgym_py.training import TrainReport
 
 
 def benchmark() -> Any:
-    """`benchmarks/prove.py`."""
+    """`benchmarks/prove.py`, which imports another one."""
+    sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
     return load_script("benchmarks/prove.py")
 
 
@@ -244,13 +247,13 @@ class Idle:
 
 def test_a_trainer_that_raises_fails() -> None:
     """With what it raised, and where."""
-    proof = prove(Raising, ["mask"], reference="")
+    proof = prove(Raising, ["mask"], reference="none")
     assert proof.verdict == "failed" and "Error: no luck (" in proof.failed[0].text
 
 
 def test_a_trainer_that_does_nothing_fails() -> None:
     """By its gradients, and by its exact return, whose gains are all 0."""
-    proof = prove(Idle(), ["mask", "improves"], seeds=2, episodes=4 * EPISODES, reference="")
+    proof = prove(Idle(), ["mask", "improves"], seeds=2, episodes=4 * EPISODES, reference="none")
     assert [result.check for result in proof.failed] == ["mask", "improves"]
     assert proof.failed[1].measured == {"gain": 0.0, "upper": 0.0}
 
@@ -335,3 +338,46 @@ def test_what_cannot_be_proven_is_refused() -> None:
         prove("grpo", ["masc"])
     with pytest.raises(ConfigError, match="seeds must be at least 2"):
         prove("grpo", seeds=1)
+
+
+# ---- rows of the benchmark -------------------------------------------------------------------------------------------
+
+
+def test_the_benchmark_asks_what_a_kept_proof_lacks(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A proof is collected over several calls, and no row is begun after the minutes."""
+    zoo, asked = benchmark(), list[tuple[str, int, str]]()
+
+    def check(bench: Bench, name: str) -> Result:
+        asked.append((bench.name, bench.seed, name))
+        status: Status = "failed" if (bench.seed, name) == (100, "sign") else "skipped" if name == "ratio" else "passed"
+        return Result(name, "", status, 0.0, "upside down" if status == "failed" else "", {"gain": 0.25})
+
+    monkeypatch.setattr(zoo, "run_check", check)
+    path = tmp_path / "rows.jsonl"
+    words = ["--clean", "--trainers", "filtered_bc", "--results", str(path)]
+    zoo.main([*words, "--checks", "mask", "ratio"])
+    zoo.main([*words, "--checks", "mask", "sign", "--seeds", "2"])
+    assert [(seed, name) for _, seed, name in asked] == [
+        (0, "mask"), (0, "ratio"), (0, "sign"), (100, "mask"), (100, "sign")
+    ]  # fmt: skip
+    capsys.readouterr()
+    zoo.main([*words, "--seeds", "9", "--minutes", "0"])
+    table, says = capsys.readouterr().out.strip().split("\n\n")
+    assert len(asked) == 5 and table.endswith("| filtered_bc | – | 25 25 | 4 | sign: upside down |")
+    assert says.startswith("1 of 2 proofs have a false alarm, 50.0 %") and says.endswith("with 4 checks.")
+    zoo.keep_row(path, zoo.CleanRow("filtered_bc", 0, {"mask": "passed"}, gain=0.5, earlier=True), lambda row: row.key)
+    zoo.main([*words, "--tables"])
+    table, says = capsys.readouterr().out.strip().split("\n\n")
+    assert "| filtered_bc | – | 50 † 25 | 2 |" in table and says.startswith("1 of 1 proofs")
+    zoo.main([*words, "--checks", "mask"])
+    assert len(asked) == 6, "an earlier row is measured again"
+
+
+def test_the_rows_of_the_docs_are_of_every_bug() -> None:
+    """Each bug has a row, and each shipped trainer a proof."""
+    zoo = benchmark()
+    planted = zoo.read_state(zoo.PlantedRow, zoo.ROWS["planted"])
+    assert {row.key for row in planted} == {(each.trainer, each.name) for each in zoo.BUGS}
+    assert {row.trainer for row in zoo.read_state(zoo.CleanRow, zoo.ROWS["clean"])} <= set(zoo.TRAINERS)

@@ -3,8 +3,11 @@
 from typing import assert_type
 
 import agentgym_py as ag
+from agentgym_py.certificate import Certificate
 from agentgym_py.evaluation import Evaluation
+from agentgym_py.evaluation.anytime import SequentialComparison
 from agentgym_py.evaluation.compare import Comparison
+from agentgym_py.proof import Proof
 from agentgym_py.training import TrainReport
 
 env = ag.make("shop", difficulty="easy")
@@ -23,4 +26,7 @@ result = ag.evaluate(policy, ["shop", ag.EnvSpec("maze")], tasks=10, play=ag.Pla
 assert_type(result, ag.Result)
 assert_type(result.evaluation, Evaluation)
 assert_type(ag.compare(before=result, after="evals/b"), Comparison)
+assert_type(ag.compare_anytime(before=result, after="evals/b", margin=0.1), SequentialComparison)
+assert_type(ag.certify("maze", ["solvable"], episodes=10), Certificate)
+assert_type(ag.prove("grpo", ["mask"], kl_coef=0.1), Proof)
 test = ag.evolve("shop", out="runs/a", rounds=1, trainer={"name": "dpo", "beta": 1.0})
