@@ -12,9 +12,9 @@ import verifiers.v1 as vf
 from agentgym_verifiers import AgentGymConfig, AgentGymTaskset, ChatHarness
 from agentgym_verifiers_tools import FAILED, AgentGymTools, AgentGymToolTaskset, EpisodeState
 from chat_server import reply_of
-from checks import FAILURE, fail, note_starts, plays_as_directly
-from mcp.server.fastmcp import FastMCP
-from scripted import SHOP, TODO, WORLDS, World, scripts
+from checks import FAILURE, fail, note_starts
+from mcp.server.mcpserver import MCPServer
+from scripted import SHOP, TODO, WORLDS, World, only_return, plays_as_directly, scores_so_far, scripts
 from through import calls_of, play, play_tools, read, read_tools, run, run_command, run_tools, settings_of
 from verifiers.v1.envs.single_agent import SingleAgentEnv
 from verifiers.v1.utils.loaders import environment_class, harness_class, taskset_class
@@ -26,14 +26,14 @@ from agentgym_py.serving.tool_episode import ToolEpisode
 @pytest.mark.parametrize("world", WORLDS, ids=lambda world: world.name)
 def test_verifiers_plays_as_one_plays_directly(world: World) -> None:
     """50 tasks, in text."""
-    plays_as_directly(world, play)
+    plays_as_directly(world, play, visible=only_return)
 
 
 def test_the_command_plays_as_one_plays_directly() -> None:
     """`vf-eval`, which stores the episodes: groups of two."""
     played = scripts(SHOP, 3)
     found = run_command(SHOP, reply_of(played), tasks=3, attempts=2)
-    assert [read(episode) for episode in found] == [script.episode for script in played for _ in range(2)]
+    assert [read(episode) for episode in found] == [only_return(script.episode) for script in played for _ in range(2)]
 
 
 def test_a_group_starts_in_one_state(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -61,7 +61,7 @@ def test_an_infrastructure_failure_has_no_reward(monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize("world", [SHOP, TODO], ids=lambda world: world.name)
 def test_the_tool_server_plays_as_one_plays_directly(world: World) -> None:
     """50 tasks, by its functions and the task's scores."""
-    plays_as_directly(world, play_tools)
+    plays_as_directly(world, play_tools, visible=scores_so_far)
 
 
 @pytest.mark.skipif(which("uv") is None, reason="the harness `null` needs uv")
@@ -69,7 +69,8 @@ def test_tool_calls_play_as_one_plays_directly() -> None:
     """Five tasks, which end in all ways, by the tool server and the harness `null`, in processes of their own."""
     played = scripts(SHOP, 5)
     found = run_tools(SHOP, calls_of(played), range(5))
-    assert [read_tools(episode.model_dump(mode="json")) for episode in found] == [script.episode for script in played]
+    episodes = [read_tools(episode.model_dump(mode="json")) for episode in found]
+    assert episodes == [only_return(script.episode) for script in played]
 
 
 def test_a_failure_behind_a_tool_has_no_reward(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,10 +95,10 @@ def test_a_failure_behind_a_tool_has_no_reward(monkeypatch: pytest.MonkeyPatch) 
 def test_the_tool_server_lists_what_a_model_must_know(world: str) -> None:
     """Names, what is required, and the descriptions of all parameters."""
     task = next(iter(AgentGymToolTaskset(AgentGymConfig(env=world, id="agentgym-verifiers-tools"))))
-    server, listed = AgentGymTools(vf.ToolsetConfig()), FastMCP("world")
+    server, listed = AgentGymTools(vf.ToolsetConfig()), MCPServer("world")
     asyncio.run(server.setup_task(task.data))
     server.register(listed)
-    found = {tool.name: (tool.description, tool.inputSchema) for tool in asyncio.run(listed.list_tools())}
+    found = {tool.name: (tool.description, tool.input_schema) for tool in asyncio.run(listed.list_tools())}
     assert list(found) == [tool["function"]["name"] for tool in server._episode.tools]
     for function in (tool["function"] for tool in server._episode.tools):
         description, schema = found[function["name"]]
