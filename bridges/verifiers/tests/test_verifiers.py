@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
+from pathlib import Path
 from shutil import which
 from types import SimpleNamespace
 from typing import Any
@@ -89,6 +92,44 @@ def test_a_failure_behind_a_tool_has_no_reward(monkeypatch: pytest.MonkeyPatch) 
     assert asyncio.run(task.has_ended(trace))
     with pytest.raises(InfrastructureError, match=FAILURE):
         asyncio.run(task.outcome(trace))
+
+
+HARNESSES = [
+    pytest.param("null", marks=pytest.mark.skipif(which("uv") is None, reason="the harness `null` needs uv")),
+    "patient-harness",
+]
+
+
+@pytest.mark.parametrize("harness", HARNESSES)
+def test_a_tool_server_that_dies_has_no_reward(harness: str) -> None:
+    """Killed after the first call: an error, whether the harness fails too or tells the model. Alive, it plays."""
+    (script,) = (script for script in scripts(SHOP, 1) if len(script.calls) > 1)
+    reply = calls_of([script])
+
+    def kill_and_reply(messages: list[dict[str, Any]]) -> Any:
+        if sum(message["role"] == "assistant" for message in messages) == 1:
+            os.kill(tool_server(), signal.SIGKILL)
+        return reply(messages)
+
+    (whole,) = run_tools(SHOP, reply, [0], harness)
+    assert read_tools(whole.model_dump(mode="json")) == only_return(script.episode)
+    (broken,) = run_tools(SHOP, kill_and_reply, [0], harness)
+    (trace,) = broken.traces
+    assert trace.errors and not trace.ok and "return" not in trace.rewards
+    assert trace.state.steps == 1
+    assert harness == "null" or "the tool server has died" in trace.errors[-1].message
+
+
+def tool_server() -> int:
+    """Return the process of the tool server that runs."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+            if parent == os.getpid() and b"agentgym_verifiers_tools" in (folder / "cmdline").read_bytes():
+                return int(folder.name)
+        except OSError:  # it has just ended
+            continue
+    raise AssertionError("no tool server runs")
 
 
 @pytest.mark.parametrize("world", ["shop", "sheet", "service"])

@@ -52,9 +52,9 @@ def run(world: World, reply: Reply, tasks: Sequence[int], attempts: int = 1, max
     return run_env(env, reply, tasks, attempts)
 
 
-def run_tools(world: World, reply: Reply, tasks: Sequence[int]) -> list[Any]:
-    """Run the tool form with the harness `null`, as `run`."""
-    agent = vf.AgentConfig.model_validate({"harness": {"id": "null"}, "runtime": {"type": "subprocess"}})
+def run_tools(world: World, reply: Reply, tasks: Sequence[int], harness: str = "null") -> list[Any]:
+    """Run the tool form, as `run`."""
+    agent = vf.AgentConfig.model_validate({"harness": {"id": harness}, "runtime": {"type": "subprocess"}})
     taskset = AgentGymConfig(**settings_of(world) | {"id": "agentgym-verifiers-tools"})
     env = SingleAgentEnv(SingleAgentEnvConfig(taskset=taskset, agent=agent))
     return run_env(env, reply, tasks, at_once=2)  # each starts two programs
