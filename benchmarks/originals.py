@@ -80,7 +80,7 @@ def babyai(args: Args) -> Result:
     from agentgym_envs.grid.env import GridEnv
     from agentgym_envs.grid.levels import LEVELS
 
-    class Twin(agentgym_babyai.BabyAIEnv):  # type: ignore[misc]  # mypy does not see the bridges
+    class Twin(agentgym_babyai.BabyAIEnv):
         """BabyAI in the layout of `grid`'s current task."""
 
         def connect(self) -> Any:

@@ -70,7 +70,7 @@ def reply_of(scripts: Sequence[Script]) -> Reply:
     by_opening = {script.episode.observations[0]: script.actions for script in scripts}
 
     def reply(messages: list[dict[str, Any]]) -> str:
-        turn = sum(message["role"] == "assistant" for message in messages)
+        turn: int = sum(message["role"] == "assistant" for message in messages)
         opening = next(message["content"] for message in messages if message["role"] == "user")
         return by_opening[opening][turn]
 

@@ -1,5 +1,5 @@
-"""Assertions of `checks` explain themselves, as those of the tests."""
+"""Assertions of `checks` and `scripted` explain themselves, as those of the tests."""
 
 import pytest
 
-pytest.register_assert_rewrite("checks")
+pytest.register_assert_rewrite("checks", "scripted")

@@ -2,9 +2,9 @@
 
 Each bridge has an environment of its own, `build/bridges/NAME`, which the first test makes with the versions in
 `bridges/NAME/constraints.txt`, or in those of the repository. `sources.txt` there lists packages to install without
-their dependencies, and `tests.txt` tests of the repository that need the package. Bridges whose package needs a newer
-Python than this one are left out of `all`. `quick` are those that install in two minutes. `--time` prints what a step
-costs instead.
+their dependencies, with paths from the root of the repository. `tests.txt` lists tests of the repository that need the
+package. Bridges whose package needs a newer Python than this one are left out of `all`. `quick` are those that install
+in two minutes. `--time` prints what a step costs instead.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def python_of(name: str) -> str:
         words = ["-c", str(pins), *TEST_TOOLS, "-e", str(ROOT), "-e", f"{BRIDGES / name}[test]"]
         subprocess.run([*install, *words], check=True)
         if (sources := BRIDGES / name / "sources.txt").is_file():
-            subprocess.run([*install, "--no-deps", "-r", str(sources)], check=True)
+            subprocess.run([*install, "--no-deps", "-r", str(sources)], check=True, cwd=ROOT)
         (folder / "whole").touch()
         print(f"{name}: installed in {time.monotonic() - began:.0f} s", flush=True)
     return python

@@ -10,9 +10,7 @@ from typing import Any, TypedDict, Unpack
 from agentgym_py.env import EnvSpec, Prompt
 from agentgym_py.errors import ConfigError
 from agentgym_py.files import parse_json
-from agentgym_py.rng import seed_of
 from agentgym_py.serving.tool_episode import EpisodeSettings, ToolEpisode
-from agentgym_py.trajectory.types import opening_text
 
 COLUMNS = ("world", "world_kwargs", "task", "rules", "seed")
 """Columns that determine the start of an episode. `world_kwargs` is JSON, because parquet stores no empty object."""
@@ -44,11 +42,9 @@ def task_rows(env: EnvSpec | str, tasks: Iterable[int], **options: Unpack[RowOpt
     spec = settings.spec
     with closing(spec.make()) as world:
         for task in (world.task(number, settings.split).id for number in tasks):
-            observation, _ = world.reset(seed=seed_of(settings.seed, "world", task), options={"task": task})
             yield {
                 "world": spec.name, "world_kwargs": json.dumps(dict(spec.kwargs)), "task": task,
-                "rules": settings.prompt, "seed": settings.seed,
-                "opening": opening_text(world.rules[settings.prompt], observation),
+                "rules": settings.prompt, "seed": settings.seed, "opening": settings.opening(world, task),
             }  # fmt: skip
 
 

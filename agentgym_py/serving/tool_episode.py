@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Mapping
+from contextlib import closing, suppress
 from dataclasses import dataclass, fields
 from typing import Any, Self
 
@@ -73,6 +73,16 @@ class EpisodeSettings:
         settings = cls(EnvSpec(env, dict(env_kwargs or {})) if isinstance(env, str) else env, split, seed, prompt)
         settings.spec.make().close()
         return settings
+
+    def task_ids(self, numbers: Iterable[int]) -> list[str]:
+        """Return the ids of the split's tasks with these numbers; UnknownNameError if it has none of one."""
+        with closing(self.spec.make()) as world:
+            return [world.task(number, self.split).id for number in numbers]
+
+    def opening(self, world: TextEnv, task: str) -> str:
+        """Start a task in a world of `spec`, and return what opens its episode: the rules and the first observation."""
+        observation, _ = world.reset(seed=seed_of(self.seed, "world", task), options={"task": task})
+        return opening_text(world.rules[self.prompt], observation)
 
 
 @dataclass(frozen=True, slots=True)

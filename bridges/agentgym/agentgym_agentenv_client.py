@@ -16,7 +16,7 @@ from agentenv.controller.types import ConversationMessage
 from agentenv.envs import TodoEnvClient
 
 
-class WorldClient(TodoEnvClient):  # type: ignore[misc]  # agentenv has no types
+class WorldClient(TodoEnvClient):
     """AgentGym's client of a server that takes whole replies, without the rules of its todo world."""
 
     conversation_start = (
@@ -29,7 +29,7 @@ class WorldClient(TodoEnvClient):  # type: ignore[misc]  # agentenv has no types
         return self._post("close", {})
 
 
-class WorldTask(BaseTask):  # type: ignore[misc]  # as above
+class WorldTask(BaseTask):
     """The tasks of a world, by number."""
 
     env_client_cls = WorldClient

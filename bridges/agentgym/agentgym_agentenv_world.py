@@ -15,7 +15,7 @@ from urllib.parse import urlencode
 from agentgym_agentenv_dialects import DIALECTS, Dialect
 
 from agentgym_py import trust
-from agentgym_py.env import SPLITS, Prompt, Reply
+from agentgym_py.env import SPLITS, Reply
 from agentgym_py.env.foreign import ForeignEnv, ForeignSession, ForeignTurn, action_text
 from agentgym_py.errors import ConfigError, InfrastructureError, UnknownNameError, did_you_mean
 from agentgym_py.files import parse_json
@@ -68,7 +68,7 @@ class GymServerEnv(ForeignEnv):
         self.url, self.dialect, self.timeout = url.rstrip("/"), DIALECTS[dialect], timeout
         self.ranges = None if ranges is None else _disjoint(ranges)
         self.success_reward, self.lists_actions = success_reward, dialect == "alfworld"
-        self.rules: Mapping[Prompt, str] = {"full": rules, "brief": rules, "none": ""}  # type: ignore[misc]  # as given
+        self.rules: Mapping[str, str] = {"full": rules, "brief": rules, "none": ""}  # type: ignore[misc]  # as given
         super().__init__(max_steps=max_steps, split=split, render_mode=render_mode)
 
     def task_count(self, split: str) -> int | None:
@@ -108,7 +108,8 @@ class _Session:
         number = created.get("id") if isinstance(created, dict) else created
         if type(number) is not int:
             raise InfrastructureError(f"{env.url} opened no session: it answered {created!r:.100}")
-        self._who, self._score = {env.dialect.session: number}, 0.0
+        self._who: dict[str, int] = {env.dialect.session: number}
+        self._score = 0.0
 
     def _ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
         """Send a request; an error in the answer is a failure, whatever its status."""

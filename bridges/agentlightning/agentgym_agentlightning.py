@@ -22,7 +22,7 @@ from openai import AsyncOpenAI
 from agentgym_py.env import EnvSpec
 from agentgym_py.errors import ConfigError
 from agentgym_py.files import parse_json
-from agentgym_py.serving.chat_play import Message, play_chat
+from agentgym_py.serving.chat_play import play_chat
 from agentgym_py.serving.task_rows import RowOptions, rows_with, start_row
 
 ROW, SETTINGS = "AGENTGYM_ROW", "AGENTGYM_SETTINGS"
@@ -81,7 +81,7 @@ class AgentGymAgent:
             AsyncOpenAI(base_url=url, api_key=key or "none", max_retries=RETRIES) as model,
         ):
 
-            async def reply(messages: list[Message]) -> str:
+            async def reply(messages: list[Any]) -> str:
                 completion = await model.chat.completions.create(model=MODEL, messages=messages, **settings["request"])
                 return completion.choices[0].message.content or ""
 

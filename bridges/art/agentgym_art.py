@@ -12,7 +12,6 @@ error: ART counts it among the group's exceptions, and there is no trajectory an
 from __future__ import annotations
 
 from collections.abc import Awaitable, Iterable
-from contextlib import closing
 from functools import partial
 from typing import Any
 
@@ -83,7 +82,7 @@ def world_groups(
     if group_size < 1:
         raise ConfigError(f"group_size must be at least 1, got {group_size}")
     settings = EpisodeSettings.of_world(env, split=split, prompt=prompt, seed=seed)
-    with closing(settings.spec.make()) as world:
-        ids = [world.task(number, split).id for number in tasks]
-    attempt = partial(rollout, settings, model=model, max_turns=max_turns, **request)
-    return [art.TrajectoryGroup(attempt(task) for _ in range(group_size)) for task in ids]
+    return [
+        art.TrajectoryGroup(rollout(settings, task, model, max_turns=max_turns, **request) for _ in range(group_size))
+        for task in settings.task_ids(tasks)
+    ]

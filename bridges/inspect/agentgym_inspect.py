@@ -24,9 +24,7 @@ from inspect_ai.tool import ToolInfo, ToolParams
 from agentgym_py.collection.env_turn import EnvTurn
 from agentgym_py.env import EnvSpec, Prompt
 from agentgym_py.errors import ConfigError, InfrastructureError
-from agentgym_py.rng import seed_of
 from agentgym_py.serving.tool_episode import EpisodeSettings, ToolEpisode
-from agentgym_py.trajectory.types import opening_text
 
 _OUTCOME = "agentgym"
 """Key of an episode's outcome in the metadata of a sample's state."""
@@ -65,9 +63,8 @@ def agentgym(
 
 def _sample(world: Any, settings: EpisodeSettings, number: int) -> Sample:
     found = world.task(number, settings.split)
-    observation, _ = world.reset(seed=seed_of(settings.seed, "world", found.id), options={"task": found.id})
     about = {"kind": found.kind, "difficulty": found.difficulty, "optimal_steps": found.optimal_steps}
-    return Sample(input=opening_text(world.rules[settings.prompt], observation), id=found.id, metadata=about)
+    return Sample(input=settings.opening(world, found.id), id=found.id, metadata=about)
 
 
 @solver

@@ -53,7 +53,7 @@ def rows(
     return rows_with(columns, env, tasks, **options)
 
 
-class AgentGymServer(GymnasiumServer):  # type: ignore[misc]  # nemo_gym has no types
+class AgentGymServer(GymnasiumServer):
     """Episodes by session; a reply of the model is a step."""
 
     def setup_webserver(self) -> FastAPI:

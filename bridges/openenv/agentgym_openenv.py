@@ -27,7 +27,7 @@ from openenv.core.env_server.interfaces import Environment
 from openenv.core.env_server.types import Action, ConcurrencyConfig, EnvironmentMetadata, Observation, State
 from pydantic import Field
 
-from agentgym_py.env import SPLITS, StopReason, Task, require_split
+from agentgym_py.env import SPLITS, Prompt, StopReason, Task, require_split
 from agentgym_py.env.registration import short_name
 from agentgym_py.errors import AgentGymError, InfrastructureError, ResetNeededError
 from agentgym_py.serving.tool_episode import EpisodeSettings, SessionLimits, ToolEpisode
@@ -235,7 +235,7 @@ def main() -> None:
     serve.add_argument("--sessions", type=int, default=100, help="number of simultaneous sessions")
     args = parser.parse_args()
     try:
-        prompt = getattr(args, "prompt", "full")
+        prompt: Prompt = getattr(args, "prompt", "full")
         settings = EpisodeSettings.of_world(args.env, args.env_kwargs, split=args.split, prompt=prompt, seed=args.seed)
         if args.command == "init":
             from agentgym_openenv_package import write_package

@@ -19,7 +19,7 @@ from websockets.exceptions import WebSocketException
 from websockets.sync.client import ClientConnection, connect
 
 from agentgym_py import trust
-from agentgym_py.env import Prompt, Reply
+from agentgym_py.env import Reply
 from agentgym_py.env.foreign import ForeignEnv, ForeignSession, ForeignTurn, action_text
 from agentgym_py.env.spaces import UnicodeText
 from agentgym_py.env.tracebacks import contained
@@ -89,7 +89,7 @@ class OpenEnvEnv(ForeignEnv):
         with contained(f"{url} is no server of OpenEnv"):
             self.splits, self._counts = self._find_splits()
         about = (self._get("metadata") or {}).get("description") or ""
-        self.rules: Mapping[Prompt, str] = {"full": about, "brief": about, "none": ""}  # type: ignore[misc]  # by server
+        self.rules: Mapping[str, str] = {"full": about, "brief": about, "none": ""}  # type: ignore[misc]  # by server
         super().__init__(max_steps=max_steps, split=split, render_mode=render_mode)
         self.observation_space = UnicodeText(MAX_TEXT)
 

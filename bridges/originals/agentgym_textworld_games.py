@@ -67,7 +67,8 @@ def _make(
     folder = TemporaryDirectory(prefix="textworld")
     options = textworld.GameOptions()
     options.seeds, options.path = seed_of_task(split, number), f"{folder.name}/{_FILE}"
-    own = {"simple": {"test": split == "test"}, "cooking": {"split": split}}.get(challenge, {})
-    game = challenges[f"tw-{challenge}"][1]({**CHALLENGES[challenge], **settings, **own}, options)
+    by_split: Mapping[str, Mapping[str, Any]] = {"simple": {"test": split == "test"}, "cooking": {"split": split}}
+    arguments = {**CHALLENGES[challenge], **settings, **by_split.get(challenge, {})}
+    game = challenges[f"tw-{challenge}"][1](arguments, options)
     textworld.generator.compile_game(game, options)
     return folder

@@ -22,7 +22,7 @@ from rllm.types import AgentConfig, Episode, Step, Task, Trajectory
 from rllm.workflows.workflow import TerminationReason
 
 from agentgym_py.env import EnvSpec, StopReason
-from agentgym_py.serving.chat_play import Message, play_chat
+from agentgym_py.serving.chat_play import play_chat
 from agentgym_py.serving.task_rows import RowOptions, rows_with, start_row
 
 
@@ -60,7 +60,7 @@ class AgentGymFlow:
         """
         async with AsyncOpenAI(base_url=config.base_url, api_key="none") as client:
 
-            async def reply(messages: list[Message]) -> str:
+            async def reply(messages: list[Any]) -> str:
                 completion = await client.chat.completions.create(
                     model=config.model, messages=messages, **self._request
                 )
@@ -83,7 +83,7 @@ class AgentGymFlow:
         )  # fmt: skip
 
 
-@evaluator  # type: ignore[untyped-decorator]  # rllm has no types
+@evaluator
 def outcome(task: Task, episode: Episode) -> EvalOutput:
     """Return the episode's return and success."""
     del task

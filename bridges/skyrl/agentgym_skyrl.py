@@ -41,7 +41,7 @@ def _columns(number: int, opening: str, row: Mapping[str, Any]) -> dict[str, Any
     return {"prompt": [{"role": "user", "content": opening}], "env_class": NAME, "data_source": row["world"]}
 
 
-class AgentGymEnv(BaseTextEnv):  # type: ignore[misc]  # skyrl_gym has no types
+class AgentGymEnv(BaseTextEnv):
     """An episode of a world; a reply of the model is a step.
 
     Args:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 
 from tinker_cookbook.renderers import Renderer
@@ -114,10 +114,11 @@ class WorldDataset(RLDataset):
         if min(group_size, batch_size) < 1:
             raise ConfigError(f"group_size and batch_size must be at least 1, got {group_size} and {batch_size}")
         settings = EpisodeSettings.of_world(env, split=split, prompt=prompt, seed=seed)
-        with closing(settings.spec.make()) as world:
-            ids = [world.task(number, split).id for number in tasks]
         self._batch_size = batch_size
-        self.builders = [WorldGroupBuilder(settings, task, group_size, renderer, max_trajectory_tokens) for task in ids]
+        self.builders = [
+            WorldGroupBuilder(settings, task, group_size, renderer, max_trajectory_tokens)
+            for task in settings.task_ids(tasks)
+        ]
 
     def get_batch(self, index: int) -> Sequence[EnvGroupBuilder]:
         """Return the groups of a batch."""

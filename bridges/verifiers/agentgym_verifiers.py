@@ -24,11 +24,8 @@ from pydantic import Field
 from verifiers.v1.dialects.chat import message_to_wire
 
 from agentgym_py.env import EnvSpec, Prompt
-from agentgym_py.env.arguments import require_prompt, require_split
 from agentgym_py.errors import UnknownNameError
-from agentgym_py.rng import seed_of
 from agentgym_py.serving.tool_episode import EpisodeSettings, ToolEpisode
-from agentgym_py.trajectory.types import opening_text
 
 __all__ = [
     "AgentGymConfig", "AgentGymData", "AgentGymEnv", "AgentGymEnvConfig", "AgentGymTask", "AgentGymTaskset",
@@ -80,18 +77,16 @@ def load_data(config: AgentGymConfig) -> Iterator[AgentGymData]:
     Raises:
         ConfigError, UnknownNameError: a setting is wrong.
     """
-    require_split(config.split)
-    require_prompt(config.prompt)
-    with closing(EnvSpec(config.env, config.env_kwargs).make()) as world:
+    settings = EpisodeSettings(EnvSpec(config.env, config.env_kwargs), config.split, config.seed, config.prompt)
+    with closing(settings.spec.make()) as world:
         for number in itertools.count():
             try:
                 task = world.task(number, config.split)
             except UnknownNameError:
                 return
-            observation, _ = world.reset(seed=seed_of(config.seed, "world", task.id), options={"task": task.id})
             yield AgentGymData(
-                id=task.id, name=task.id, prompt=opening_text(world.rules[config.prompt], observation),
-                env=config.env, env_kwargs=config.env_kwargs, prompt_rules=config.prompt, seed=config.seed,
+                id=task.id, name=task.id, prompt=settings.opening(world, task.id), env=config.env,
+                env_kwargs=config.env_kwargs, prompt_rules=config.prompt, seed=config.seed,
             )  # fmt: skip
 
 

@@ -10,6 +10,7 @@ when the world ends the episode. Rewards and failures are those of `agentgym_ver
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
@@ -37,6 +38,8 @@ class EpisodeState(vf.State):
     observation: str = ""
     """The last observation, which the model does not see if it ends the episode."""
     error: str = ""
+    process: int = 0
+    """The tool server's process, which runs on the machine of the rollout; 0 until the episode has started."""
 
 
 class AgentGymTools(vf.Toolset[vf.ToolsetConfig, EpisodeState]):
@@ -47,6 +50,8 @@ class AgentGymTools(vf.Toolset[vf.ToolsetConfig, EpisodeState]):
     async def setup_task(self, task: AgentGymData) -> None:
         """Start the episode."""
         self._episode = await anyio.to_thread.run_sync(ToolEpisode, settings_of(task), task.id)
+        self.state.process = os.getpid()
+        await self._push_state(b"")
 
     def register(self, mcp: Any) -> None:
         """Offer the tools of the task."""
@@ -95,8 +100,15 @@ class AgentGymToolTask(vf.Task[AgentGymData, EpisodeState, vf.TaskConfig]):
 
     @vf.stop
     async def has_ended(self, trace: vf.Trace) -> bool:
-        """Stop when the episode is over."""
-        return bool(trace.state.stop_reason or trace.state.error)
+        """Stop when the episode is over.
+
+        A tool server that has died is an infrastructure failure: most harnesses tell the model of a failed call, after
+        which it gives up.
+        """
+        state = trace.state
+        if not state.stop_reason and not _runs(state.process):
+            state.error = state.error or "the tool server has died"
+        return bool(state.stop_reason or state.error)
 
     @vf.reward
     async def outcome(self, trace: vf.Trace) -> dict[str, float]:
@@ -120,6 +132,15 @@ class AgentGymToolTask(vf.Task[AgentGymData, EpisodeState, vf.TaskConfig]):
     async def steps(self, trace: vf.Trace) -> float:
         """Return the number of steps."""
         return float(trace.state.steps)
+
+
+def _runs(process: int) -> bool:
+    """Return whether a process exists; verifiers removes those of tool servers when they end."""
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 class AgentGymToolTaskset(vf.Taskset[AgentGymToolTask, AgentGymConfig]):

@@ -45,7 +45,7 @@ def _columns(number: int, opening: str, row: Mapping[str, Any]) -> dict[str, Any
     }  # fmt: skip
 
 
-class AgentGymLoop(AgentLoopBase):  # type: ignore[misc]  # verl has no types
+class AgentGymLoop(AgentLoopBase):
     """An episode of a world; a reply of the model is a step, and the observation is the next user turn.
 
     The episode ends as given up after `multi_turn.max_assistant_turns` replies, or when `response_length` is full. A

@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -27,6 +27,7 @@ from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
+from scripted import SEED, WORLDS, Played, Script, World, plays_as_directly
 from scripts import load_script
 
 import agentgym_py as ag
@@ -293,6 +294,45 @@ async def failure(client: Client) -> str:
         assert isinstance(error, MCPError), error
         return str(error)
     raise AssertionError("there was no error")
+
+
+def play_scripts(world: World, scripts: Sequence[Script]) -> list[Played]:
+    """Play each script in a session over HTTP, all at once; rewards and ends are those of the record."""
+    seen, record = dict[str, tuple[str, ...]](), list[Trajectory]()
+    settings = EpisodeSettings(world.spec, seed=SEED, prompt="none", tools=world.tools)
+    server = EpisodeServer(settings, record.append)
+
+    async def session(url: str, script: Script) -> None:
+        task = script.episode.task
+        async with Client(f"{url}?task={task}") as client:
+            results = [await client.call_tool(name, arguments) for name, arguments in script.calls]
+            seen[task] = (str(client.instructions), *(texts(result)[0] for result in results))
+            ends = script.episode.stop_reason is not StopReason.GAVE_UP
+            assert [ENDED_NOTE in texts(result) for result in results] == [False] * (len(results) - 1) + [ends]
+            assert not any("reward" in result.model_dump_json() for result in results)
+
+    async def sessions(url: str) -> None:
+        async with anyio.create_task_group() as group:
+            for script in scripts:
+                group.start_soon(session, url, script)
+
+    with serving(server) as url:
+        anyio.run(sessions, url)
+    episodes = {trajectory.task_id: trajectory for trajectory in record}
+    assert len(record) == len(episodes)
+    return [
+        Played(
+            task, seen[task], tuple(step.reward for step in episodes[task].steps), episodes[task].success,
+            StopReason(str(episodes[task].stop_reason)),
+        )
+        for task in (script.episode.task for script in scripts)
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("world", WORLDS, ids=lambda world: world.name)
+def test_the_scripted_agent_plays_as_directly(world: World) -> None:
+    """50 tasks, each in a session of its own: also episodes that are given up, or full of wrong calls."""
+    plays_as_directly(world, play_scripts)
 
 
 def test_each_connection_is_an_episode_with_a_task_of_its_own() -> None:

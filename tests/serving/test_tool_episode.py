@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import Any
 
 import pytest
 
 from agentgym_py.agents.chat import ACT
 from agentgym_py.env import EnvSpec, StopReason
-from agentgym_py.errors import AgentGymError
+from agentgym_py.errors import AgentGymError, UnknownNameError
 from agentgym_py.serving.tool_episode import HAS_ENDED, EpisodeSettings, ToolEpisode
 
 SPEC = EnvSpec("maze", {"difficulty": "easy"})
@@ -47,3 +48,14 @@ def test_settings_of_a_world_that_cannot_be_made_are_refused() -> None:
     for arguments, message in wrong:
         with pytest.raises(AgentGymError, match=message):
             EpisodeSettings.of_world(**arguments)
+
+
+def test_settings_tell_tasks_and_openings() -> None:
+    """Ids by number, and what an episode of a task opens with."""
+    settings = EpisodeSettings(EnvSpec("shop"), "valid", seed=5, prompt="brief")
+    ids = settings.task_ids([3, 0])
+    assert ids == ["shop/valid/medium/3", "shop/valid/medium/0"]
+    with closing(EnvSpec("shop").make()) as world:
+        assert [settings.opening(world, task) for task in ids] == [ToolEpisode(settings, task).opening for task in ids]
+    with pytest.raises(UnknownNameError, match="No task"):
+        settings.task_ids([-1])

@@ -73,7 +73,7 @@ def task_of(url: str, dialect: str) -> Any:
 def follow(task: Any, number: int, script: Script, cumulative: bool = False) -> Played:
     """Play a script by AgentGym's rollout loop."""
     (client,) = task.clients
-    rewards, done, step = [0.0], [False], type(client).step
+    rewards, done, step = list[float](), [False], type(client).step
 
     def noted(action: str) -> Any:
         output = step(client, action)
@@ -84,10 +84,10 @@ def follow(task: Any, number: int, script: Script, cumulative: bool = False) -> 
     client.step = noted
     (episode,) = task.generate_experience(ScriptedAgent(script), number, max_rounds=len(script.actions))
     seen = [message["content"] for message in episode.conversation[2:] if message["role"] == "user"]
-    total = rewards[-1] if cumulative else sum(rewards)
     assert episode.reward == rewards[-1], "AgentGym keeps the last reward"
+    total = rewards[-1] if cumulative else sum(rewards)
     reason = StopReason.TERMINATED if done[-1] else StopReason.GAVE_UP
-    return Played(script.episode.task, tuple(seen), total, done[-1] and total == 1, reason)
+    return Played(script.episode.task, tuple(seen), tuple(rewards), done[-1] and total == 1, reason)
 
 
 def visible(episode: Played) -> Played:
@@ -106,7 +106,7 @@ def follow_back(env: GymServerEnv, number: int, script: Script) -> Played:
         seen.append(observation)
         rewards.append(reward)
     reason = env.stop_reason or StopReason.GAVE_UP
-    return Played(script.episode.task, tuple(seen), sum(rewards), env.succeeded, reason)
+    return Played(script.episode.task, tuple(seen), tuple(rewards), env.succeeded, reason)
 
 
 def play(world: World, scripts: Sequence[Script], dialect: str = "tools") -> list[Played]:
@@ -166,7 +166,7 @@ def _textcraft_script(number: int) -> Script:
         if done:
             break
     reason = StopReason.TERMINATED if done else StopReason.GAVE_UP
-    episode = Played(f"gymserver/train/any/{number}", tuple(observations), sum(rewards), done, reason)
+    episode = Played(f"gymserver/train/any/{number}", tuple(observations), tuple(rewards), done, reason)
     return Script(episode, tuple(actions), (), b"")
 
 

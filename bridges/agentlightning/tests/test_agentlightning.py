@@ -12,8 +12,8 @@ from agentgym_agentlightning import AgentGymAgent, local_runner, rows
 from agentlightning.schemas import RolloutState
 from agentlightning.server.app import create_app
 from chat_server import chat_server, reply_of
-from checks import FAILURE, fail, note_starts, plays_as_directly, serving
-from scripted import SHOP, WORLDS, World, scripts
+from checks import FAILURE, fail, note_starts, serving
+from scripted import SHOP, WORLDS, World, only_return, plays_as_directly, scripts
 from through import KEY, PROXY, ask, controller, play, read, rows_of, run
 
 from agentgym_py.env import SPLITS
@@ -23,7 +23,7 @@ from agentgym_py.errors import ConfigError, UnknownNameError
 @pytest.mark.parametrize("world", WORLDS, ids=lambda world: world.name)
 def test_agent_lightning_plays_as_one_plays_directly(world: World) -> None:
     """50 tasks, by its server, gateway, local controller and rollout manager."""
-    plays_as_directly(world, play)
+    plays_as_directly(world, play, visible=only_return)
 
 
 def test_a_group_starts_in_one_state(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -31,7 +31,9 @@ def test_a_group_starts_in_one_state(monkeypatch: pytest.MonkeyPatch) -> None:
     played, starts = scripts(SHOP, 3), note_starts(monkeypatch)
     rollouts = run(rows_of(SHOP, played), reply_of(played), attempts=4)
     assert starts == {script.episode.task: [script.start] * 4 for script in played}
-    assert [read(rollout) for rollout in rollouts] == [script.episode for script in played for _ in range(4)]
+    assert [read(rollout) for rollout in rollouts] == [
+        only_return(script.episode) for script in played for _ in range(4)
+    ]
     assert len({rollout.data_id for rollout in rollouts}) == 3
     for rollout in rollouts:
         for turn, following in zip(rollout.triplets, rollout.triplets[1:], strict=False):
@@ -72,7 +74,7 @@ def test_real_processes_play_and_a_killed_one_has_no_reward() -> None:
 
         with chat_server(reply_or_kill) as model:
             whole, killed = (ask(url, model, [row], local_runner(), is_train=False)[0] for row in table)
-    assert read(whole) == played[0].episode and whole.rollout_state is RolloutState.SUCCEEDED
+    assert read(whole) == only_return(played[0].episode) and whole.rollout_state is RolloutState.SUCCEEDED
     assert killed.rollout_state is RolloutState.FAILED and "code -9" in killed.error_message
     assert (killed.final_reward, killed.triplets, killed.events) == (None, [], [])
 
@@ -84,7 +86,7 @@ def test_the_model_is_asked_as_the_settings_say(monkeypatch: pytest.MonkeyPatch)
     for train, temperature in ((True, 1), (False, 0.7)):
         (rollout,) = run(rows_of(SHOP, played), reply_of(played), is_train=train)
         request = next(event["data"]["request"] for event in rollout.events if event["event_type"] == "model_request")
-        assert read(rollout) == script.episode
+        assert read(rollout) == only_return(script.episode)
         assert (request["model"], request["temperature"], request["max_completion_tokens"]) == (
             "scripted", temperature, 9
         )  # fmt: skip

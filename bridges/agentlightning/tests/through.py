@@ -121,7 +121,7 @@ def read(rollout: CompletedRollout) -> Played:
         assert bytes(triplet.response["token_ids"]).decode() == request["response"]["choices"][0]["message"]["content"]
     seen = [message["content"] for message in requests[-1]["request"]["messages"] if message["role"] == "user"]
     return Played(
-        rollout.input["task"], (*seen, about["final_observation"]), about["value"], about["success"],
+        rollout.input["task"], (*seen, about["final_observation"]), (about["value"],), about["success"],
         StopReason(about["stop_reason"]),
     )  # fmt: skip
 

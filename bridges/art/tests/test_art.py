@@ -8,9 +8,9 @@ import art
 import pytest
 from agentgym_art import world_groups
 from chat_server import reply_of
-from checks import FAILURE, fail, note_starts, plays_as_directly
+from checks import FAILURE, fail, note_starts
 from openai.types.chat.chat_completion import Choice
-from scripted import SHOP, WORLDS, World, scripts
+from scripted import SHOP, WORLDS, World, only_return, plays_as_directly, scripts
 from through import play, read, run
 
 from agentgym_py.errors import ConfigError, InfrastructureError, UnknownNameError
@@ -19,7 +19,7 @@ from agentgym_py.errors import ConfigError, InfrastructureError, UnknownNameErro
 @pytest.mark.parametrize("world", WORLDS, ids=lambda world: world.name)
 def test_art_plays_as_one_plays_directly(world: World) -> None:
     """50 tasks, by ART's gathering of groups."""
-    plays_as_directly(world, play)
+    plays_as_directly(world, play, visible=only_return)
 
 
 def test_a_group_starts_in_one_state(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -28,7 +28,7 @@ def test_a_group_starts_in_one_state(monkeypatch: pytest.MonkeyPatch) -> None:
     groups = run(SHOP, reply_of(played), range(3), attempts=4)
     assert starts == {script.episode.task: [script.start] * 4 for script in played}
     for group, script in zip(groups, played, strict=True):
-        assert [read(trajectory) for trajectory in group] == [script.episode] * 4
+        assert [read(trajectory) for trajectory in group] == [only_return(script.episode)] * 4
         trained = [item for item in group.trajectories[0].messages_and_choices if isinstance(item, Choice)]
         assert [choice.message.content for choice in trained] == list(script.actions)
 

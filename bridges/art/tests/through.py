@@ -36,7 +36,7 @@ def read(trajectory: art.Trajectory) -> Played:
     assert [message["role"] for message in messages] == ["user", "assistant"] * int(trajectory.metrics["steps"])
     seen = [str(message["content"]) for message in messages if message["role"] == "user"]
     return Played(
-        str(about["task"]), (*seen, str(about["final_observation"])), trajectory.reward,
+        str(about["task"]), (*seen, str(about["final_observation"])), (trajectory.reward,),
         trajectory.metrics["success"] == 1, StopReason(about["stop_reason"]),
     )  # fmt: skip
 

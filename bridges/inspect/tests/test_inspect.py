@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 from agentgym_inspect import agentgym
-from checks import FAILURE, fail, note_starts, plays_as_directly
-from scripted import SHOP, WORLDS, World, scripts
+from checks import FAILURE, fail, note_starts
+from scripted import SHOP, WORLDS, World, only_return, plays_as_directly, scripts
 from through import play, run
 
 from agentgym_py.errors import ConfigError, UnknownNameError
@@ -20,7 +20,7 @@ from agentgym_py.evaluation.foreign import load
 @pytest.mark.parametrize("world", WORLDS, ids=lambda world: world.name)
 def test_inspect_plays_as_one_plays_directly(world: World) -> None:
     """50 tasks, by tool calls or in text."""
-    plays_as_directly(world, play)
+    plays_as_directly(world, play, visible=only_return)
 
 
 def test_every_epoch_starts_in_the_same_state(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -52,7 +52,7 @@ def read(sample: EvalSample, world: World) -> Played:
     role = "tool" if world.tools else "user"
     seen = [message.text for message in sample.messages[1:] if message.role == role]
     return Played(
-        str(sample.id), (sample.messages[0].text, *seen), score.value["return"], score.value["success"] == 1,
+        str(sample.id), (sample.messages[0].text, *seen), (score.value["return"],), score.value["success"] == 1,
         StopReason(score.metadata["stop_reason"]),
     )  # fmt: skip
 

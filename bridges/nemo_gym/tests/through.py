@@ -98,7 +98,7 @@ def read(row: dict[str, Any], result: dict[str, Any]) -> Played:
     assert result["truncated"] is (reason is not StopReason.TERMINATED)
     if info["stop_reason"]:
         seen.append(info["observation"])
-    return Played(row["task"], tuple(seen), result["reward"], info["success"], reason)
+    return Played(row["task"], tuple(seen), (result["reward"],), info["success"], reason)
 
 
 def rows_of(world: World, scripts: Sequence[Script]) -> list[dict[str, Any]]:

@@ -14,12 +14,12 @@ import pytest
 import requests
 from agentgym_openenv import AgentGymAction, AgentGymEnvironment
 from agentgym_openenv_world import OpenEnvEnv
-from checks import FAILURE, fail, note_starts, plays_as_directly, serving
+from checks import FAILURE, fail, note_starts, serving
 from fastapi import FastAPI
 from openenv.core.env_server.http_server import create_app
 from openenv.core.env_server.interfaces import Environment
 from openenv.core.env_server.types import Action, Observation, State
-from scripted import SHOP, TODO, WORLDS, World, scripts
+from scripted import SHOP, TODO, WORLDS, World, plays_as_directly, scripts
 from through import client, follow, play, play_back, server
 
 from agentgym_py.env import EnvSpec

@@ -39,16 +39,16 @@ def client(url: str) -> Iterator[Any]:
 def follow(opened: Any, script: Script) -> Played:
     """Play a script by OpenEnv's client."""
     result = opened.reset(task=script.episode.task)
-    seen, reward = [result.observation["text"]], 0.0
+    seen, rewards = [result.observation["text"]], list[float]()
     for action in script.actions:
         assert not result.done
         result = opened.step({"message": action})
         seen.append(result.observation["text"])
-        reward += result.reward
+        rewards.append(result.reward)
     about = result.metadata
     ended = StopReason.TRUNCATED if about["truncated"] else StopReason.TERMINATED
     reason = ended if result.done else StopReason.GAVE_UP
-    return Played(about["task_id"], tuple(seen), reward, about["success"], reason)
+    return Played(about["task_id"], tuple(seen), tuple(rewards), about["success"], reason)
 
 
 def follow_back(env: OpenEnvEnv, number: int, script: Script) -> Played:
@@ -61,7 +61,7 @@ def follow_back(env: OpenEnvEnv, number: int, script: Script) -> Played:
         seen.append(observation)
         rewards.append(reward)
     reason = env.stop_reason or StopReason.GAVE_UP
-    return Played(script.episode.task, tuple(seen), sum(rewards), env.succeeded, reason)
+    return Played(script.episode.task, tuple(seen), tuple(rewards), env.succeeded, reason)
 
 
 def play(world: World, scripts: Sequence[Script]) -> list[Played]:

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from agentgym_rllm import AgentGymFlow, rows
 from chat_server import reply_of
-from checks import FAILURE, fail, note_starts, plays_as_directly
+from checks import FAILURE, fail, note_starts
 from rllm.data import Dataset
 from rllm.types import AgentConfig, AgentFlow, Task
 from rllm.workflows.workflow import TerminationReason
-from scripted import SHOP, WORLDS, World, scripts
+from scripted import SHOP, WORLDS, World, plays_as_directly, scripts
 from through import chat_server, play, read, rows_of, run
 
 from agentgym_py.errors import ConfigError, InfrastructureError, UnknownNameError

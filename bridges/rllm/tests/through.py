@@ -73,9 +73,8 @@ def read(episode: Episode) -> Played:
     gave_up = episode.termination_reason is TerminationReason.MAX_TURNS_EXCEEDED
     assert gave_up is (reason is StopReason.GAVE_UP)
     seen = [step.input for step in trajectory.steps]
-    return Played(
-        episode.task["task"], (*seen, about["final_observation"]), trajectory.reward, episode.is_correct, reason
-    )
+    rewards = tuple(step.reward for step in trajectory.steps)
+    return Played(episode.task["task"], (*seen, about["final_observation"]), rewards, episode.is_correct, reason)
 
 
 def play(world: World, scripts: Sequence[Script]) -> list[Played]:

@@ -6,8 +6,8 @@ import json
 
 import pytest
 from agentgym_skyrl import NAME, rows
-from checks import FAILURE, fail, note_starts, plays_as_directly
-from scripted import SHOP, WORLDS, World, scripts
+from checks import FAILURE, fail, note_starts
+from scripted import SHOP, WORLDS, World, plays_as_directly, scripts
 from skyrl_gym.metrics import aggregate_for_environment
 from through import follow, make, play, rows_of
 

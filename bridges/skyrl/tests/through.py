@@ -37,7 +37,7 @@ def follow(row: dict[str, Any], script: Script) -> Played:
             rewards.append(output["reward"])
             assert [message["content"] for message in output["observations"]] == seen[-1:] * (not output["done"])
         assert output["done"] and env.get_metrics() == {"success": float(about["success"]), "steps": len(rewards)}
-    return Played(row["task"], tuple(seen), sum(rewards), about["success"], StopReason(about["stop_reason"]))
+    return Played(row["task"], tuple(seen), tuple(rewards), about["success"], StopReason(about["stop_reason"]))
 
 
 def play(world: World, scripts: Sequence[Script]) -> list[Played]:

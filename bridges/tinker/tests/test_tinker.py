@@ -7,8 +7,8 @@ import pickle
 
 import pytest
 from agentgym_tinker import WorldDataset
-from checks import FAILURE, fail, note_starts, plays_as_directly
-from scripted import SHOP, WORLDS, World, scripts
+from checks import FAILURE, fail, note_starts
+from scripted import SHOP, WORLDS, World, plays_as_directly, scripts
 from through import GROUP, dataset_of, play, run
 from tinker_cookbook.rl.rollout_strategy import RetryOnFailure
 from tinker_cookbook.rl.rollouts import do_group_rollout

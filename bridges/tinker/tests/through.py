@@ -55,7 +55,7 @@ def read(task: str, opening: str, trajectory: Any) -> Played:
     last = steps[-1].metrics
     reasons = [StopReason(name.removeprefix("stop/")) for name in last if name.startswith("stop/")]
     return Played(
-        task, (opening, *(step.logs["observation"] for step in steps)), sum(step.reward for step in steps),
+        task, (opening, *(step.logs["observation"] for step in steps)), tuple(step.reward for step in steps),
         last.get("success") == 1, reasons[0] if reasons else StopReason.GAVE_UP,
     )  # fmt: skip
 

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 import torch
 from agentgym_trl import FAILED, AgentGymSpec
-from checks import plays_as_directly
-from scripted import SHOP, TOOLS, WORLDS, World, scripts
+from scripted import SHOP, TOOLS, WORLDS, World, plays_as_directly, scripts
 from through import follow, make_trainer, play, spec_of, texts_of
 from transformers.utils import get_json_schema
 
@@ -44,7 +43,8 @@ def test_methods_play_as_one_plays_directly(world: World) -> None:
         assert one._episode.env.snapshot() == other._episode.env.snapshot() == script.start
         seen += [getattr(one, name)(**arguments) for name, arguments in script.calls]
         episode = one.trajectory
-        assert tuple(seen) == script.episode.observations and episode.reward == script.episode.reward
+        assert tuple(seen) == script.episode.observations
+        assert tuple(step.reward for step in episode.steps) == script.episode.rewards
         assert (episode.success, episode.stop_reason) == (script.episode.success, script.episode.stop_reason)
         assert spec.reward_funcs[0](environments=[one]) == [script.episode.reward]
 

@@ -81,10 +81,11 @@ def play(world: World, scripts: Sequence[Script]) -> list[Played]:
         for prompt, messages, environment, value in zip(prompts, completions, environments, rewards, strict=True):
             seen = [message["content"] for message in messages if message["role"] == "tool"]
             episode = environment.trajectory
-            assert episode is not None and value is not None
+            assert episode is not None and value == episode.reward
+            steps = tuple(step.reward for step in episode.steps)
             played.append(
                 Played(
-                    episode.task_id, (prompt[-1]["content"], *seen), value, episode.success,
+                    episode.task_id, (prompt[-1]["content"], *seen), steps, episode.success,
                     episode.stop_reason,  # type: ignore[arg-type]  # a live episode always has one
                 )
             )  # fmt: skip

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
+from pathlib import Path
 from shutil import which
 from types import SimpleNamespace
 from typing import Any
@@ -12,9 +15,9 @@ import verifiers.v1 as vf
 from agentgym_verifiers import AgentGymConfig, AgentGymTaskset, ChatHarness
 from agentgym_verifiers_tools import FAILED, AgentGymTools, AgentGymToolTaskset, EpisodeState
 from chat_server import reply_of
-from checks import FAILURE, fail, note_starts, plays_as_directly
-from mcp.server.fastmcp import FastMCP
-from scripted import SHOP, TODO, WORLDS, World, scripts
+from checks import FAILURE, fail, note_starts
+from mcp.server.mcpserver import MCPServer
+from scripted import SHOP, TODO, WORLDS, World, only_return, plays_as_directly, scores_so_far, scripts
 from through import calls_of, play, play_tools, read, read_tools, run, run_command, run_tools, settings_of
 from verifiers.v1.envs.single_agent import SingleAgentEnv
 from verifiers.v1.utils.loaders import environment_class, harness_class, taskset_class
@@ -26,14 +29,14 @@ from agentgym_py.serving.tool_episode import ToolEpisode
 @pytest.mark.parametrize("world", WORLDS, ids=lambda world: world.name)
 def test_verifiers_plays_as_one_plays_directly(world: World) -> None:
     """50 tasks, in text."""
-    plays_as_directly(world, play)
+    plays_as_directly(world, play, visible=only_return)
 
 
 def test_the_command_plays_as_one_plays_directly() -> None:
     """`vf-eval`, which stores the episodes: groups of two."""
     played = scripts(SHOP, 3)
     found = run_command(SHOP, reply_of(played), tasks=3, attempts=2)
-    assert [read(episode) for episode in found] == [script.episode for script in played for _ in range(2)]
+    assert [read(episode) for episode in found] == [only_return(script.episode) for script in played for _ in range(2)]
 
 
 def test_a_group_starts_in_one_state(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -61,7 +64,7 @@ def test_an_infrastructure_failure_has_no_reward(monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize("world", [SHOP, TODO], ids=lambda world: world.name)
 def test_the_tool_server_plays_as_one_plays_directly(world: World) -> None:
     """50 tasks, by its functions and the task's scores."""
-    plays_as_directly(world, play_tools)
+    plays_as_directly(world, play_tools, visible=scores_so_far)
 
 
 @pytest.mark.skipif(which("uv") is None, reason="the harness `null` needs uv")
@@ -69,7 +72,8 @@ def test_tool_calls_play_as_one_plays_directly() -> None:
     """Five tasks, which end in all ways, by the tool server and the harness `null`, in processes of their own."""
     played = scripts(SHOP, 5)
     found = run_tools(SHOP, calls_of(played), range(5))
-    assert [read_tools(episode.model_dump(mode="json")) for episode in found] == [script.episode for script in played]
+    episodes = [read_tools(episode.model_dump(mode="json")) for episode in found]
+    assert episodes == [only_return(script.episode) for script in played]
 
 
 def test_a_failure_behind_a_tool_has_no_reward(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,14 +94,52 @@ def test_a_failure_behind_a_tool_has_no_reward(monkeypatch: pytest.MonkeyPatch) 
         asyncio.run(task.outcome(trace))
 
 
+HARNESSES = [
+    pytest.param("null", marks=pytest.mark.skipif(which("uv") is None, reason="the harness `null` needs uv")),
+    "patient-harness",
+]
+
+
+@pytest.mark.parametrize("harness", HARNESSES)
+def test_a_tool_server_that_dies_has_no_reward(harness: str) -> None:
+    """Killed after the first call: an error, whether the harness fails too or tells the model. Alive, it plays."""
+    (script,) = (script for script in scripts(SHOP, 1) if len(script.calls) > 1)
+    reply = calls_of([script])
+
+    def kill_and_reply(messages: list[dict[str, Any]]) -> Any:
+        if sum(message["role"] == "assistant" for message in messages) == 1:
+            os.kill(tool_server(), signal.SIGKILL)
+        return reply(messages)
+
+    (whole,) = run_tools(SHOP, reply, [0], harness)
+    assert read_tools(whole.model_dump(mode="json")) == only_return(script.episode)
+    (broken,) = run_tools(SHOP, kill_and_reply, [0], harness)
+    (trace,) = broken.traces
+    assert trace.errors and not trace.ok and "return" not in trace.rewards
+    assert trace.state.steps == 1
+    assert harness == "null" or "the tool server has died" in trace.errors[-1].message
+
+
+def tool_server() -> int:
+    """Return the process of the tool server that runs."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+            if parent == os.getpid() and b"agentgym_verifiers_tools" in (folder / "cmdline").read_bytes():
+                return int(folder.name)
+        except OSError:  # it has just ended
+            continue
+    raise AssertionError("no tool server runs")
+
+
 @pytest.mark.parametrize("world", ["shop", "sheet", "service"])
 def test_the_tool_server_lists_what_a_model_must_know(world: str) -> None:
     """Names, what is required, and the descriptions of all parameters."""
     task = next(iter(AgentGymToolTaskset(AgentGymConfig(env=world, id="agentgym-verifiers-tools"))))
-    server, listed = AgentGymTools(vf.ToolsetConfig()), FastMCP("world")
+    server, listed = AgentGymTools(vf.ToolsetConfig()), MCPServer("world")
     asyncio.run(server.setup_task(task.data))
     server.register(listed)
-    found = {tool.name: (tool.description, tool.inputSchema) for tool in asyncio.run(listed.list_tools())}
+    found = {tool.name: (tool.description, tool.input_schema) for tool in asyncio.run(listed.list_tools())}
     assert list(found) == [tool["function"]["name"] for tool in server._episode.tools]
     for function in (tool["function"] for tool in server._episode.tools):
         description, schema = found[function["name"]]

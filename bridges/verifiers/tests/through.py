@@ -52,9 +52,9 @@ def run(world: World, reply: Reply, tasks: Sequence[int], attempts: int = 1, max
     return run_env(env, reply, tasks, attempts)
 
 
-def run_tools(world: World, reply: Reply, tasks: Sequence[int]) -> list[Any]:
-    """Run the tool form with the harness `null`, as `run`."""
-    agent = vf.AgentConfig.model_validate({"harness": {"id": "null"}, "runtime": {"type": "subprocess"}})
+def run_tools(world: World, reply: Reply, tasks: Sequence[int], harness: str = "null") -> list[Any]:
+    """Run the tool form, as `run`."""
+    agent = vf.AgentConfig.model_validate({"harness": {"id": harness}, "runtime": {"type": "subprocess"}})
     taskset = AgentGymConfig(**settings_of(world) | {"id": "agentgym-verifiers-tools"})
     env = SingleAgentEnv(SingleAgentEnvConfig(taskset=taskset, agent=agent))
     return run_env(env, reply, tasks, at_once=2)  # each starts two programs
@@ -106,8 +106,9 @@ def read(episode: Mapping[str, Any]) -> Played:
     seen = [message["content"] for message in messages if message["role"] == "user"][:turns]
     assert trace["rewards"]["return"]["weight"] == 1 and trace["metrics"]["steps"] == turns
     return Played(
-        trace["task"]["data"]["id"], (*seen, trace["info"]["final_observation"]), trace["rewards"]["return"]["score"],
-        trace["metrics"]["success"] == 1, StopReason(trace["info"]["stop_reason"]),
+        trace["task"]["data"]["id"], (*seen, trace["info"]["final_observation"]),
+        (trace["rewards"]["return"]["score"],), trace["metrics"]["success"] == 1,
+        StopReason(trace["info"]["stop_reason"]),
     )  # fmt: skip
 
 
@@ -120,7 +121,8 @@ def read_tools(episode: Mapping[str, Any]) -> Played:
     assert trace["rewards"]["return"]["weight"] == 1
     return Played(
         trace["task"]["data"]["id"], (*seen[: int(trace["metrics"]["steps"])], trace["info"]["final_observation"]),
-        trace["rewards"]["return"]["score"], trace["metrics"]["success"] == 1, StopReason(trace["info"]["stop_reason"]),
+        (trace["rewards"]["return"]["score"],), trace["metrics"]["success"] == 1,
+        StopReason(trace["info"]["stop_reason"]),
     )  # fmt: skip
 
 
@@ -145,12 +147,15 @@ async def follow_tools(task: Any, script: Script) -> Played:
     """Play a script by the tool server's functions, and score it as verifiers does."""
     server, state = AgentGymTools(vf.ToolsetConfig()), EpisodeState()
     await server.setup_task(task.data)
-    seen = [task.data.prompt, *(server._call(state, name, arguments) for name, arguments in script.calls)]
+    seen, scores = [task.data.prompt], list[float]()
+    for name, arguments in script.calls:
+        seen.append(server._call(state, name, arguments))
+        scores.append(state.reward)
     trace = SimpleNamespace(state=state, info={})
-    rewards = await task.outcome(trace)
+    assert await task.outcome(trace) == {"return": scores[-1]}
     assert await task.steps(trace) == len(script.calls) and trace.info["final_observation"] == seen[-1]
     success, reason = await task.success(trace) == 1, StopReason(trace.info["stop_reason"])
-    return Played(task.data.id, tuple(seen), rewards["return"], success, reason)
+    return Played(task.data.id, tuple(seen), tuple(scores), success, reason)
 
 
 TIMED = {"through verifiers with a local server, which is in it": play}

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 from agentgym_verl import rows
-from checks import FAILURE, fail, note_starts, plays_as_directly
-from scripted import SHOP, WORLDS, World, scripts
-from through import GROUP, RESPONSE_LENGTH, batch_of, play, read, reply_of, rows_of, run, visible, worker_of
+from checks import FAILURE, fail, note_starts
+from scripted import SHOP, WORLDS, World, plays_as_directly, scripts
+from through import GROUP, RESPONSE_LENGTH, batch_of, play, read, reply_of, rows_of, run, worker_of
 
 from agentgym_py.env import StopReason
 from agentgym_py.errors import ConfigError, InfrastructureError, UnknownNameError
@@ -19,7 +19,7 @@ from agentgym_py.serving.tool_episode import ToolEpisode
 @pytest.mark.parametrize("world", WORLDS, ids=lambda world: world.name)
 def test_verl_plays_as_one_plays_directly(world: World) -> None:
     """50 tasks in groups of two, by verl's data set and its agent loop worker."""
-    plays_as_directly(world, play, copies=GROUP, visible=visible)
+    plays_as_directly(world, play, copies=GROUP)
 
 
 def test_a_group_starts_in_one_state(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,7 +89,7 @@ def test_an_infrastructure_failure_has_no_reward(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(ToolEpisode, "step", fails_once)
     worker = worker_of(played, reply_of(played), 1)
-    assert read(worker, run(worker, table, attempts=1)) == [visible(script.episode) for script in played]
+    assert read(worker, run(worker, table, attempts=1)) == [script.episode for script in played]
     assert failed == {script.episode.task for script in played}
 
 

@@ -117,18 +117,10 @@ def read(worker: AgentLoopWorker, output: DataProto) -> list[Played]:
         reason = StopReason(columns["stop_reason"][number])
         # verl drops the observation after which nothing is said: that of a last step, but not of a last reply cut off
         seen += [columns["final_observation"][number]] * (reason is not StopReason.GAVE_UP)
-        episodes.append(
-            Played(
-                columns["task"][number], tuple(seen), float(output.batch["rm_scores"][number].sum()),
-                columns["success"][number] == 1, reason,
-            )
-        )  # fmt: skip
+        rewards = tuple(columns["turn_scores"][number])
+        assert output.batch["rm_scores"][number].sum() == np.float32(sum(rewards))
+        episodes.append(Played(columns["task"][number], tuple(seen), rewards, columns["success"][number] == 1, reason))
     return episodes
-
-
-def visible(episode: Played) -> Played:
-    """Round the reward to the floats of verl's tensors."""
-    return replace(episode, reward=float(np.float32(episode.reward)))
 
 
 def play(world: World, scripts: Sequence[Script]) -> list[Played]:

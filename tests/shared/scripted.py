@@ -1,8 +1,6 @@
-"""The scripted agent of the bridges' tests: 50 tasks, played by `TextEnv.step`, and as tool calls for a bridge.
+"""The scripted agent: 50 tasks, played by `TextEnv.step`, and again through a protocol or another framework.
 
-    played = scripts(SHOP)
-    through = play(SHOP, played)  # lets the framework's model make `script.calls`, one a turn
-    assert [each.episode for each in played] == through
+    plays_as_directly(SHOP, play)  # `play` lets the framework's model make `script.calls`, one a turn
 
 The expert plays three of every five tasks to their end. One is left unfinished, and one is full of wrong calls until
 the step limit, so that episodes end in every way.
@@ -10,9 +8,10 @@ the step limit, so that episodes end in every way.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import Any
 
 from agentgym_py.env import EnvSpec, StopReason, TextEnv
@@ -22,6 +21,7 @@ TASKS = 50
 SEED = 3
 """Seed of the worlds; not 0, so that a bridge that forgets it fails."""
 MAX_STEPS = 7
+ENDS = {StopReason.TERMINATED, StopReason.TRUNCATED, StopReason.GAVE_UP}
 Call = tuple[str, dict[str, Any]]
 
 
@@ -44,6 +44,7 @@ class World:
 SHOP = World("shop", "click[nothing]")
 TODO = World("todo", 'show_task\nAction Input: {"task": "nothing"}')
 TOOLS = World("tools", "fly[high]", tools=False)
+"""Half of its episodes have rewards before the last step."""
 WORLDS = (SHOP, TODO, TOOLS)
 
 
@@ -54,10 +55,15 @@ class Played:
     task: str
     observations: tuple[str, ...]
     """The first observation, and one after each call."""
-    reward: float
-    """The return."""
+    rewards: tuple[float, ...]
+    """One after each call; `only_return` leaves their sum."""
     success: bool
     stop_reason: StopReason
+
+    @property
+    def reward(self) -> float:
+        """The return."""
+        return sum(self.rewards)
 
 
 @dataclass(frozen=True)
@@ -79,6 +85,35 @@ def scripts(world: World, tasks: int = TASKS, split: str = "train") -> list[Scri
         return [_play(env, world, number, split) for number in range(tasks)]
 
 
+def plays_as_directly(
+    world: World,
+    play: Callable[[World, Sequence[Script]], list[Played]],
+    copies: int = 1,
+    visible: Callable[[Played], Played] = lambda episode: episode,
+) -> None:
+    """Assert that observations, rewards, success and ends of 50 tasks are those of `TextEnv.step`.
+
+    Args:
+        world: The world.
+        play: Plays scripts through the framework.
+        copies: Number of episodes that `play` returns for each script.
+        visible: Takes from a direct episode what the framework cannot see.
+    """
+    played = scripts(world)
+    assert len(played) == TASKS and {script.episode.stop_reason for script in played} == ENDS
+    assert play(world, played) == [visible(script.episode) for script in played for _ in range(copies)]
+
+
+def only_return(episode: Played) -> Played:
+    """Take away the rewards of the steps, for a framework that keeps only their sum."""
+    return replace(episode, rewards=(episode.reward,))
+
+
+def scores_so_far(episode: Played) -> Played:
+    """Sum the rewards up to each step, as a framework does whose score grows."""
+    return replace(episode, rewards=tuple(accumulate(episode.rewards)))
+
+
 def _play(env: TextEnv, world: World, number: int, split: str) -> Script:
     task = env.task(number, split).id
     observation, _ = env.reset(seed=seed_of(SEED, "world", task), options={"task": task})
@@ -93,7 +128,7 @@ def _play(env: TextEnv, world: World, number: int, split: str) -> Script:
         if env.stop_reason:
             break
     ended = env.stop_reason or StopReason.GAVE_UP
-    episode = Played(task, tuple(observations), sum(rewards), env.succeeded, ended)
+    episode = Played(task, tuple(observations), tuple(rewards), env.succeeded, ended)
     return Script(episode, tuple(actions), tuple(calls), start)
 
 
