@@ -18,7 +18,7 @@ from contextlib import ExitStack, chdir, contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-PAGES = ("docs/get-started/commands.md", "README.md")
+PAGES = ("README.md", "docs/get-started/commands.md")
 LIMIT = 600
 """Seconds that a command may take."""
 FEWER_EPISODES = "--explore_tasks 2 --valid_tasks 2 --test_tasks 2 --threads 1 --allow_empty"
@@ -39,7 +39,6 @@ SMALL = {
     "train --data demos.jsonl --out runs/bc": "--trainer.epochs 1 --threads 1",
     "eval --env shop --model runs/bc/checkpoint --out evals/a": "--tasks 2 --threads 1",
     "compare evals/a evals/b": "",
-    "compare evals/a evals/b --anytime": "",
     "faults evals/a": "",
     "attack --env shop --reward agent": "--tasks 2 --generations 2",
     "credit --env maze --env_kwargs.difficulty easy --agent examples/noisy_expert.py":

@@ -554,6 +554,25 @@ def test_the_picture_shows_the_rounds_of_the_lines(mode: str) -> None:
         assert float(each.attrib["x"]) + width < figures.WIDTH, each.text
 
 
+def test_the_world_of_the_readme_works() -> None:
+    """Its methods with the rest of `examples/my_world.py` are a world that forks and that the expert solves."""
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    code = next(code for code in re.findall(r"^```python\n(.*?)^```", page, re.M | re.S) if "\nclass " in code)
+    spaces: dict[str, Any] = {"ag": agentgym_py}
+    exec(code, spaces)  # noqa: S102  # the README's own code
+    example = load_script("examples/my_world.py", "readme_world")
+    world = type("World", (spaces["Guess"], example.GuessEnv), {})
+    env, fork = world(), world()
+    for seed in range(5):
+        env.reset(seed=seed)
+        fork.restore(env.snapshot())
+        assert fork.expert() == env.expert() and fork.step(env.expert()[0])[0] == "Found."
+    assert env.step("guess[-1]")[1:3] == (0.0, False)
+    assert env.step("look")[4]["valid_action"] is False
+    *_, info = [env.step(action) for action in env.expert()][-1]
+    assert info["success"]
+
+
 def test_the_bibtex_entry_is_the_citation() -> None:
     """docs/index.md has title, author, version and licence of `CITATION.cff`."""
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
@@ -570,7 +589,7 @@ def test_readmes_say_the_same() -> None:
     for text, other in zip(texts, reversed(READMES), strict=True):
         assert len(text.splitlines()) <= 90 and f"]({other})" in text
         for guide in ("first-fault", "until-decided", "certificate", "prove", "fork", "credit"):
-            assert f"(docs/guides/{guide}.md) |" in text, "the instruments"
+            assert f"(docs/guides/{guide}.md)" in text, "the instruments"
     for pattern in (
         r"^```.*?^```$",
         r"`(agentgym [^`]+|--[^`]+|python [^`]+)`",
