@@ -943,25 +943,30 @@ def test_known_biases_are_those_of_groups_that_are_counted() -> None:
 # ---- certificates ----------------------------------------------------------------------------------------------------
 
 
-def test_planted_defects_are_tabulated() -> None:
+def test_planted_defects_are_tabulated(tmp_path: Path) -> None:
     """A found one with its check, and how many; the patches of all fit the worlds."""
     from agentgym_py.testing import Settings
 
-    benchmark = script("certificate")
-    head, row, total = benchmark.defects(["success pays nothing"], Settings(episodes=4, memory_episodes=0))
-    assert head.startswith("| world | defect | found by |") and total == "\n1 of 1 defects found"
-    assert row.startswith("| calculator | success pays nothing | floor_and_ceiling | the expert's return of 0 ")
+    benchmark, rows = script("certificate"), tmp_path / "planted.jsonl"
+    benchmark.measure_planted(["success pays nothing"], Settings(episodes=4, memory_episodes=0), rows, again=False)
+    (row,) = kept = benchmark.read_state(benchmark.PlantedRow, rows)
+    assert row.message.startswith("the expert's return of 0 ")
+    table, total = benchmark.planted_tables(kept)
+    assert table.splitlines()[2:] == ["| calculator | success pays nothing | `floor_and_ceiling` |"]
+    assert total == "1 of 1 defects are found, 1 of them by the check that was expected to."
     for number, defect in enumerate(benchmark.DEFECTS):
         with benchmark.planted(defect, number) as spec:
             assert spec.name == f"Planted{number}-v0"
-    *_, total = benchmark.clean(["maze"], ["solvable"], Settings(episodes=4))
-    assert total == "\n0 false alarms in 1 checks of 1 worlds"
+    rows = tmp_path / "clean.jsonl"
+    benchmark.measure_clean(["maze"], ["solvable"], Settings(episodes=4), rows, again=False)
+    *_, total = benchmark.clean_tables(benchmark.read_state(benchmark.CleanRow, rows))
+    assert total == "0 false alarms in 1 checks of 1 worlds."
 
 
 # ---- proofs of trainers ----------------------------------------------------------------------------------------------
 
 
-def test_found_bugs_and_false_alarms_are_tabulated(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_found_bugs_and_false_alarms_are_tabulated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Every failed check counts, also beside the expected one; `improves` is asked only if no other fails."""
     pytest.importorskip("torch")
     benchmark, asked = script("prove"), list[str]()
@@ -972,16 +977,25 @@ def test_found_bugs_and_false_alarms_are_tabulated(monkeypatch: pytest.MonkeyPat
         status, text, measured = findings.get(name, ("skipped", "not asked", {}))
         return benchmark.Result(name, "", status, 0.0, text, measured)
 
+    def planted(name: str) -> list[str]:
+        rows = tmp_path / f"{name}.jsonl"
+        benchmark.measure_planted(["ppo flipped sign"], 0, rows, again=False, may_begin=lambda: True)
+        table, total = benchmark.planted_tables(benchmark.read_state(benchmark.PlantedRow, rows))
+        return [*table.splitlines()[2:], total]
+
     monkeypatch.setattr(benchmark, "run_check", answer)
-    _, row, total = benchmark.zoo(["ppo flipped sign"])
-    assert row.startswith("| ppo | flipped sign | sign | sign | coefficients / fall |") and "improves" not in asked
-    assert total == "\n1 of 1 bugs found, 1 of them by the expected check"
-    _, row, total = benchmark.clean(["grpo"], ["mask", "sign", "improves"], [0])
-    assert row.startswith("| grpo | 0 | sign: coefficients / fall | 1 | 1 | 50% |")
-    assert total == "\n1 false alarms in 2 checks, 1 proofs of 1 trainers"
+    row, total = planted("found")
+    assert row == "| ppo | flipped sign | `sign` |" and "improves" not in asked
+    assert total == "1 of 1 bugs are found, 1 of them by the check that was written for it."
+    rows = tmp_path / "clean.jsonl"
+    checks = ["mask", "sign", "improves"]
+    benchmark.measure_clean(["grpo"], checks, [0], rows, again=False, may_begin=lambda: True)
+    table, total = benchmark.clean_tables(benchmark.read_state(benchmark.CleanRow, rows))
+    assert table.splitlines()[2:] == ["| grpo | – | 50 | 2 | sign: coefficients / fall |"]
+    assert total.startswith("1 of 1 proofs have a false alarm, ") and total.endswith("with 2 checks.")
     del findings["sign"]
-    _, row, total = benchmark.zoo(["ppo flipped sign"])
-    assert "| not found |" in row and asked[-1] == "improves" and total.startswith("\n0 of 1 bugs found")
+    row, total = planted("lost")
+    assert "**not found**" in row and asked[-1] == "improves" and total.startswith("0 of 1 bugs are found")
 
 
 # ---- tools in the prompt --------------------------------------------------------------------------------------------

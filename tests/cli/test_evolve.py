@@ -1224,7 +1224,7 @@ def test_a_run_says_what_its_world_chose_and_survives_empty_rounds(agentgym: Run
     words = ("evolve", "--env", "wordle", "--max_new_tokens", "4", *few, "--model", small_model, "--out", "run")
     status, out, err = agentgym(*words)
     assert status == 0, err
-    assert "Defaults of wordle: --env_kwargs.difficulty easy\n" in out
+    assert "Defaults of wordle: --env_kwargs.difficulty easy --expert_order kinds\n" in out
     training = json.loads(Path("run/rounds/01/metrics.json").read_text("utf-8"))["training"]
     assert training["trajectories"] == 2
     note = "no trajectory was selected: trained on 2 further demonstrations of the fair expert"
