@@ -23,7 +23,7 @@ from resumable import add_to_state, print_findings, read_state
 
 from agentgym_py import registry
 from agentgym_py.env import EnvSpec, TextEnv
-from agentgym_py.env.registration import short_name
+from agentgym_py.env.registration import env_class, short_name
 from agentgym_py.env.types import SPLITS
 from agentgym_py.rng import Rng
 from agentgym_py.testing.fuzz import AWKWARD, corrupted_text, random_text, wrong_call
@@ -59,7 +59,7 @@ def hostile(env: TextEnv, valid: Sequence[str], rng: Rng) -> str:
 
 def variants(world: str) -> list[EnvSpec]:
     """Return a world in each difficulty and, if it has some, in each role."""
-    kind = type(EnvSpec(world).make())
+    kind = env_class(world)
     levels = [{"difficulty": level} for level in getattr(kind, "limits", ())] or [{}]
     roles = [{"role": role} for role in getattr(kind, "roles", ())] or [{}]
     return [EnvSpec(world, {**level, **role}) for level in levels for role in roles]
@@ -67,7 +67,7 @@ def variants(world: str) -> list[EnvSpec]:
 
 def play(world: str, number: int) -> Block:
     """Play a block of actions."""
-    block, rng, began = Block(world, number), Rng("hostile actions", world, number), time.monotonic()
+    block, rng, began = Block(world, number), Rng("hostile actions in all levels", world, number), time.monotonic()
     with ExitStack() as stack:
         envs = [(spec.kwargs, stack.enter_context(closing(spec.make()))) for spec in variants(world)]
         while block.actions < BLOCK:

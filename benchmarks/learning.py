@@ -6,7 +6,8 @@ same tasks. Every agent plays test tasks 0 to 299, greedily. With `--other_diffi
 play the world's other difficulties. The command is resumable: it reuses existing results.
 
 A finished run is a line of RESULTS (default benchmarks/learning.jsonl). `--tables` prints the tables of these lines and
-runs nothing. Lines from another base than the shipped one are left out, or marked † if the world has no others.
+runs nothing. Lines from another base, version of the world or order of demonstrations than today's are left out, or
+marked † if the world has no others.
 `python docs/figures.py` puts the figures into the README and the documentation.
 """
 
@@ -27,6 +28,7 @@ from agentgym_py.agents import Agent, ExpertAgent, ModelAgent, RandomAgent
 from agentgym_py.collection import PlayConfig
 from agentgym_py.engine import HFEngine, SamplingParams
 from agentgym_py.env import EnvSpec
+from agentgym_py.env.registration import env_class
 from agentgym_py.evaluation import Evaluation, evaluate
 from agentgym_py.evaluation.stats import Estimate, compare_rates
 from agentgym_py.evaluation.text import format_interval, format_rate
@@ -82,6 +84,11 @@ class Run:
     def difficulty(self) -> str:
         """Difficulty of the run's tasks."""
         return str(self._kwargs().get("difficulty", "medium"))
+
+    @property
+    def version(self) -> int:
+        """Version of the world."""
+        return next(store.read(self.folder.round(0) / "test.jsonl")).provenance.env_version
 
     def _kwargs(self) -> Mapping[str, Any]:
         kwargs: Mapping[str, Any] = self.folder.config()["env_kwargs"]
@@ -166,7 +173,8 @@ def line_of(run: Run, others: bool) -> dict[str, Any]:
     metrics = [run.folder.metrics(number) for number in numbers]
     line: dict[str, Any] = {
         "env": run.world, "difficulty": run.difficulty, "seed": run.seed,
-        "base": run.folder.read_json("provenance.json")["base_policy"],
+        "base": run.folder.read_json("provenance.json")["base_policy"], "version": run.version,
+        "expert_order": run.folder.config()["expert_order"],
         "rounds": [round_of(row) for row in metrics],
         "first": tested(played["0"]), "last": tested(played[str(run.last)]),
         "gain": asdict(run.gain()), "more_epochs": tested(run.measured("more_epochs", run.more_epochs)),
@@ -211,22 +219,29 @@ def evaluated(run: Run, make: Callable[[], Agent]) -> Evaluation:
 def read(results: Path = RESULTS) -> list[dict[str, Any]]:
     """Read the lines, the last of each world, difficulty and seed, in the order of `WORLDS`.
 
-    They are of the shipped bases. Those of a world without such lines are of other bases, and have `former`.
+    They are of today's base and defaults. Those of a world without such lines are of others, and have `former`.
     """
-    shipped = {shipped_base(name) for name in BASES}
     texts = results.read_text("utf-8").splitlines() if results.is_file() else []
     every = [json.loads(text) for text in texts]
-    measured = {line["env"] for line in every if line["base"] in shipped}
-    of_shipped = [line for line in every if line["base"] in shipped]
+    current = [line for line in every if is_current(line)]
+    measured = {line["env"] for line in current}
     former = [{**line, "former": True} for line in every if line["env"] not in measured]
-    if others := len(every) - len(of_shipped) - len(former):
-        print(f"{others} lines left out: made from another base", file=sys.stderr)
-    last = {(line["env"], line["difficulty"], line["seed"]): line for line in (*former, *of_shipped)}
+    if others := len(every) - len(current) - len(former):
+        print(f"{others} lines left out: of an earlier base, world or order of demonstrations", file=sys.stderr)
+    last = {(line["env"], line["difficulty"], line["seed"]): line for line in (*former, *current)}
     return sorted(last.values(), key=lambda line: (WORLDS.index(line["env"]), line["seed"]))
 
 
+def is_current(line: Mapping[str, Any]) -> bool:
+    """Return whether a line is of a shipped base, the world's version and its default order of demonstrations."""
+    world: Any = env_class(line["env"])
+    order = world.evolve_defaults.get("expert_order", "uniform")
+    bases = {shipped_base(name) for name in BASES}
+    return line["base"] in bases and (line["version"], line["expert_order"]) == (world.version, order)
+
+
 def world_of(line: Mapping[str, Any]) -> str:
-    """Return the name of a line's world, marked if another base than the shipped one was trained."""
+    """Return the name of a line's world, marked if it is not of today's base and defaults."""
     return f"{line['env']} †" if line.get("former") else str(line["env"])
 
 

@@ -287,7 +287,7 @@ def measure_planted(names: Sequence[str], seed: int, path: Path, again: bool, ma
             each.trainer, each.name, each.check, seed, [result.check for result in failing],
             first.text if first else "", round(time.process_time() - began, 1),
         )  # fmt: skip
-        keep_row(path, row, lambda row: row.key)
+        keep_row(path, row)
         print(f"{row.trainer}: {row.bug}: {', '.join(row.checks) or 'not found'}; {row.message}", file=sys.stderr)
 
 
@@ -310,7 +310,7 @@ def measure_clean(
             next((result.measured["gain"] for result in results if "gain" in result.measured), row.gain),
             round(row.seconds + time.process_time() - began, 1),
         )  # fmt: skip
-        keep_row(path, row, lambda row: row.key)
+        keep_row(path, row)
         print(f"{name}, seed {seed}: {'; '.join(row.failures) or 'no failure'}, {row.seconds} s", file=sys.stderr)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeVar
@@ -26,10 +26,10 @@ def add_to_state(state: Path | None, piece: Any) -> None:
         append_line(state, json.dumps(asdict(piece)).encode() + b"\n")
 
 
-def keep_row(path: Path, row: Any, key: Callable[[Any], object]) -> None:
-    """Write a row, an instance of a dataclass, into its file, in place of the one with the same key."""
-    rows = {key(each): each for each in [*read_state(type(row), path), row]}
-    write_atomic(path, "".join(json.dumps(asdict(each)) + "\n" for each in rows.values()))
+def keep_row(path: Path, row: Any) -> None:
+    """Write a row, an instance of a dataclass, into its file, in place of the one with the same `key`."""
+    rows = {row.key: row for row in [*read_state(type(row), path), row]}
+    write_atomic(path, "".join(json.dumps(asdict(row)) + "\n" for row in rows.values()))
 
 
 def print_findings(blocks: Sequence[Any], names: Sequence[str], what: str, counted: str) -> int:

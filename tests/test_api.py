@@ -109,7 +109,7 @@ def test_a_trainer_is_proven_as_by_the_command() -> None:
         assert ag.prove(trainer, ["tokens"]).trainer.endswith("FilteredBC")
     with pytest.raises(ConfigError, match="no argument 'epocs'"):
         ag.prove("filtered_bc", ["mask"], epocs=1.0)
-    with pytest.raises(ConfigError, match="trainer must be a trainer's name"):
+    with pytest.raises(ConfigError, match="FilteredBC is a class: give an instance with these settings"):
         ag.prove(FilteredBC, ["mask"], epochs=1.0)
     with pytest.raises(UnknownNameError, match="Did you mean 'mask'"):
         ag.prove("filtered_bc", ["msk"])

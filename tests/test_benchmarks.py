@@ -18,6 +18,7 @@ import pytest
 from scripts import load_script
 
 from agentgym_py import registry
+from agentgym_py.env.registration import env_class
 from agentgym_py.evaluation import summarise
 from agentgym_py.evaluation.stats import Estimate, wilson
 
@@ -272,6 +273,7 @@ def test_a_finished_run_of_learning_is_a_line(
     learning, results, out = script("learning"), tmp_path / "lines.jsonl", tmp_path / "runs"
     finished_run(out / "maze" / "seed0", learning.shipped_base())
     monkeypatch.setattr(learning.Run, "gain", lambda run: Estimate(0.4, 0.2, 0.6, 30))
+    monkeypatch.setattr(learning.Run, "version", getattr(env_class("maze"), "version", None))
     words = ["--env", "maze", "--seeds", "0", "--results", str(results)]
     for _ in range(2):
         learning.main([*words, "--out", str(out), "--other_difficulties"])
@@ -289,9 +291,10 @@ def test_a_finished_run_of_learning_is_a_line(
     assert "| maze | easy | 0 | 20.0 % [10, 37] | 60.0 % [42, 75] | +40.0 [+20, +60] |" in runs
     assert "| maze | hard | 0 | 20.0 % [10, 37] | 20.0 % [10, 37] |" in others
     assert "| maze | 0 | 1 | 20.0 % of 30 | 6 | 60.0 % [42, 75] |" in rounds and "| maze | random | 20.0 %" in agents
-    other = json.dumps({**line, "base": "0f", "seed": 1})
-    results.write_text(f"{other}\n{json.dumps(line)}\n", encoding="utf-8")
-    assert [each["seed"] for each in learning.read(results)] == [0], "another base's line beside the shipped one's"
+    for changed in ({"version": -1}, {"expert_order": "uniform"}, {"base": "0f"}):
+        other = json.dumps({**line, **changed, "seed": 1})
+        results.write_text(f"{other}\n{json.dumps(line)}\n", encoding="utf-8")
+        assert [kept["seed"] for kept in learning.read(results)] == [0], "beside a line of today"
     results.write_text(f"{other}\n", encoding="utf-8")
     learning.main(["--env", "maze", "--seeds", "1", "--results", str(results), "--tables"])
     assert "| maze † | easy | 1 | 20.0 % [10, 37] |" in capsys.readouterr().out, "and alone"
@@ -304,7 +307,7 @@ def finished_run(folder: Path, base: str) -> None:
         {"success": estimates[rate], "reward": estimates[rate], "steps": 5.0, "invalid": 0.1} for rate in (0.2, 0.6)
     )
     files: dict[str, Any] = {
-        "run.yaml": {"env": ["maze"], "env_kwargs": {"difficulty": "easy"}},
+        "run.yaml": {"env": ["maze"], "env_kwargs": {"difficulty": "easy"}, "expert_order": "kinds"},
         "provenance.json": {"base_policy": base},
         "test.json": {"last": 1, "rounds": {"0": first, "1": last}},
         "extra.json": dict.fromkeys(

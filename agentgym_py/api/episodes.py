@@ -218,6 +218,8 @@ def _entrant(name: str, result: Result | str | os.PathLike[str], score: str | No
     from agentgym_py.evolution.entrants import load_entrant
 
     if isinstance(result, Result):
+        if score is not None:
+            raise ConfigError(f"{name} has no score {score!r}: scores are of other programs' logs")
         resources = Resources.of(result.evaluation.as_dict())
         return Entrant.from_trajectories(name, result.manifest, result.trajectories, resources)
     if not isinstance(result, str | os.PathLike):
@@ -254,6 +256,10 @@ def certify(
     from agentgym_py.certificate.certificate import CertificateSettings
 
     require_arguments(CertificateSettings, settings)
+    if isinstance(checks, str):
+        raise ConfigError(f"checks must be a list of names, such as [{checks!r}]")
+    if out is not None and Path(out).exists() and not Path(out).is_dir():
+        raise ConfigError(f"out must be a folder, and {out} is a file")
     certificate = certify_world(world, checks, CertificateSettings(**settings), progress or (lambda _: None))
     if out is not None:
         certificate.write(Path(out))

@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from agentgym_py.api.arguments import (
     command_text,
@@ -170,9 +170,9 @@ def prove(
     """
     from agentgym_py.proof import prove as prove_trainer
 
-    chosen: Any = trainer
-    if settings or not isinstance(trainer, type):
-        chosen = trainer_of(cast(Any, trainer), settings)
+    if settings and isinstance(trainer, type):
+        raise ConfigError(f"{trainer.__name__} is a class: give an instance with these settings")
+    chosen: Any = trainer if isinstance(trainer, type) else trainer_of(trainer, settings)
     proof = prove_trainer(
         chosen, checks, seed=seed, seeds=seeds, episodes=episodes, reference=reference,
         on_result=progress or (lambda _: None),

@@ -57,7 +57,7 @@ class History:
     seen: set[str] = field(default_factory=set)
     """Words of all observations."""
     recalled: int = 0
-    """Number of words of the last observation that were shown before."""
+    """Number of words of the last observation that were shown before, or twice in the first one."""
     said: dict[str, set[str]] = field(default_factory=dict)
     """For each word of a short observation the words beside it, such as `no` for `red` after `Does red fit? No.`"""
     taken: Counter[str] = field(default_factory=Counter)

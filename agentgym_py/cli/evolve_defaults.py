@@ -43,8 +43,9 @@ def world_defaults(names: Sequence[str], parser: Parser) -> dict[str, Any]:
     """Return the defaults for the worlds of `--env`.
 
     One world has its own. Several have the largest of their numbers (the smallest of `select.threshold`), or the usual
-    default if one of them has none, the model if they name only one, and the arguments of each, unless the command
-    line has `--env_kwargs`. With `all` the rounds share their tasks by what can be learnt.
+    default if one of them has none. They have the model and the order of demonstrations if they name only one, and the
+    arguments of each, unless the command line has `--env_kwargs`. With `all` the rounds share their tasks by what can
+    be learnt.
     """
     by_world = defaults_by_world(env_names(names))
     for name, defaults in by_world.items():
@@ -61,9 +62,10 @@ def world_defaults(names: Sequence[str], parser: Parser) -> dict[str, Any]:
         for key, of_worlds in values.items()
         if None not in of_worlds
     }
-    models = {str(defaults["model"]) for defaults in by_world.values() if "model" in defaults}
-    if len(models) == 1:
-        chosen["model"] = models.pop()
+    for key in ("model", "expert_order"):
+        named = {str(defaults[key]) for defaults in by_world.values() if key in defaults}
+        if len(named) == 1:
+            chosen[key] = named.pop()
     if not any(word.startswith("--env_kwargs") for word in parser.argv):
         chosen["env_kwargs"] = _kwargs_by_world(by_world)
     return chosen | ({"explore_order": "learnable"} if ALL in names else {})

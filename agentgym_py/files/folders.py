@@ -56,7 +56,9 @@ def walk(folder: Path) -> Iterator[Path]:
 
 
 def files_below(folder: Path, ending: str) -> list[Path]:
-    """Return what in a folder has a name with this ending, sorted; links to folders are not followed.
+    """Return what in a folder has a name with this ending, sorted.
+
+    Neither links to folders nor folders below DEEPEST levels are searched.
 
     Raises:
         RunError: the folder has more than MOST_ENTRIES files and folders.

@@ -345,8 +345,10 @@ def _require_ranks(settings: Any, file: Path) -> None:
     from safetensors import safe_open
 
     with safe_open(file, framework="pt") as stored:
-        most = max((size for key in stored.keys() for size in stored.get_slice(key).get_shape()), default=0)  # noqa: SIM118
-    ranks = [getattr(settings, "r", None), *(getattr(settings, "rank_pattern", None) or {}).values()]
+        shapes = [stored.get_slice(key).get_shape() for key in stored.keys()]  # noqa: SIM118
+    most = max((size for shape in shapes if 0 not in shape for size in shape), default=0)
+    ranks = [getattr(settings, name, None) for name in ("r", "init_r", "target_r")]
+    ranks += (getattr(settings, "rank_pattern", None) or {}).values()
     if wrong := [rank for rank in ranks if isinstance(rank, int) and rank > most]:
         raise PolicyError(f"the adapters in {file.parent} are of rank {max(wrong)}, and their weights are smaller")
 

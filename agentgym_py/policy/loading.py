@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path, PurePath
 from typing import Any, Literal
@@ -291,23 +292,35 @@ def _open(
 
 
 def read_config(source: str, **kwargs: Any) -> Any:
-    """Open a model's configuration; it chooses no code that lies elsewhere.
+    """Open a model's configuration; it chooses no code and no weights that lie elsewhere.
 
     Raises:
-        PolicyError: it has more than MOST_LAYERS layers.
+        PolicyError: it has more than MOST_LAYERS layers, or names its weights' index.
     """
-    from transformers import AutoConfig
+    from transformers import AutoConfig, PretrainedConfig
 
+    stored, _ = PretrainedConfig.get_config_dict(source, **kwargs)
+    if stored.get("transformers_weights") is not None:
+        raise PolicyError(f"the model {source!r} names {stored['transformers_weights']!r} as its weights' index")
+    if (layers := max(_layers(stored), default=0)) > MOST_LAYERS:  # some classes list them before they are asked
+        raise PolicyError(f"the model {source!r} has {layers} layers, and at most {MOST_LAYERS} are read")
     config = AutoConfig.from_pretrained(source, **kwargs)
     text = config.get_text_config()
-    for part in {id(each): each for each in (config, text, *_parts(config))}.values():
+    parts = [config, text, *_parts(config)]
+    for part in {id(part): part for part in parts}.values():
         _drop_pad_outside(part, text)
         if part._attn_implementation not in _OWN_ATTENTION:
             part._attn_implementation = None
-        layers = getattr(part, "num_hidden_layers", None)
-        if isinstance(layers, int) and layers > MOST_LAYERS:
-            raise PolicyError(f"the model {source!r} has {layers} layers, and at most {MOST_LAYERS} are read")
     return config
+
+
+def _layers(stored: Mapping[str, Any]) -> Iterator[int]:
+    """Yield the numbers of layers in a stored configuration and its parts, by whatever names model types have."""
+    for name, value in stored.items():
+        if isinstance(value, Mapping):
+            yield from _layers(value)
+        elif isinstance(value, int) and (name.endswith("layers") or name in ("n_layer", "depth")):
+            yield value
 
 
 def _require_named_weights(source: str, offline: bool) -> None:

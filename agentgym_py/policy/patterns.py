@@ -12,8 +12,8 @@ from typing import Any
 from agentgym_py.errors import PolicyError
 
 _SECONDS = 20.0
-_REPEATS = re.compile(r"[*+?{]")
-"""What a pattern needs to take long."""
+_SLOW = re.compile(r"[*+?{|]")
+"""A pattern without repetitions and alternatives takes no time."""
 _FORMS = ("%s", r"(.*\.)?(%s)$", r"(^|.*\.)%s($|\..*)", r"(?:^|.*?\.)%s\.(?P<idx>\d+)\.")
 """How PEFT matches a pattern with the name of a layer."""
 _PROGRAM = """
@@ -31,7 +31,7 @@ def require_quick_patterns(settings: Any, names: Sequence[str]) -> None:
 
     They are matched in a process that can be ended: Python's own matching cannot be.
     """
-    patterns = [form % text for text in _texts(vars(settings)) if _REPEATS.search(text) for form in _FORMS]
+    patterns = [form % text for text in _texts(vars(settings)) if _SLOW.search(text) for form in _FORMS]
     if not patterns:
         return
     try:

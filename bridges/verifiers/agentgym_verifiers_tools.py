@@ -140,6 +140,8 @@ def _runs(process: int) -> bool:
         os.kill(process, 0)
     except ProcessLookupError:
         return False
+    except PermissionError:  # of another user
+        return True
     return True
 
 

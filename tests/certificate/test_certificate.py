@@ -20,7 +20,7 @@ from agentgym_py.certificate.criteria import Hardness, Opening, WordBits, z_scor
 from agentgym_py.certificate.gameable import hedged, wildcards
 from agentgym_py.certificate.learnable import History, LinearPolicy, climbs, features
 from agentgym_py.env import EnvSpec
-from agentgym_py.env.registration import short_name
+from agentgym_py.env.registration import env_class, short_name
 from agentgym_py.errors import UnknownNameError
 from agentgym_py.rng import Rng
 from agentgym_py.testing import CHECKS, Settings
@@ -217,10 +217,11 @@ def test_the_benchmark_measures_what_it_has_no_row_of(
 
 
 def test_the_rows_of_the_docs_are_of_every_world_and_defect() -> None:
-    """Each world has a row for each role and criterion, each defect has one."""
+    """Each world has a row for each role and criterion, of the world's version; each defect has one."""
     clean = benchmark.read_state(benchmark.CleanRow, benchmark.ROWS["clean"])
     worlds = [short_name(name) for name in registry.names("agentgym.envs")]
     wanted = {(world, role, check) for world in worlds for role in benchmark.roles_of(world) for check in CRITERIA}
     assert {row.key for row in clean} == wanted
+    assert not [row.key for row in clean if row.version != getattr(env_class(row.world), "version", 0)]
     planted = benchmark.read_state(benchmark.PlantedRow, benchmark.ROWS["planted"])
     assert {row.key for row in planted} == {(defect.world, defect.name) for defect in benchmark.DEFECTS}

@@ -304,7 +304,7 @@ def test_a_wrong_log_is_one_line(tmp_path: Path, files: Mapping[str, Any], messa
 @pytest.mark.parametrize("zstd", [False, True])
 def test_no_log_fills_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, zstd: bool) -> None:
     """A file that unpacks to more than the limit is refused, whatever size the archive claims."""
-    monkeypatch.setattr("agentgym_py.evaluation.foreign.inspect.MOST_BYTES", 1 << 20)
+    monkeypatch.setattr("agentgym_py.evaluation.foreign.inspect.MOST_JSON", 1 << 20)
     path = tmp_path / "a.eval"
     for size, message in ((None, "summaries.json has more than 1 MiB"), (100, "summaries.json|header.json|no log")):
         files = {"header.json": HEADER, "summaries.json": b" " * (8 << 20)}

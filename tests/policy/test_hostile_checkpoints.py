@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from safetensors.torch import load_file, save_file
 
 from agentgym_py.errors import PolicyError
@@ -59,9 +60,18 @@ def test_a_config_keeps_attention_that_fetches_nothing(checkpoint: Callable[...,
     assert Policy.load(str(checkpoint(attn_implementation="eager"))).model.config._attn_implementation == "eager"
 
 
-def test_a_model_of_a_billion_layers_is_refused(checkpoint: Callable[..., Path]) -> None:
-    """They would be made one by one."""
-    folder = checkpoint(num_hidden_layers=10**9)
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"num_hidden_layers": 10**9}, {"model_type": "qwen2", "num_hidden_layers": 10**9},
+        {"model_type": "bart", "decoder_layers": 10**9, "encoder_layers": 2},
+        {"model_type": "gemma3", "text_config": {"model_type": "gemma3_text", "num_hidden_layers": 10**9}},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_model_of_a_billion_layers_is_refused(values: dict[str, Any], checkpoint: Callable[..., Path]) -> None:
+    """They would be made one by one, or listed by the configuration's class."""
+    folder = checkpoint(**values)
     with pytest.raises(PolicyError, match="has 1000000000 layers, and at most 1000"):
         Policy.load(str(folder))
     with pytest.raises(PolicyError, match="has 1000000000 layers, and at most 1000"):
@@ -85,6 +95,16 @@ def test_an_index_of_weights_names_nothing_else(name: str, checkpoint: Callable[
     index = {"metadata": {}, "weight_map": {"model.embed_tokens.weight": name}}
     (folder / "model.safetensors.index.json").write_text(json.dumps(index))
     with pytest.raises(PolicyError, match="and only its own safetensors are read"):
+        Policy.load(str(folder))
+
+
+@pytest.mark.parametrize("name", ["../precious.safetensors", "pytorch_model.bin"])
+def test_a_config_names_no_index_of_weights(name: str, checkpoint: Callable[..., Path]) -> None:
+    """What such a file names is not looked at."""
+    folder = checkpoint(transformers_weights="other.safetensors.index.json")
+    index = {"metadata": {}, "weight_map": {"model.embed_tokens.weight": name}}
+    (folder / "other.safetensors.index.json").write_text(json.dumps(index))
+    with pytest.raises(PolicyError, match="as its weights' index"):
         Policy.load(str(folder))
 
 
@@ -141,7 +161,7 @@ def test_a_tokenizer_that_panics_is_refused(checkpoint: Callable[..., Path]) -> 
     [
         {"exclude_modules": "(.*.*.*.*.*.*.*.*.*.*)*!"}, {"target_modules": "(.*.*.*.*.*.*.*.*.*.*)*!"},
         {"rank_pattern": {"(([a-z._]*)*)*!": 4}}, {"alpha_pattern": {"(([a-z._]*)*)*!": 4}},
-        {"modules_to_save": ["(([a-z._]*)*)*!"]},
+        {"modules_to_save": ["(([a-z._]*)*)*!"]}, {"exclude_modules": "(.|[^!])" * 30 + "!"},
     ],
     ids=str,
 )  # fmt: skip
@@ -166,10 +186,16 @@ def test_a_pattern_of_adapters_is_read(tiny_policy: Policy, tmp_path: Path) -> N
     assert Policy.load(str(folder)).digest() == before
 
 
-@pytest.mark.parametrize("settings", [{"r": 10**9}, {"rank_pattern": {"q_proj": 10**9}}], ids=str)
+@pytest.mark.parametrize(
+    "settings",
+    [{"r": 10**9}, {"rank_pattern": {"q_proj": 10**9}}, {"peft_type": "ADALORA", "init_r": 10**9, "total_step": 9}],
+    ids=str,
+)
 def test_a_rank_without_weights_is_refused(settings: dict[str, Any], tiny_policy: Policy, tmp_path: Path) -> None:
-    """PEFT would make weights of that size first."""
+    """PEFT would make weights of that size first; a stored shape without elements costs its writer nothing."""
     folder = adapters(tiny_policy, tmp_path)
+    weights = load_file(folder / "adapter_model.safetensors")
+    save_file(weights | {"empty": torch.zeros(10**9, 0)}, folder / "adapter_model.safetensors")
     change(folder / "adapter_config.json", settings)
     with pytest.raises(PolicyError, match="are of rank 1000000000, and their weights are smaller"):
         Policy.load(str(folder))

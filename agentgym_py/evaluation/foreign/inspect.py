@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from agentgym_py.errors import DataError
-from agentgym_py.evaluation.foreign.log import MOST_BYTES, Env, Log, Sample, agent_named, to_number
+from agentgym_py.evaluation.foreign.log import MOST_JSON, Env, Log, Sample, agent_named, to_number
 from agentgym_py.files import canonical_json
 from agentgym_py.registry import install_advice
 from agentgym_py.trajectory.formats.rows import parse_json
@@ -59,15 +59,15 @@ def _require_few_files(path: Path) -> None:
 def _member(archive: zipfile.ZipFile, name: str) -> Any:
     """Read a JSON file of an archive, within limits."""
     info = archive.getinfo(name)
-    if max(info.file_size, info.compress_size) > MOST_BYTES:
-        raise DataError(f"{name} has more than {MOST_BYTES >> 20} MiB")
+    if max(info.file_size, info.compress_size) > MOST_JSON:
+        raise DataError(f"{name} has more than {MOST_JSON >> 20} MiB")
     try:
         with archive.open(info) as file:
-            data = file.read(MOST_BYTES + 1)
+            data = file.read(MOST_JSON + 1)
     except NotImplementedError:  # a compression that this Python does not know
         data = _unpacked(archive, info)
-    if len(data) > MOST_BYTES:
-        raise DataError(f"{name} has more than {MOST_BYTES >> 20} MiB")
+    if len(data) > MOST_JSON:
+        raise DataError(f"{name} has more than {MOST_JSON >> 20} MiB")
     return parse_json(data, name)
 
 
@@ -87,8 +87,8 @@ def _unpacked(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
     file.seek(info.header_offset + _HEADER + name + extra)
     packed = pyarrow.BufferReader(file.read(info.compress_size))
     with pyarrow.CompressedInputStream(packed, "zstd") as stream:
-        data: bytes = stream.read(MOST_BYTES + 1)
-    if len(data) <= MOST_BYTES and zlib.crc32(data) != info.CRC:
+        data: bytes = stream.read(MOST_JSON + 1)
+    if len(data) <= MOST_JSON and zlib.crc32(data) != info.CRC:
         raise DataError(f"{info.filename} is damaged: its checksum differs")
     return data
 

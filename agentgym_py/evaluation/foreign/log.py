@@ -10,7 +10,7 @@ from agentgym_py.errors import DataError
 from agentgym_py.trajectory.formats.rows import Row
 from agentgym_py.trajectory.json_values import quote
 
-MOST_BYTES = 64 << 20
+MOST_JSON = 64 << 20
 """Largest JSON file in bytes, unpacked."""
 _WORDS = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0, "yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
 """Texts among the values of Inspect's scorers."""

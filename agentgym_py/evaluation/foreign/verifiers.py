@@ -7,7 +7,7 @@ from typing import Any
 
 from agentgym_py import files
 from agentgym_py.errors import DataError
-from agentgym_py.evaluation.foreign.log import MOST_BYTES, Log, Sample, agent_named, id_of, scores_of, to_number
+from agentgym_py.evaluation.foreign.log import MOST_JSON, Log, Sample, agent_named, id_of, scores_of, to_number
 from agentgym_py.files import canonical_json, inside
 from agentgym_py.trajectory.formats.rows import Row, parse_json, parse_rows, read_rows
 from agentgym_py.trajectory.json_values import quote
@@ -61,7 +61,7 @@ def _nested(value: Any, *keys: str) -> Any:
 def read_results(file: Path) -> Log:
     """Read the results of `vf-eval` before 0.4: a line per rollout; the environment's name is in the metadata."""
     described = inside(file.parent, "metadata.json")
-    about = parse_json(files.read_bytes(described, MOST_BYTES), described.name) if described.is_file() else {}
+    about = parse_json(files.read_bytes(described, MOST_JSON), described.name) if described.is_file() else {}
     about = about if isinstance(about, dict) else {}
     env = str(about.get("env_id", "tasks")), canonical_json(_mapping(about, "env_args"))
 

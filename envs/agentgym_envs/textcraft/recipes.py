@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -172,7 +173,7 @@ class _Tags:
             for file in files_below(kind, ".json"):
                 try:
                     raw = read_bytes(file)
-                    values = _field(parse_json(raw.decode()), "values")
+                    values = _field(parse_json(raw.decode(json.detect_encoding(raw))), "values")
                 except (ValueError, OSError, RecursionError) as error:
                     raise CatalogueError(f"{file} is not a tag of Minecraft: {error}") from error
                 digest.update(raw)
@@ -204,7 +205,7 @@ def _read(file: Path, tags: _Tags) -> tuple[bytes, list[Recipe]]:
     """A file's bytes, and its recipe if it is a crafting recipe."""
     try:
         raw = read_bytes(file)
-        return raw, list(_recipe(parse_json(raw.decode()), tags))
+        return raw, list(_recipe(parse_json(raw.decode(json.detect_encoding(raw))), tags))
     except (ValueError, OSError, RecursionError) as error:
         raise CatalogueError(f"{file} is not a recipe of Minecraft: {error}") from error
 
