@@ -96,8 +96,6 @@ class CleanRow:
     """Mean gain of the learning curves, as a share of the distance to the optimum."""
     seconds: float = 0.0
     """Of CPU time."""
-    earlier: bool = False
-    """Whether it is of an earlier version of the benchmark, of which only the gain is known; it is proven again."""
 
     @property
     def key(self) -> tuple[str, int]:
@@ -296,7 +294,7 @@ def measure_clean(
     may_begin: Callable[[], bool],
 ) -> None:  # fmt: skip
     """Prove shipped trainers, with all that is drawn drawn again for each seed, and keep a row for each proof."""
-    kept = {row.key: row for row in read_state(CleanRow, path) if not (again or row.earlier)}
+    kept = {row.key: row for row in read_state(CleanRow, path) if not again}
     for seed, name in product(seeds, trainers):
         row = kept.get((name, seed), CleanRow(name, seed))
         missing = [check for check in checks if check not in row.checks]
@@ -331,24 +329,23 @@ def planted_tables(rows: Sequence[PlantedRow]) -> Iterator[str]:
 
 
 def clean_tables(rows: Sequence[CleanRow]) -> Iterator[str]:
-    """Yield the proofs of each trainer, and the share of proofs with a false alarm; † marks gains of earlier rows."""
+    """Yield the proofs of each trainer, and the share of proofs with a false alarm."""
     lines = ["| trainer | seeds of whole proofs | gain, % | checks | false alarms |", "|---|---|---|--:|---|"]
     for name in sorted({row.trainer for row in rows}):
         proofs = sorted((row for row in rows if row.trainer == name), key=lambda row: row.seed)
         seeds = " ".join(str(row.seed) for row in proofs if row.is_whole) or "–"
-        gains = " ".join(f"{100 * row.gain:.0f}{' †' * row.earlier}" for row in proofs if row.gain is not None) or "–"
+        gains = " ".join(f"{100 * row.gain:.0f}" for row in proofs if row.gain is not None) or "–"
         alarms = "; ".join(failure for row in proofs for failure in row.failures).replace("|", "/") or "0"
         lines.append(f"| {name} | {seeds} | {gains} | {sum(map(asked, proofs)) or '–'} | {alarms} |")
     yield "\n".join(lines)
-    proofs = [row for row in rows if not row.earlier]
-    failed = sum(bool(row.failures) for row in proofs)
-    share = format_interval(wilson(failed, len(proofs))) if proofs else "–"
-    yield f"{failed} of {len(proofs)} proofs have a false alarm, {share}, with {sum(map(asked, proofs))} checks."
+    failed = sum(bool(row.failures) for row in rows)
+    share = format_interval(wilson(failed, len(rows))) if rows else "–"
+    yield f"{failed} of {len(rows)} proofs have a false alarm, {share}, with {sum(map(asked, rows))} checks."
 
 
 def asked(row: CleanRow) -> int:
     """Return the number of checks of a proof that apply."""
-    return 0 if row.earlier else sum(status != "skipped" for status in row.checks.values())
+    return sum(status != "skipped" for status in row.checks.values())
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -8,7 +8,7 @@ for the others, where it has them.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any, Literal
@@ -178,12 +178,25 @@ def returns(bench: Bench) -> Finding:
     if not (bench.on_policy and bench.uses_reward):
         return skipped("it does not compare returns of its own episodes")
     run = bench.read()
-    if run.first is None or not any(episode.reward > 1 for episode in run.data(run.first)):
-        return skipped("no episode has a return above 1")
+    if run.first is None or not any(map(_shows_clipping, _compared(bench, run.data(run.first)))):
+        return skipped("no returns above and below 1, three different ones, are compared")
     distance = _distance(bench, stretched)
     if not distance or distance < TOLERANCE:
         return failed("a return of 1.5 or 2 counts like one of 1: returns are clipped", distance=distance or 0.0)
     return passed("returns above 1 count", distance=distance)
+
+
+def _compared(bench: Bench, episodes: Sequence[Trajectory]) -> list[list[float]]:
+    """Return the returns of the episodes that a trainer compares: those of a task, or all."""
+    groups: dict[str, list[float]] = {}
+    for episode in episodes:
+        groups.setdefault(episode.task_id if bench.info.compares_attempts else "", []).append(episode.reward)
+    return list(groups.values())
+
+
+def _shows_clipping(returns: Sequence[float]) -> bool:
+    """Return whether tripling what returns have above 1 changes them when they are normalised."""
+    return min(returns) < 1 < max(returns) and len(set(returns)) > 2
 
 
 def length(bench: Bench) -> Finding:

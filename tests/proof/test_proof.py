@@ -367,12 +367,17 @@ def test_the_benchmark_asks_what_a_kept_proof_lacks(
     table, says = capsys.readouterr().out.strip().split("\n\n")
     assert len(asked) == 5 and table.endswith("| filtered_bc | – | 25 25 | 4 | sign: upside down |")
     assert says.startswith("1 of 2 proofs have a false alarm, 50.0 %") and says.endswith("with 4 checks.")
-    zoo.keep_row(path, zoo.CleanRow("filtered_bc", 0, {"mask": "passed"}, gain=0.5, earlier=True))
-    zoo.main([*words, "--tables"])
-    table, says = capsys.readouterr().out.strip().split("\n\n")
-    assert "| filtered_bc | – | 50 † 25 | 2 |" in table and says.startswith("1 of 1 proofs")
-    zoo.main([*words, "--checks", "mask"])
-    assert len(asked) == 6, "an earlier row is measured again"
+
+
+def test_returns_that_are_all_above_one_show_no_clipping() -> None:
+    """Tripling what they have above 1 changes nothing once they are normalised within a task."""
+    from agentgym_trainers.reverse_curriculum import ReverseCurriculum
+
+    bench = Bench(ReverseCurriculum, seed=200)
+    first = bench.read().first
+    assert first and all(episode.reward >= 1 for episode in bench.read().data(first))
+    assert run_check(bench, "returns").status == "skipped"
+    assert run_check(Bench(ReverseCurriculum, seed=0), "returns").status == "passed"
 
 
 def test_the_rows_of_the_docs_are_of_every_bug() -> None:
