@@ -6,7 +6,6 @@ import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import closing
-from functools import partial
 from itertools import accumulate, chain, pairwise, zip_longest
 from typing import TYPE_CHECKING
 
@@ -67,19 +66,40 @@ def task_order(spec: EnvSpec, tasks: int, seed: int) -> list[int]:
 
 def demonstrated_tasks(spec: EnvSpec, config: EvolveConfig) -> list[int]:
     """Return the training tasks of an env that the expert demonstrates in round 0."""
-    return _choose_tasks(spec, config, config.expert_tasks, lambda number: task_order(spec, number, config.seed))
+    number = config.expert_tasks
+    candidates = task_order(spec, _count_candidates(spec, config, number), config.seed)
+    return _take_in_order(spec, config, candidates, number)
 
 
-def _choose_tasks(spec: EnvSpec, config: EvolveConfig, number: int, draw: Callable[[int], list[int]]) -> list[int]:
-    """Return `number` training tasks of those that `draw` returns in a random order.
+def tasks_to_explore(spec: EnvSpec, config: EvolveConfig, number: int) -> list[int]:
+    """Return the first `number` training tasks of an env that a run explores.
 
-    With the expert's order `kinds`, they are the first task of each kind, then the second of each, and so on.
+    They follow the candidates for demonstrations, so that kinds occur as often as in the world. If a finite world has
+    no more, the candidates that were not demonstrated come last.
     """
+    candidates = _count_candidates(spec, config, config.expert_tasks)
+    every = task_order(spec, min(candidates + number, spec.count("train", _TASKS)), config.seed)
+    later = every[candidates:]
+    if len(later) == number:
+        return later
+    demonstrated = set(demonstrated_tasks(spec, config))
+    return [*later, *(task for task in every[:candidates] if task not in demonstrated)][:number]
+
+
+def _count_candidates(spec: EnvSpec, config: EvolveConfig, number: int) -> int:
+    """Return the number of tasks of which `number` are chosen to be demonstrated."""
     if config.expert_order == "uniform":
-        return draw(number)
+        return number
+    return min(_PER_DEMONSTRATION * number, spec.count("train", _TASKS))
+
+
+def _take_in_order(spec: EnvSpec, config: EvolveConfig, candidates: Sequence[int], number: int) -> list[int]:
+    """Return `number` candidates: with the expert's order `kinds` the first of each kind, then the second of each."""
+    if config.expert_order == "uniform":
+        return list(candidates[:number])
     by_kind: dict[str, list[int]] = {}
     with closing(spec.make()) as env:
-        for task in draw(min(_PER_DEMONSTRATION * number, spec.count("train", _TASKS))):
+        for task in candidates:
             by_kind.setdefault(env.task(task, "train").kind, []).append(task)
     return [task for turn in zip_longest(*by_kind.values()) for task in turn if task is not None][:number]
 
@@ -175,9 +195,7 @@ def round_jobs(
     shares_by_level = zip(*round_shares(config, levels, number, load_round), strict=True)
     tasks_by_level = list[list[tuple[EnvSpec, int]]]()
     for level, shares in zip(chain.from_iterable(levels), shares_by_level, strict=True):
-        demonstrated = set(demonstrated_tasks(level.spec, config))
-        every = task_order(level.spec, len(demonstrated) + sum(shares), config.seed)
-        new = [task for task in every if task not in demonstrated][: sum(shares)]
+        new = tasks_to_explore(level.spec, config, sum(shares))
         tasks, explores = new[len(new) - shares[-1] :], exploration_spec(level.spec, config.horizon_of(number))
         if hard:
             rng = Rng(config.seed, "hard", number, level.spec.key)
@@ -191,9 +209,9 @@ def demonstration_jobs(config: EvolveConfig, envs: Sequence[EnvSpec], number: in
     tasks_by_env = []
     for spec in envs:
         every = range(spec.count("train", _TASKS))
-        draw = partial(Rng(config.seed, "demonstrations", number, spec.key).sample, every)
-        tasks = _choose_tasks(spec, config, min(config.expert_tasks, len(every)), draw)
-        tasks_by_env.append([(spec, task) for task in tasks])
+        wanted, rng = min(config.expert_tasks, len(every)), Rng(config.seed, "demonstrations", number, spec.key)
+        candidates = rng.sample(every, _count_candidates(spec, config, wanted))
+        tasks_by_env.append([(spec, task) for task in _take_in_order(spec, config, candidates, wanted)])
     return _alternate(tasks_by_env, attempts=1)
 
 

@@ -92,10 +92,21 @@ def test_few_demonstrations_show_every_kind(number: int) -> None:
         every = {env.task(task, "train").kind for task in task_order(todo, 500, 0)}
     assert len(jobs) == len({job.task for job in jobs}) == 25
     assert set(kinds) == every and max(kinds.values()) == 2
-    if not number:
-        explored = [job.task for round in (1, 2, 3) for job in round_jobs(config, [todo], round, lambda _: [], 1)]
-        rest = [task for task in task_order(todo, 625, 0) if task not in {job.task for job in jobs}]
-        assert explored == rest[:600]
+
+
+def test_what_was_demonstrated_biases_no_exploration(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Explored are the tasks after those of which some were demonstrated; in a finite world the others come last."""
+    config = replace(CONFIG, expert_tasks=25, explore_tasks=200, expert_order="kinds")
+
+    def tasks() -> list[list[int | str]]:
+        return [[job.task for job in round_jobs(config, [WORLDS[2]], n, lambda _: [], 1)] for n in range(4)]
+
+    assert [task for round in tasks()[1:] for task in round] == task_order(WORLDS[2], 1100, 0)[500:]
+    monkeypatch.setattr(EnvSpec, "count", lambda spec, split, most: min(most, 600))
+    config = replace(config, explore_tasks=150)
+    demonstrated, *explored = tasks()
+    every, found = task_order(WORLDS[2], 600, 0), [task for round in explored for task in round]
+    assert found[:100] == every[500:] and found[100:] == [t for t in every[:500] if t not in demonstrated][:350]
 
 
 def test_exploration_can_be_cut_short() -> None:
