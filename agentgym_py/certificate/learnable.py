@@ -194,9 +194,17 @@ def learnable(subject: Subject) -> None:
     )
     subject.require_overall(
         climbs(better, worse, len(held_out)),
-        f"the policy does not climb: {note}; {better} tasks better, {worse} worse (p = {p:.2g})",
+        f"the policy does not climb: {note}; {better} tasks better, {worse} worse (p = {p:.2g})"
+        + _no_fair_expert(subject),
     )
     subject.notes.append(note)
+
+
+def _no_fair_expert(subject: Subject) -> str:
+    """Say that a world has no fair expert, as whose choices nobody can learn what is hidden."""
+    if type(subject.shared).fair_expert is not TextEnv.fair_expert:
+        return ""
+    return "; it imitates expert(), which knows what is hidden, because the world has no fair_expert()"
 
 
 def climbs(better: int, worse: int, tasks: int) -> bool:

@@ -115,7 +115,7 @@ def _env_differences(first: Sequence[Mapping[str, Any]], second: Sequence[Mappin
         texts += _mapping_differences(f"{one['id']}'s ", {**one, "tasks": None}, {**other, "tasks": None})
         if one["tasks"] != other["tasks"]:
             shared = len({*one["tasks"]} & {*other["tasks"]})
-            texts.append(f"{one['id']}'s tasks: {len(one['tasks'])}, not {len(other['tasks'])}, with {shared} in both")
+            texts.append(f"{one['id']}'s tasks: {shared} in both, of {len(one['tasks'])} and {len(other['tasks'])}")
     return texts
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from agentgym_py.collection import Job
 from agentgym_py.env import EnvSpec
 from agentgym_py.env.registration import short_name
+from agentgym_py.env.tracebacks import contained
 from agentgym_py.errors import ConfigError, did_you_mean
 from agentgym_py.evolution.curricula import (
     Counts,
@@ -98,7 +99,7 @@ def _take_in_order(spec: EnvSpec, config: EvolveConfig, candidates: Sequence[int
     if config.expert_order == "uniform":
         return list(candidates[:number])
     by_kind: dict[str, list[int]] = {}
-    with closing(spec.make()) as env:
+    with closing(spec.make()) as env, contained(f"the kinds of the tasks of {spec.name} cannot be read"):
         for task in candidates:
             by_kind.setdefault(env.task(task, "train").kind, []).append(task)
     return [task for turn in zip_longest(*by_kind.values()) for task in turn if task is not None][:number]

@@ -16,10 +16,11 @@ from agentgym_py import registry
 from agentgym_py.certificate import ALL_CHECKS, CRITERIA, OPENENV_IDS, certify, criteria
 from agentgym_py.certificate import certificate as certificates
 from agentgym_py.certificate.badge import badge
+from agentgym_py.certificate.certificate import CertificateSettings
 from agentgym_py.certificate.criteria import Hardness, Opening, WordBits, z_score
 from agentgym_py.certificate.gameable import hedged, wildcards
 from agentgym_py.certificate.learnable import History, LinearPolicy, climbs, features
-from agentgym_py.env import EnvSpec
+from agentgym_py.env import EnvSpec, TextEnv
 from agentgym_py.env.registration import env_class, short_name
 from agentgym_py.errors import UnknownNameError
 from agentgym_py.rng import Rng
@@ -180,6 +181,14 @@ def test_the_policy_knows_what_observations_said_of_a_word() -> None:
     for role in ("asker", "answerer"):
         result = run_check("learnable", EnvSpec("twentyquestions", {"role": role}), QUICK, ALL_CHECKS)
         assert result.status == "passed", result.failure
+
+
+def test_a_world_without_a_fair_expert_is_told_so() -> None:
+    """Its expert guesses a hidden number, which no policy can learn."""
+    world = load_script("examples/my_world.py", "hidden_world").GuessEnv
+    hidden = type("HiddenEnv", (world,), {"fair_expert": TextEnv.fair_expert, "name": "hidden"})
+    result = certify(hidden, ["learnable"], CertificateSettings(episodes=16)).report.results[0]
+    assert result.failure and "because the world has no fair_expert()" in result.failure.message
 
 
 # ---- rows of the benchmark -------------------------------------------------------------------------------------------

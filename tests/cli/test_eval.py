@@ -324,7 +324,7 @@ def test_what_cannot_be_compared_is_one_line(agentgym: Run) -> None:
         (("a", "nowhere"), "nowhere: no such folder"),
         (
             ("a", "b"),
-            "a and b cannot be compared: AgentCalculator-v0's tasks: 4, not 3, with 3 in both; "
+            "a and b cannot be compared: AgentCalculator-v0's tasks: 3 in both, of 4 and 3; "
             "evaluate both with --tasks 3\n",
         ),
         (("a",), "at least two evaluations"),

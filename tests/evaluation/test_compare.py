@@ -73,7 +73,7 @@ def test_tasks_without_a_try_are_left_out_of_all() -> None:
         ({"split": "valid"}, "split: test, not valid"),
         ({"prompt": "full"}, "prompt: brief, not full"),
         ({"seed": 3}, "seed: 0, not 3"),
-        ({"worlds": [WORLD | {"tasks": ["x"]}]}, "AgentShop-v0's tasks: 60, not 1, with 0 in both"),
+        ({"worlds": [WORLD | {"tasks": ["x"]}]}, "AgentShop-v0's tasks: 0 in both, of 60 and 1"),
         ({"worlds": [{**A.manifest["worlds"][0], "max_steps": 9}]}, "AgentShop-v0's max_steps: 15, not 9"),
         ({"worlds": [{**A.manifest["worlds"][0], "version": 2}]}, "AgentShop-v0's version: 1, not 2"),
         ({"worlds": [{**A.manifest["worlds"][0], "kwargs": {"difficulty": "hard"}}]}, "AgentShop-v0's kwargs: {}, not"),

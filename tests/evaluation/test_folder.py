@@ -46,10 +46,10 @@ def test_a_manifest_names_what_decides_the_episodes() -> None:
     [
         (
             {"split": "valid"},
-            ["AgentShop-v0's first_state: ", "AgentShop-v0's tasks: 3, not 3, with 0 ", "split: "],
+            ["AgentShop-v0's first_state: ", "AgentShop-v0's tasks: 0 in both, of 3 and 3", "split: "],
         ),
         ({"prompt": "full"}, ["AgentShop-v0's rules: ", "prompt: brief, not full"]),
-        ({"tasks": 5}, ["AgentShop-v0's tasks: 3, not 5, with 3 in both"]),
+        ({"tasks": 5}, ["AgentShop-v0's tasks: 3 in both, of 3 and 5"]),
         ({"seed": 4}, ["seed: 0, not 4"]),
         ({"attempts": 4}, []),
     ],

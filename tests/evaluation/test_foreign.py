@@ -109,7 +109,7 @@ def test_another_question_is_refused(tmp_path: Path) -> None:
         other = Entrant.load(log(tmp_path / f"{i}.eval", [["C"], ["I"]], eval=SPEC | change))
         with pytest.raises(ConfigError, match=message):
             compare([a, other])
-    with pytest.raises(ConfigError, match="sums's tasks: 2, not 3, with 2 in both"):
+    with pytest.raises(ConfigError, match="sums's tasks: 2 in both, of 2 and 3"):
         compare([a, Entrant.load(log(tmp_path / "c.eval", [["C"]] * 3))])
 
 

@@ -69,7 +69,7 @@ def detect_collapse(logged: Mapping[str, float], min_entropy: float, max_repeate
     if entropy < min_entropy:
         texts["entropy"] = (
             f"collapse: entropy {entropy:.2g} nats per token, below {min_entropy:g}: the policy hardly tries other "
-            "replies; a higher temperature or kl_coef, or a lower learning_rate, keeps it up"
+            "replies; a higher temperature, a lower learning_rate or, in a trainer that has it, kl_coef keeps it up"
         )
     if repeated > max_repeated:
         texts["repeated"] = (
