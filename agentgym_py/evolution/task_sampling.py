@@ -79,7 +79,7 @@ def tasks_to_explore(spec: EnvSpec, config: EvolveConfig, number: int) -> list[i
     no more, the candidates that were not demonstrated come last.
     """
     candidates = _count_candidates(spec, config, config.expert_tasks)
-    every = task_order(spec, min(candidates + number, spec.count("train", _TASKS)), config.seed)
+    every = task_order(spec, spec.count("train", candidates + number), config.seed)
     later = every[candidates:]
     if len(later) == number:
         return later
