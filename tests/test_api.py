@@ -94,6 +94,10 @@ def test_a_world_is_certified_as_by_the_command(tmp_path: Path) -> None:
         ag.certify("maze", ["card"], episods=4)
     with pytest.raises(UnknownNameError, match="Did you mean 'learnable'"):
         ag.certify("maze", ["learnabel"])
+    with pytest.raises(ConfigError, match="checks must be a list of names"):
+        ag.certify("maze", "card")
+    with pytest.raises(ConfigError, match="out must be a folder"):
+        ag.certify("maze", ["card"], out=world)
 
 
 def test_a_trainer_is_proven_as_by_the_command() -> None:
@@ -113,6 +117,8 @@ def test_a_trainer_is_proven_as_by_the_command() -> None:
         ag.prove(FilteredBC, ["mask"], epochs=1.0)
     with pytest.raises(UnknownNameError, match="Did you mean 'mask'"):
         ag.prove("filtered_bc", ["msk"])
+    with pytest.raises(ConfigError, match="checks must be a list of names"):
+        ag.prove("filtered_bc", "mask")
 
 
 def test_an_evaluation_stops_when_it_is_decided() -> None:

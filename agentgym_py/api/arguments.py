@@ -36,6 +36,12 @@ def env_settings(specs: Sequence[EnvSpec]) -> dict[str, Any]:
     return settings | ({"env_kwargs": kwargs if len(specs) > 1 else dict(specs[0].kwargs)} if kwargs else {})
 
 
+def require_names(argument: str, names: object) -> None:
+    """Raise ConfigError for a single text in place of a list of names."""
+    if isinstance(names, str):
+        raise ConfigError(f"{argument} must be a list of names, such as [{names!r}]")
+
+
 def require_counts(**counts: object) -> None:
     """Require whole numbers of at least 1."""
     for name, count in counts.items():

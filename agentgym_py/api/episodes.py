@@ -1,4 +1,4 @@
-"""Make and certify worlds, play them, and measure what was played."""
+"""Make, certify and play worlds, and measure episodes."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from agentgym_py.api.arguments import (
     agent_of,
     play_config_of,
     require_counts,
+    require_names,
     specs_of,
     task_numbers,
     trajectories_of,
@@ -256,8 +257,7 @@ def certify(
     from agentgym_py.certificate.certificate import CertificateSettings
 
     require_arguments(CertificateSettings, settings)
-    if isinstance(checks, str):
-        raise ConfigError(f"checks must be a list of names, such as [{checks!r}]")
+    require_names("checks", checks)
     if out is not None and Path(out).exists() and not Path(out).is_dir():
         raise ConfigError(f"out must be a folder, and {out} is a file")
     certificate = certify_world(world, checks, CertificateSettings(**settings), progress or (lambda _: None))

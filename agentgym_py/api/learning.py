@@ -16,6 +16,7 @@ from agentgym_py.api.arguments import (
     env_settings,
     offline_trainer,
     policy_of,
+    require_names,
     scorer_of,
     source_of,
     specs_of,
@@ -172,6 +173,7 @@ def prove(
 
     if settings and isinstance(trainer, type):
         raise ConfigError(f"{trainer.__name__} is a class: give an instance with these settings")
+    require_names("checks", checks)
     chosen: Any = trainer if isinstance(trainer, type) else trainer_of(trainer, settings)
     proof = prove_trainer(
         chosen, checks, seed=seed, seeds=seeds, episodes=episodes, reference=reference,

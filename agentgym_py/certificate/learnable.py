@@ -201,7 +201,7 @@ def learnable(subject: Subject) -> None:
 
 
 def _no_fair_expert(subject: Subject) -> str:
-    """Say that a world has no fair expert, as whose choices nobody can learn what is hidden."""
+    """Return a likely reason if a world has no fair expert: choices that depend on hidden facts cannot be learned."""
     if type(subject.shared).fair_expert is not TextEnv.fair_expert:
         return ""
     return "; it imitates expert(), which knows what is hidden, because the world has no fair_expert()"

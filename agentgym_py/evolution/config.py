@@ -54,7 +54,8 @@ class EvolveConfig:
     """Training tasks of each world that the --expert demonstrates to make Agent_v0. More demonstrations make a better
     Agent_v0 and leave the rounds less to learn. 0: the model itself is Agent_v0."""
     expert_order: Literal["uniform", "kinds"] = "uniform"
-    """How these tasks are drawn: `kinds` takes the kinds of tasks in turn, so that few demonstrations show each."""
+    """How these tasks are drawn: `kinds` takes the kinds of tasks in turn, so that even few demonstrations show all
+    kinds."""
     expert: Literal["exact", "fair"] = "fair"
     """Expert of round 0: `exact` knows the whole state and always succeeds; `fair` knows only what the episode has
     shown, so all its actions can be learnt, and may fail."""

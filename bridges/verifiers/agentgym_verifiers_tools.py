@@ -138,10 +138,10 @@ def _runs(process: int) -> bool:
     """Return whether a process exists; verifiers removes those of tool servers when they end."""
     try:
         os.kill(process, 0)
+    except PermissionError:  # it is another user's
+        return True
     except ProcessLookupError:
         return False
-    except PermissionError:  # of another user
-        return True
     return True
 
 
