@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 import subprocess
 import sys
 import time
@@ -45,6 +47,8 @@ OPENENV_IDS: Mapping[str, tuple[str, ...]] = {
 }
 """The checks of OpenEnv's severity policy (RFC 008) that ask the same question; its `statistical` ids are reserved."""
 _OPENENV_STATUS = {"passed": "pass", "failed": "fail", "skipped": "skip", "stopped": "error"}
+_MAX_ARGUMENTS = 80
+"""Characters of arguments in a file's name; longer ones are named by a digest."""
 Verdict = Literal["passed", "failed", "incomplete"]
 
 
@@ -106,14 +110,27 @@ class Certificate:
         }  # fmt: skip
 
     def write(self, folder: Path) -> tuple[Path, Path]:
-        """Write `ID.json` and `ID.svg`; return their paths."""
+        """Write the certificate and the badge; return their paths.
+
+        They are `ID.json` and `ID.svg`, with the world's arguments after its id. Those of an incomplete certificate are
+        `ID.incomplete.json` and `ID.incomplete.svg`, so that they replace no whole one.
+        """
         import json
 
         folder.mkdir(parents=True, exist_ok=True)
-        paths = folder / f"{env_id(self.report.spec.name)}.json", folder / f"{env_id(self.report.spec.name)}.svg"
+        stem = file_stem(self.report.spec) + ".incomplete" * bool(self.missing)
+        paths = folder / f"{stem}.json", folder / f"{stem}.svg"
         write_atomic(paths[0], json.dumps(self.as_dict(), indent=1) + "\n")
         write_atomic(paths[1], self.badge)
         return paths
+
+
+def file_stem(spec: EnvSpec) -> str:
+    """Return the name of a certificate's files: the world's id and its arguments, if it has any."""
+    arguments = re.sub(r"[^\w.]+", "-", "-".join(f"{name} {value}" for name, value in sorted(spec.kwargs.items())))
+    if len(arguments) > _MAX_ARGUMENTS:
+        arguments = hashlib.sha256(arguments.encode()).hexdigest()[:8]
+    return "-".join(filter(None, (env_id(spec.name), arguments.strip("-"))))
 
 
 def _openenv_rows(result: Result) -> list[dict[str, Any]]:

@@ -29,7 +29,7 @@ class CertifyOptions(CertificateSettings):
     """The extent of the checks, and their output."""
 
     out: Basic[str] = "certificates"
-    """Folder of the certificate `ID.json` and of the badge `ID.svg`."""
+    """Folder of the certificate `ID.json` and of the badge `ID.svg`; an incomplete one is `ID.incomplete.json`."""
     json: bool = False
     """Print the certificates as JSON at the end; progress goes to stderr."""
 
@@ -76,14 +76,14 @@ def worlds_of(name: str) -> list[str]:
 def _certify(spec: EnvSpec, checks: list[str], chosen: CertifyOptions, out: Console) -> tuple[Certificate, int]:
     """Certify one world and write its files; return the status of an interrupt or 0."""
     from agentgym_py.certificate import ALL_CHECKS
-    from agentgym_py.certificate.certificate import certificate_of, predict_seconds
+    from agentgym_py.certificate.certificate import certificate_of, file_stem, predict_seconds
     from agentgym_py.env.registration import env_id
 
     seconds = predict_seconds(spec, checks, chosen)
     out.print(
         f"{env_id(spec.name)}: {len(checks)} check{'s' * (len(checks) != 1)}, about {_minutes(seconds)}", soft_wrap=True
     )
-    with claimed(Path(chosen.out) / f"{env_id(spec.name)}.json"):
+    with claimed(Path(chosen.out) / f"{file_stem(spec)}.json"):
         report, status = run_and_show(spec, checks, ALL_CHECKS, chosen, out)
         certificate = certificate_of(report, seconds)
         paths = certificate.write(Path(chosen.out))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -16,7 +17,7 @@ from agentgym_py import registry
 from agentgym_py.certificate import ALL_CHECKS, CRITERIA, OPENENV_IDS, certify, criteria
 from agentgym_py.certificate import certificate as certificates
 from agentgym_py.certificate.badge import badge
-from agentgym_py.certificate.certificate import CertificateSettings
+from agentgym_py.certificate.certificate import CertificateSettings, file_stem
 from agentgym_py.certificate.criteria import Hardness, Opening, WordBits, z_score
 from agentgym_py.certificate.gameable import hedged, wildcards
 from agentgym_py.certificate.learnable import History, LinearPolicy, climbs, features
@@ -79,6 +80,18 @@ def test_the_json_has_openenvs_rows_and_the_verdict(tmp_path: Path) -> None:
     assert stored["predicted_seconds"] >= 0
     with pytest.raises(UnknownNameError, match="learnable"):
         certify("maze", ["learnabel"], QUICK)
+
+
+def test_certificates_of_other_arguments_and_incomplete_ones_have_other_files(tmp_path: Path) -> None:
+    """A whole certificate is replaced neither by one with fewer checks nor by one of another difficulty."""
+    part = certify(EnvSpec("maze", {"difficulty": "hard", "max_steps": 9}), ["card"], QUICK)
+    every = [Result(check, "", "skipped", 0.0) for check in ALL_CHECKS]
+    whole = replace(part, report=replace(part.report, results=every))
+    easy = replace(whole, report=replace(whole.report, spec=EnvSpec("maze")))
+    names = [certificate.write(tmp_path)[0].name for certificate in (part, whole, easy)]
+    stem = "AgentMaze-v0-difficulty-hard-max_steps-9"
+    assert names == [f"{stem}.incomplete.json", f"{stem}.json", "AgentMaze-v0.json"]
+    assert len(file_stem(EnvSpec("maze", {"board": "x" * 300}))) == len("AgentMaze-v0-") + 8
 
 
 def test_ids_belong_to_checks() -> None:

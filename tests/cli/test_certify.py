@@ -17,7 +17,7 @@ def test_the_command_writes_both_files(agentgym: Run) -> None:
     argv = ("certify", "maze", "--only", "solvable", "--episodes", "4", "--out", "made")
     status, out, err = agentgym(*argv)
     assert status == 0 and out.startswith("AgentMaze-v0: 1 check, about ") and "24 of 25 checks were not done" in out
-    assert "written: made/AgentMaze-v0.json and made/AgentMaze-v0.svg" in err
+    assert "written: made/AgentMaze-v0.incomplete.json and made/AgentMaze-v0.incomplete.svg" in err
     status, out, _ = agentgym(*argv, "--json")
     found: dict[str, Any] = json.loads(out)
     assert status == 0 and found["measured"] == {} and found["checks"][0]["openenv"] == ["semantic.oracle_max"]
