@@ -252,7 +252,9 @@ def _run(args: Values, repeated: Repetition | None) -> int:
     if chosen.json:
         print_json(result)
     else:
-        title = f"{title}, {chosen.split} split, {len(trajectories)} episodes"
+        difficulties = ", ".join(dict.fromkeys(t.difficulty for t in trajectories if t.difficulty))
+        tasks = ", ".join(filter(None, (f"{chosen.split} split", difficulties)))
+        title = f"{title}, {tasks}, {len(trajectories)} episodes"
         show_result(evaluation, trajectories, experts, faults, title)
         if comparison:
             print(f"\n{comparison}")

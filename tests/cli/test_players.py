@@ -66,7 +66,7 @@ def test_who_stops_goes_on_later(agentgym: Run, monkeypatch: pytest.MonkeyPatch)
     typed(monkeypatch, lines[first:])
     status, out, _ = agentgym(*argv)
     assert (
-        status == 0 and "person, test split, 2 episodes" in out and len(list(store.read("me/trajectories.jsonl"))) == 2
+        status == 0 and "person, test split, easy, 2 episodes" in out and len(list(store.read("me/trajectories.jsonl"))) == 2
     )
 
 

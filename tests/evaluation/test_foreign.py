@@ -338,6 +338,7 @@ def test_a_damaged_log_is_one_line(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ('{"doc_id": 1}\n', r"samples_x\.jsonl:1: no sample of lm-eval"),
+        ('{"steps": [], "provenance": {}}\n', r"samples_x\.jsonl: trajectories of agentgym; name the folder"),
         ('{"version": 2, "status": "success"}\n', "expected the keys doc_id and metrics, found status, version"),
         ("x\n", r"samples_x\.jsonl:1: no JSON"),
         ('{"doc_id": 1, "filter": "f", "metrics": ["acc"], "acc": 1}\n' * 2, "sample 1/ has two values of acc,f"),

@@ -101,6 +101,8 @@ def _log_of_rows(path: Path) -> Log:
             return read_traces(file)
         if "example_id" in first:
             return read_results(file)
+        if {"provenance", "steps"} <= first.keys():
+            raise DataError(f"{path}: trajectories of agentgym; name the folder of the evaluation, or the run")
         if "task" in first and "doc_id" not in first:
             return Log(agent_named(path.stem), {_OWN: None}, list(parse_rows(path, read_rows(path), _own_sample)))
     return read_lm_eval(path)
