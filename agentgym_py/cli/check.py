@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -49,12 +49,14 @@ def add_only(parser: Parser, known: Mapping[str, Check]) -> None:
     )  # fmt: skip
 
 
-def read_only(args: Values, known: Mapping[str, Check]) -> list[str]:
+def read_only(args: Values, known: Iterable[str]) -> list[str]:
     """Return the checks of `--only`, by default all; UsageError if there is no such check."""
+    names = list(known)
     for name in args["only"]:
-        if name not in known:
-            raise UsageError(f"--only: no check {name!r}{suggestion(name, known)}")
-    return args["only"] or list(known)
+        if name not in names:
+            others = suggestion(name, names) or f"; there are {', '.join(names)}"
+            raise UsageError(f"--only: no check {name!r}{others}")
+    return args["only"] or names
 
 
 def run(args: Values) -> int:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from agentgym_py import registry
 from agentgym_py.checks import Basic
-from agentgym_py.cli.check import FAILED
+from agentgym_py.cli.check import FAILED, read_only
 from agentgym_py.cli.interrupts import no_interrupt_lost, require_not_interrupted
-from agentgym_py.cli.parser import JSON_HELP, Parser, UsageError, Values, read_options, suggestion
+from agentgym_py.cli.parser import JSON_HELP, Parser, Values, read_options
 from agentgym_py.cli.runtime import console, load_torch, new_file_if_named, print_json
 from agentgym_py.cli.trainer_options import path_settings, trainer_class
 from agentgym_py.env.arguments import require_seed
@@ -75,9 +75,7 @@ def run(args: Values) -> int:
     from agentgym_py.proof.page import write_proof
     from agentgym_py.report.terminal import print_table
 
-    for check in args["only"]:
-        if check not in CHECKS:
-            raise UsageError(f"--only: no check {check!r}{suggestion(check, CHECKS)}")
+    checks = read_only(args, CHECKS)
     out = console(args["json"])
 
     def show(result: Result) -> None:
@@ -86,7 +84,7 @@ def run(args: Values) -> int:
 
     with new_file_if_named(chosen.report, setting("report")) as target, no_interrupt_lost():
         proof = prove(
-            trainer, args["only"], seed=chosen.seed, seeds=chosen.seeds, episodes=chosen.episodes,
+            trainer, checks, seed=chosen.seed, seeds=chosen.seeds, episodes=chosen.episodes,
             reference=chosen.reference, on_result=show,
         )  # fmt: skip
         proof = replace(proof, trainer=name)

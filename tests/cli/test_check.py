@@ -75,6 +75,7 @@ def test_mistakes_are_one_line(agentgym: Run) -> None:
     """Unknown checks, worlds and amounts."""
     for argv, said in (
         (["GUESS", "--only", "random_base"], "--only: no check 'random_base'; did you mean random_baseline?"),
+        (["GUESS", "--only", "qqqq"], "--only: no check 'qqqq'; there are isolation, gymnasium, "),
         (["no-such-world"], "No environment 'no-such-world'"),
         (["guessfortest"], "Did you mean 'guessfortests'?"),
         (["no_such.py"], "no_such.py: no such file"),
