@@ -15,6 +15,8 @@ from agentgym_py.version import __version__
 
 _MAX_POINTS = 120
 """Maximum number of tasks at which a sequence is drawn."""
+_LONGEST_VALUE = 60
+"""Characters of a cell above which a table's text is aligned to the left and broken into lines."""
 Table = tuple[str, Sequence[str], Sequence[Sequence[str]]]
 """Title, header and rows."""
 
@@ -30,10 +32,15 @@ def write_sheet(
     """
     values = {
         "title": title, "summary": [*summary, ("agentgym-py", __version__)], "charts": advice_on_charts(),
-        "figures": figures, "tables": tables, "notes": notes,
+        "figures": figures, "notes": notes,
+        "tables": [(*table, "prose" if _has_sentences(table) else "") for table in tables],
     }  # fmt: skip
     with clear_write_errors(path):
         return write_html(path, "sheet.html", values)
+
+
+def _has_sentences(table: Table) -> bool:
+    return any(len(cell) > _LONGEST_VALUE for row in table[2] for cell in row)
 
 
 def write_credit(path: Path, report: CreditReport) -> Path:
