@@ -76,11 +76,12 @@ def _no_success_remark(folder: RunFolder) -> str:
 
 
 def _cut_remark(folder: RunFolder) -> str:
-    tested = folder.read_json("test.json")["rounds"].values() if folder.finished else ()
-    share = max((summary.get("cut") or 0.0 for summary in tested), default=0.0)
-    if share < _SOME_CUT:
+    tested = folder.read_json("test.json")["rounds"] if folder.finished else {}
+    shares = {number: summary.get("cut") or 0.0 for number, summary in tested.items()}
+    most = max(shares, key=shares.__getitem__, default="")
+    if shares.get(most, 0.0) < _SOME_CUT:
         return ""
-    return cut_remark(share, int(folder.config().get("max_new_tokens", 0)), "the test replies")
+    return cut_remark(shares[most], int(folder.config().get("max_new_tokens", 0)), f"the test replies of round {most}")
 
 
 def write_report(path: Path) -> Path:

@@ -225,11 +225,11 @@ def test_cut_test_replies_name_the_setting(tmp_path: Path, config: dict[str, Any
     folder = make_run(tmp_path / "run")
     write_atomic(folder.path / "run.yaml", yaml.safe_dump(CONFIG | config))
     result = folder.read_json("test.json")
-    for share, lines in ((0.04, []), (0.08, [f"8 % of the test replies were cut{remark}"])):
+    for share, lines in ((0.04, []), (0.08, [f"8 % of the test replies of round 2 were cut{remark}"])):
         last = result["rounds"]["2"] | {"cut": share}
         folder.write_json("test.json", result | {"rounds": result["rounds"] | {"2": last}})
         assert remarks(folder) == lines
-    assert remarks(folder) == [f"8 % of the test replies were cut{remark}"] and remark in page(folder.path)
+    assert remarks(folder) == [f"8 % of the test replies of round 2 were cut{remark}"] and remark in page(folder.path)
 
 
 def test_a_run_without_success_says_what_to_try(tmp_path: Path) -> None:
