@@ -17,7 +17,7 @@ from agentgym_py.env.arguments import parse_task, require_seed
 COMMANDS = {
     ":actions": "lists the possible actions",
     ":hint": "shows the action of the expert",
-    ":help": "shows this",
+    ":help": "lists the commands",
     ":quit": "leaves, like Ctrl-D",
 }
 """Commands of `play`; no world has an action that begins with a colon."""
@@ -75,9 +75,11 @@ def _play(env: TextEnv) -> None:
         if line.startswith(":") or not line:
             print(_answer(env, line))
         else:
-            observation, reward, *_ = env.step(from_keyboard(line, env.tools()))
+            observation, reward, *_, info = env.step(from_keyboard(line, env.tools()))
             total += reward
             print(observation)
+            if not info["valid_action"] and f":{line}" in COMMANDS:
+                print(f"(:{line} {COMMANDS[f':{line}']}.)")
     outcome = "Solved" if env.succeeded else "Not solved"
     print(f"{outcome}: reward {total:g} after {_steps(env.steps)}.")
 

@@ -138,6 +138,12 @@ def test_play_follows_the_experts_hint_to_the_end(agentgym: Run, monkeypatch: py
     assert "Solved: reward 1 after 1 step." in play(agentgym, monkeypatch, [action], "--task", "guess/test/3")
 
 
+def test_a_command_without_its_colon_is_named(agentgym: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The world does not know the word; any other wrong action is left to the world."""
+    out = play(agentgym, monkeypatch, ["help", "nonsense"], "--task", "guess/test/3")
+    assert out.count("(:help lists the commands.)") == 1 and "(:nonsense" not in out
+
+
 class Hinted(io.StringIO):
     """A person who asks for a hint and enters what is printed, line by line, up to the end."""
 
