@@ -40,6 +40,11 @@ class EnvSpec:
         return env_id(self.name) + canonical_json(self.kwargs)
 
     @property
+    def title(self) -> str:
+        """What a reader sees of it, such as `AgentMaze-v0, difficulty hard`."""
+        return ", ".join((env_id(self.name), *(f"{name} {value}" for name, value in self.kwargs.items())))
+
+    @property
     def local_spec(self) -> EnvSpec:
         """The spec of the world itself, by its id, also if a server runs it."""
         name = env_id(self.name)

@@ -12,6 +12,7 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 from agentgym_py.agents.base import agent_title
+from agentgym_py.env import EnvSpec
 from agentgym_py.errors import ConfigError, setting
 from agentgym_py.evaluation import foreign
 from agentgym_py.evaluation.folder import RESULT, SAME_QUESTION, EvalFolder, differences
@@ -392,11 +393,17 @@ def _page(comparison: Comparison | AlgorithmComparison) -> Page:
 
 def _title(entrant: Entrant) -> str:
     manifest = entrant.manifest
-    worlds = ", ".join(f"{world['id']} ({len(world['tasks'])} tasks)" for world in manifest["worlds"])
+    worlds = ", ".join(f"{_world_title(world)} ({len(world['tasks'])} tasks)" for world in manifest["worlds"])
     if score := manifest.get("score"):
         return f"{worlds}; scored by {score}"
     seed = "" if manifest["seed"] is None else f", seed {manifest['seed']}"
     return f"{worlds}; {manifest['split']} split, {manifest['prompt']} prompt{seed}"
+
+
+def _world_title(world: Mapping[str, Any]) -> str:
+    """Return the id and the arguments of a world of a manifest; other programs' arguments are text."""
+    kwargs = world["kwargs"]
+    return EnvSpec(world["id"], kwargs).title if isinstance(kwargs, Mapping) else str(world["id"])
 
 
 def _agents(comparison: Comparison) -> Table:

@@ -47,7 +47,7 @@ def write_credit(path: Path, report: CreditReport) -> Path:
     """Write the credit lab's ranking of estimators with its intervals; see `write_sheet`."""
     summary = [
         ("agent", report.agent),
-        ("world", ", ".join(report.worlds)),
+        ("world", "; ".join(report.worlds)),
         ("tasks", str(report.tasks)),
         ("steps", str(report.steps)),
         ("truth", report.truth),

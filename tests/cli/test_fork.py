@@ -96,7 +96,7 @@ def test_a_fork_changes_what_comes_after(agentgym: Run, run: RunFolder) -> None:
 
     status, out, err = agentgym("compare", "forks/b", "run")
     assert status == 0, err
-    assert "GuessForTests-v0 (3 tasks); test split, brief prompt\n" in out and "| forks/b − run | " in out
+    assert "GuessForTests-v0, max_steps 3 (3 tasks); test split, brief prompt\n" in out and "| forks/b − run | " in out
     assert "forks/b: a fork of " in out and "trainer.learning_rate 0.03 (was " in out
     assert "\n| 2 | " in out and "\n| 1 | " not in out
     status, out, _ = agentgym("compare", "forks/b", "run", "--json")

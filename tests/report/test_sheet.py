@@ -34,7 +34,9 @@ def credit_report(name: str = "tree") -> CreditReport:
     one = Estimate(0.5, 0.25, 0.75, 9)
     alone = Estimate(0.25, math.nan, math.nan, 1)
     scores = [EstimatorScore(name, one, one, 0.1, one, one), EstimatorScore("grpo", alone, alone, 0.2, alone, alone)]
-    return CreditReport(scores, "random", ["AgentMaze-v0{}"], "exact", 3, 9, 0.2, "advantages", {}, CreditConfig())
+    return CreditReport(
+        scores, "random", ["AgentMaze-v0, difficulty easy"], "exact", 3, 9, 0.2, "advantages", {}, CreditConfig()
+    )
 
 
 def test_a_ranking_has_figures_with_intervals(tmp_path: Path) -> None:
@@ -46,7 +48,7 @@ def test_a_ranking_has_figures_with_intervals(tmp_path: Path) -> None:
     ]  # fmt: skip
     cells = words(page, "td")
     assert cells[:8] == ["<mine>", "0.50", "0.25", "0.75", "grpo", "0.25", "–", "–"]
-    assert "+0.500 [+0.250, +0.750]" in cells and words(page, "dd")[1:3] == ["AgentMaze-v0{}", "3"]
+    assert "+0.500 [+0.250, +0.750]" in cells and words(page, "dd")[1:3] == ["AgentMaze-v0, difficulty easy", "3"]
     pytest.importorskip("matplotlib")
     assert len(list(page.iter("svg"))) == 4
 
