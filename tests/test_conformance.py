@@ -25,7 +25,7 @@ UNUSUAL = [
     if difficulty not in ("easy", "medium", "hard")
 ]
 """Difficulties that change more than sizes, such as the one of tools that must be searched."""
-FEW, MANY = ({"episodes": 10, "memory_episodes": 200}, {"episodes": 25, "memory_episodes": 400})
+FEW, MANY = ({"episodes": 8, "memory_episodes": 100}, {"episodes": 25, "memory_episodes": 400})
 NUMBERS = [pytest.param(FEW, id="few"), pytest.param(MANY, id="many", marks=pytest.mark.slow)]
 """Episodes of each check, and of the check of memory."""
 QUICK = ("tasks", "card", "actions", "random_baseline", "leaks", "globals")
