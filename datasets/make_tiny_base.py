@@ -21,6 +21,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ from tiny_household import room_questions
 from tiny_shop import Turns, exercise
 from tiny_training import PROCESSES, Batch, Training
 from tiny_worlds import DIFFICULTIES, WORLDS, Unlearned, reset, wander
+from transformers import PreTrainedTokenizerBase
 
 from agentgym_py.engine import HFEngine, SamplingParams
 from agentgym_py.files import write_atomic
@@ -43,8 +45,14 @@ _RANK = int(os.environ.get("RANK", "0"))
 _VOCAB = 2048
 _SHORT, _LONG = (6400, 640), (5376, 1344)
 """Tokens of a batch, and maximum tokens of a row."""
-_LOOKUPS, _REPEATS = 0.02, 0.02
-"""Shares of two kinds of drills among the batches after the first drill. Their gradients are many times as large."""
+_LOOKUPS, _REPEATS, _SPELLINGS = 0.02, 0.02, 0.1
+"""Shares of three kinds of drills among the batches after the first drill. Their gradients are many times as large."""
+_STYLES = (
+    (": ", ", ", "."), (" ", " and ", ":"), (" | ", " | ", " |"),
+    ('"', '", "', '"'), ('["', '", "', '"]'), ('{"', '": "', '"}'), ("'", "', '", "'"), ("[", "][", "]"),
+    ("(", ") (", ")"), ("#", " #", ""), ("\n", "\n", ""),
+)  # fmt: skip
+"""Ways to write words: what stands before, between and after them. Only in the first three do words follow a space."""
 _COPY_LOSS, _MAX_DRILLS = 0.4, 3000
 """The loss of drills at which a model copies, and the maximum number of batches until then."""
 _LOOKUP_LOSS, _MAX_LOOKUPS = 0.4, 1500
@@ -133,6 +141,43 @@ def _table(rng: Rng, vocab: int) -> tuple[list[int], list[int]]:
     return ids, labels
 
 
+def spellings(rng: Rng, tokenizer: PreTrainedTokenizerBase, rows: int, width: int) -> Batch:
+    """Draw rows of words, each time in two styles, as in `: unit cost, level.` and `["unit cost", "level"]`.
+
+    The second one has labels. A word has other tokens after a space than after a quotation mark, such as ` costs` and
+    `co|st|s`. Who writes words of random tokens in another style has learned how each token is spelled.
+    """
+    words, parts = _pieces(tokenizer)
+    ids, labels = (torch.zeros((rows, width), dtype=torch.long) for _ in range(2))
+    for row in range(rows):
+        line: list[int] = []
+        learned: list[int] = []
+        while len(line) < width:
+            names = [_name(rng, words, parts) for _ in range(1 + rng.below(6))]
+            texts = [f"{before}{between.join(names)}{after}\n" for before, between, after in rng.sample(_STYLES, 2)]
+            shown, answer = (tokenizer.encode(text, add_special_tokens=False) for text in texts)
+            line += [*shown, *answer]
+            learned += [*[IGNORED] * len(shown), *answer]
+        ids[row], labels[row] = torch.tensor(line[:width]), torch.tensor(learned[:width])
+    return ids, labels
+
+
+@lru_cache(maxsize=1)
+def _pieces(tokenizer: PreTrainedTokenizerBase) -> tuple[list[str], list[str]]:
+    """Return the tokens of letters that begin a word, without their space, and those that continue one."""
+    texts = [tokenizer.decode([number]) for number in range(len(tokenizer))]
+    return [text[1:] for text in texts if re.fullmatch(" [A-Za-z]{2,}", text)], [
+        text for text in texts if re.fullmatch("[a-z]+", text)
+    ]
+
+
+def _name(rng: Rng, words: list[str], parts: list[str]) -> str:
+    """Draw a word of one to three tokens, or a name of two such words."""
+    word = rng.choice(words) + "".join(rng.choice(parts) for _ in range(max(0, rng.below(4) - 1)))
+    word = word[:1].upper() + word[1:] if rng.below(5) == 0 else word
+    return f"{word} {_name(rng, words, parts)}" if rng.below(4) == 0 else word
+
+
 def drill(policy: Policy, seed: int) -> float:
     """Train on rows of 64 that repeat a random segment of 8 to 32 tokens until the model copies; return the loss.
 
@@ -165,7 +210,7 @@ def drill_lookups(policy: Policy, seed: int) -> None:
 
 
 def stage_batch(stage: Stage, step: int, policy: Policy, seed: int) -> list[Batch]:
-    """Draw this process's share of a batch; one in 25 batches is a drill, of repeats or of lookups.
+    """Draw this process's share of a batch; one in seven batches is a drill.
 
     The share depends on the batch's number and the number of processes alone. Its last document is cut to fit.
     """
@@ -177,6 +222,8 @@ def stage_batch(stage: Stage, step: int, policy: Policy, seed: int) -> list[Batc
     if kind < _LOOKUPS + _REPEATS:
         generator = torch.Generator().manual_seed(seed_of(seed, stage.name, step, _RANK) >> 1)
         return [repeats(generator, vocab, rows, stage.width, 12, stage.width // 2)]
+    if kind < _LOOKUPS + _REPEATS + _SPELLINGS:
+        return [spellings(Rng(seed, stage.name, "spellings", step, _RANK), policy.tokenizer, rows, stage.width)]
     rng = Rng(seed, stage.name, step, _RANK)
     documents = []
     while share > 0:
