@@ -144,7 +144,7 @@ def _table(rng: Rng, vocab: int) -> tuple[list[int], list[int]]:
 def spellings(rng: Rng, tokenizer: PreTrainedTokenizerBase, rows: int, width: int) -> Batch:
     """Draw rows of words, each time in two styles, as in `: unit cost, level.` and `["unit cost", "level"]`.
 
-    The second one has labels. A word has other tokens after a space than after a quotation mark, such as ` costs` and
+    The second one has labels, after the token that tells its style. A word has other tokens after a space than after a quotation mark, such as ` costs` and
     `co|st|s`. Who writes words of random tokens in another style has learned how each token is spelled.
     """
     words, parts = _pieces(tokenizer)
@@ -157,7 +157,7 @@ def spellings(rng: Rng, tokenizer: PreTrainedTokenizerBase, rows: int, width: in
             texts = [f"{before}{between.join(names)}{after}\n" for before, between, after in rng.sample(_STYLES, 2)]
             shown, answer = (tokenizer.encode(text, add_special_tokens=False) for text in texts)
             line += [*shown, *answer]
-            learned += [*[IGNORED] * len(shown), *answer]
+            learned += [*[IGNORED] * (len(shown) + 1), *answer[1:]]
         ids[row], labels[row] = torch.tensor(line[:width]), torch.tensor(learned[:width])
     return ids, labels
 
