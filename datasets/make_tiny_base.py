@@ -5,7 +5,7 @@
 Training starts with drills (repeated random tokens) until the model copies from its context. Next are short documents
 of `tiny_documents.py`, whose many questions teach it to read, then documents about as long as episodes. Last come
 documents whose agents think as an expert and act at random, so that acting is left to learn. Longer drills are mixed
-in, and tables of random names to look up. The loss covers only the answers. Training takes several hours on two cores
+in, tables of random names to look up, and words to write in another style. The loss covers only the answers. Training takes several hours on two cores
 and ends with an exam on unseen questions; the card beside the weights has the results. It keeps its state in
 `--state`, and the same command resumes it. With `--base` another base is trained further, with `--grow` at twice its
 layers. Under `torchrun --nproc_per_node 2` two processes share each batch.
@@ -144,8 +144,9 @@ def _table(rng: Rng, vocab: int) -> tuple[list[int], list[int]]:
 def spellings(rng: Rng, tokenizer: PreTrainedTokenizerBase, rows: int, width: int) -> Batch:
     """Draw rows of words, each time in two styles, as in `: unit cost, level.` and `["unit cost", "level"]`.
 
-    The second one has labels, after the token that tells its style. A word has other tokens after a space than after a quotation mark, such as ` costs` and
-    `co|st|s`. Who writes words of random tokens in another style has learned how each token is spelled.
+    The second time they have labels, after the token that tells the style. A word has other tokens after a space than
+    after a quotation mark, such as ` costs` and `co|st|s`. Who writes words of random tokens in another style has
+    learned how each token is spelled.
     """
     words, parts = _pieces(tokenizer)
     ids, labels = (torch.zeros((rows, width), dtype=torch.long) for _ in range(2))
@@ -309,12 +310,12 @@ An LFM2 of {parameters} weights ({config}), and a byte-level BPE tokenizer of {v
 A stand-in for the base LLM of the papers: `agentgym evolve` starts from it.
 
 - **Training**: drills until it copied, then tokens of short documents and of long ones, with drills in one of 25
-  batches, by these commands, in order (… is a folder, or the result of the command before):
+  batches (one of seven in the last command), by these commands, in order (… is a folder, or the result of the command before):
 
 {commands}
 
 - **Data**: only text that this project generates, from training tasks (`datasets/tiny_documents.py`): repeated random
-  tokens and tables of random names; random walks through the shop, and questions with answers about made-up requests
+  tokens, tables of random names, and words in two styles; random walks through the shop, and questions with answers about made-up requests
   and pages; attempts in the household, and questions about tasks and pages; attempts in thirteen other worlds, and
   questions about recipes, sums and words. The loss covers only the assistant's turns.
 - **Shop.** In walks and on made-up pages the customer first thinks which requested options a product's page has (in the
