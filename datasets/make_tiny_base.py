@@ -5,10 +5,10 @@
 Training starts with drills (repeated random tokens) until the model copies from its context. Next are short documents
 of `tiny_documents.py`, whose many questions teach it to read, then documents about as long as episodes. Last come
 documents whose agents think as an expert and act at random, so that acting is left to learn. Longer drills are mixed
-in, tables of random names to look up, and words to write in another style. The loss covers only the answers. Training takes several hours on two cores
-and ends with an exam on unseen questions; the card beside the weights has the results. It keeps its state in
-`--state`, and the same command resumes it. With `--base` another base is trained further, with `--grow` at twice its
-layers. Under `torchrun --nproc_per_node 2` two processes share each batch.
+in, tables of random names to look up, and words to write in another style. The loss covers only the answers. Training
+takes several hours on two cores and ends with an exam on unseen questions; the card beside the weights has the results.
+It keeps its state in `--state`, and the same command resumes it. With `--base` another base is trained further, with
+`--grow` at twice its layers. Under `torchrun --nproc_per_node 2` two processes share each batch.
 """
 
 from __future__ import annotations
@@ -309,15 +309,15 @@ CARD = """# The base `{name}`
 An LFM2 of {parameters} weights ({config}), and a byte-level BPE tokenizer of {vocab} tokens.
 A stand-in for the base LLM of the papers: `agentgym evolve` starts from it.
 
-- **Training**: drills until it copied, then tokens of short documents and of long ones, with drills in one of 25
-  batches (one of seven in the last command), by these commands, in order (… is a folder, or the result of the command before):
+- **Training**: drills until it copied, then tokens of short documents and of long ones, with further drills among them,
+  by these commands, in order (… is a folder, or the result of the command before):
 
 {commands}
 
 - **Data**: only text that this project generates, from training tasks (`datasets/tiny_documents.py`): repeated random
-  tokens, tables of random names, and words in two styles; random walks through the shop, and questions with answers about made-up requests
-  and pages; attempts in the household, and questions about tasks and pages; attempts in thirteen other worlds, and
-  questions about recipes, sums and words. The loss covers only the assistant's turns.
+  tokens, tables of random names, and words in two styles; random walks through the shop, and questions with answers
+  about made-up requests and pages; attempts in the household, and questions about tasks and pages; attempts in thirteen
+  other worlds, and questions about recipes, sums and words. The loss covers only the assistant's turns.
 - **Shop.** In walks and on made-up pages the customer first thinks which requested options a product's page has (in the
   form of Agent_v0's teacher, `ShopEnv.expert_thought`) and then clicks at random. There are three hints. Half of the
   searches in walks, and all in exercises, are for the request with all or some of its options; in four of five medium
