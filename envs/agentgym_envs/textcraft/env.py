@@ -386,8 +386,8 @@ def thought(goal: Part) -> str:
         sentences.append(_use(part, part.recipe))
         left = [*_ingredients(part), *left[1:]]
         sentences.append(_list(left))
-    first = f"{part.count} {part.item}: raw" if isinstance(part, Part) else f"craft {part.item}: makes {part.count}"
-    return " ".join([*sentences, f"{first}."])
+    last = _quoted(part) if isinstance(part, Recipe) else f"{part.item} raw."
+    return " ".join([*sentences, last])
 
 
 def _left(part: Part) -> list[Part | Recipe]:
@@ -403,18 +403,25 @@ def _ingredients(part: Part) -> list[Part | Recipe]:
 
 
 def _list(left: list[Part | Recipe]) -> str:
-    names = (f"{part.count} {part.item}" if isinstance(part, Part) else f"craft {part.item}" for part in left)
+    names = (f"{part.count} {part.item}" if isinstance(part, Part) else part.item for part in left)
     return f"Left: {', '.join(names)}."
 
 
+def _quoted(recipe: Recipe) -> str:
+    needs = ", ".join(f"{count} {need}" for need, count in recipe.needs)
+    return f"{recipe.item} makes {recipe.count}: {needs}."
+
+
 def _use(part: Part, recipe: Recipe) -> str:
-    """Say how often a recipe is used for a part, and what it takes then."""
-    times = part.times
-    product = f"{times} x {{0}} = {{1}}" if times > 1 else "{0}"
-    needs = ", ".join(f"{product.format(count, times * count)} {need}" for need, count in recipe.needs)
-    over = ", ".join(f"{each.spare} {each.item}" for each in part.parts if each.spare)
-    often = f"{times} times" if times > 1 else "once"
-    return f"{part.count} {part.item}: makes {recipe.count}, so {often}: {needs}." + f" Left over: {over}." * bool(over)
+    """Quote a recipe, and say how often it is used if more than one thing is missing, and what it takes then."""
+    sentences, times = [_quoted(recipe)], part.times
+    if part.count > 1:
+        products = ", ".join(f"{times} x {count} = {times * count} {need}" for need, count in recipe.needs)
+        often = f"{times} times, {products}" if times > 1 else "once"
+        sentences.append(f"{part.count} {part.item}, {recipe.count} at a time: {often}.")
+    if over := ", ".join(f"{each.spare} {each.item}" for each in part.parts if each.spare):
+        sentences.append(f"Left over: {over}.")
+    return " ".join(sentences)
 
 
 def _needs(parts: list[str]) -> list[tuple[str, int]] | None:

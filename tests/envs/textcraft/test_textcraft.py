@@ -497,7 +497,7 @@ def test_training_texts_are_rich() -> None:
 
 def test_each_thought_continues_the_last_one() -> None:
     """What is left is copied without its first element; a thing that is not raw is then replaced by what it takes."""
-    env, taken_apart = TextCraftEnv(difficulty="easy"), 0
+    env, replaced = TextCraftEnv(difficulty="easy"), 0
     for number in range(120):
         env.reset(options={"task": number, "split": SPLITS[number % 3]})
         left, book = [f"1 {env.puzzle.target}"], env.puzzle.book
@@ -505,24 +505,32 @@ def test_each_thought_continues_the_last_one() -> None:
             action = env.fair_expert()
             assert action and env.expert_thought("inventory") == ""
             expected = [f"Left: {', '.join(left)}."] * (env.steps > 0)
-            while (item := left[0].partition(" ")[2]) in book and not left[0].startswith("craft"):
+            while left[0][0].isdigit() and (item := left[0].partition(" ")[2]) in book:
                 count, recipe = int(left[0].partition(" ")[0]), book[item]
                 times = -(-count // recipe.count)
                 taken = [f"{times * number} {need}" for need, number in recipe.needs]
-                products = [f"{times} x {number} = " for _, number in recipe.needs] if times > 1 else [""] * len(taken)
-                needs = ", ".join(map("".join, zip(products, taken, strict=True)))
-                often = f"{times} times" if times > 1 else "once"
-                expected.append(f"{left[0]}: makes {recipe.count}, so {often}: {needs}.")
-                left = [*taken, *[f"craft {item}"] * times, *left[1:]]
+                expected.append(quoted(recipe))
+                if times > 1:
+                    products = [f"{times} x {number} = {times * number} {need}" for need, number in recipe.needs]
+                    expected.append(f"{left[0]}, {recipe.count} at a time: {times} times, {', '.join(products)}.")
+                elif count > 1:
+                    expected.append(f"{left[0]}, {recipe.count} at a time: once.")
+                left = [*taken, *[item] * times, *left[1:]]
                 expected.append(f"Left: {', '.join(left)}.")
-                taken_apart += 1
-            expected.append(f"{left[0]}: makes {book[item].count}." if item in book else f"{left[0]}: raw.")
+                replaced += 1
+            recipe_now = book.get(left[0])
+            expected.append(quoted(recipe_now) if recipe_now else f"{left[0].partition(' ')[2]} raw.")
             assert env.expert_thought(action) == " ".join(expected)
-            assert action == (book[item].command if item in book else f"get {left[0]}")
+            assert action == (recipe_now.command if recipe_now else f"get {left[0]}")
             env.step(action)
             left = left[1:]
         assert env.succeeded and not left
-    assert taken_apart > 150
+    assert replaced > 150
+
+
+def quoted(recipe: Recipe) -> str:
+    """The line of a recipe as a thought quotes it."""
+    return f"{recipe.item} makes {recipe.count}: {recipe.command.partition(' using ')[2]}."
 
 
 def test_the_plan_of_the_fair_expert_stays() -> None:
