@@ -292,7 +292,7 @@ def test_several_goals_share_their_recipes() -> None:
         page = turns[0][0]
         assert len(turns) > 3
         for question, answer in turns:
-            item, makes, needs = re.match(r"Thought: (.+?) makes (\d+): (.+?)\.", answer).groups()  # type: ignore[union-attr]
+            item, makes, needs = re.match(r"Thought: (.+?) makes (\d+): (.+?);", answer).groups()  # type: ignore[union-attr]
             assert f"craft {makes} {item} using {needs}\n" in page
             assert re.search(rf"\b{item}\b", question.rpartition("Goal: ")[2])
             assert re.search(r"Action: get \d+ (.+)", answer)

@@ -379,15 +379,14 @@ def commands(part: Part) -> list[str]:
 
 
 def thought(goal: Part) -> str:
-    """Say what is left, and replace its first part by its ingredients until that is raw or a recipe can be used."""
+    """Say what is left. A first part that is to be crafted is replaced by what it takes, and the list follows again."""
     left = _left(goal)
     sentences = [_list(left)] if goal.begun else []
     while isinstance(part := left[0], Part) and part.recipe:
         sentences.append(_use(part, part.recipe))
         left = [*_ingredients(part), *left[1:]]
         sentences.append(_list(left))
-    last = _quoted(part) if isinstance(part, Recipe) else f"{part.item} raw."
-    return " ".join([*sentences, last])
+    return " ".join(sentences)
 
 
 def _left(part: Part) -> list[Part | Recipe]:
@@ -407,21 +406,17 @@ def _list(left: list[Part | Recipe]) -> str:
     return f"Left: {', '.join(names)}."
 
 
-def _quoted(recipe: Recipe) -> str:
-    needs = ", ".join(f"{count} {need}" for need, count in recipe.needs)
-    return f"{recipe.item} makes {recipe.count}: {needs}."
-
-
 def _use(part: Part, recipe: Recipe) -> str:
-    """Quote a recipe, and say how often it is used if more than one thing is missing, and what it takes then."""
-    sentences, times = [_quoted(recipe)], part.times
+    """Quote a recipe, say how often it is used if more than one thing is missing, and which ingredients are raw."""
+    times = part.times
+    clauses = [f"{recipe.item} makes {recipe.count}: {', '.join(f'{count} {need}' for need, count in recipe.needs)}"]
     if part.count > 1:
         products = ", ".join(f"{times} x {count} = {times * count} {need}" for need, count in recipe.needs)
         often = f"{times} times, {products}" if times > 1 else "once"
-        sentences.append(f"{part.count} {part.item}, {recipe.count} at a time: {often}.")
-    if over := ", ".join(f"{each.spare} {each.item}" for each in part.parts if each.spare):
-        sentences.append(f"Left over: {over}.")
-    return " ".join(sentences)
+        clauses.append(f"{part.count} {part.item} by {recipe.count}: {often}")
+    clauses += [f"{each.item} {'crafted' if each.recipe else 'raw'}" for each in part.parts]
+    clauses += [f"{each.spare} {each.item} left over" for each in part.parts if each.spare]
+    return f"{'; '.join(clauses)}."
 
 
 def _needs(parts: list[str]) -> list[tuple[str, int]] | None:

@@ -508,29 +508,23 @@ def test_each_thought_continues_the_last_one() -> None:
             while left[0][0].isdigit() and (item := left[0].partition(" ")[2]) in book:
                 count, recipe = int(left[0].partition(" ")[0]), book[item]
                 times = -(-count // recipe.count)
-                taken = [f"{times * number} {need}" for need, number in recipe.needs]
-                expected.append(quoted(recipe))
+                clauses = [f"{item} makes {recipe.count}: {recipe.command.partition(' using ')[2]}"]
                 if times > 1:
                     products = [f"{times} x {number} = {times * number} {need}" for need, number in recipe.needs]
-                    expected.append(f"{left[0]}, {recipe.count} at a time: {times} times, {', '.join(products)}.")
+                    clauses.append(f"{left[0]} by {recipe.count}: {times} times, {', '.join(products)}")
                 elif count > 1:
-                    expected.append(f"{left[0]}, {recipe.count} at a time: once.")
+                    clauses.append(f"{left[0]} by {recipe.count}: once")
+                clauses += [f"{need} {'crafted' if need in book else 'raw'}" for need, _ in recipe.needs]
+                taken = [f"{times * number} {need}" for need, number in recipe.needs]
                 left = [*taken, *[item] * times, *left[1:]]
-                expected.append(f"Left: {', '.join(left)}.")
+                expected.append(f"{'; '.join(clauses)}. Left: {', '.join(left)}.")
                 replaced += 1
-            recipe_now = book.get(left[0])
-            expected.append(quoted(recipe_now) if recipe_now else f"{left[0].partition(' ')[2]} raw.")
             assert env.expert_thought(action) == " ".join(expected)
-            assert action == (recipe_now.command if recipe_now else f"get {left[0]}")
+            assert action == (book[left[0]].command if left[0] in book else f"get {left[0]}")
             env.step(action)
             left = left[1:]
         assert env.succeeded and not left
     assert replaced > 150
-
-
-def quoted(recipe: Recipe) -> str:
-    """The line of a recipe as a thought quotes it."""
-    return f"{recipe.item} makes {recipe.count}: {recipe.command.partition(' using ')[2]}."
 
 
 def test_the_plan_of_the_fair_expert_stays() -> None:
