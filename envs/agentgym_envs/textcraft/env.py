@@ -379,14 +379,14 @@ def commands(part: Part) -> list[str]:
 
 
 def thought(goal: Part) -> str:
-    """Say what is left. A first part that is to be crafted is replaced by what it takes, and the list follows again."""
+    """Say what is left. A first part that is to be crafted is named alone, and replaced by what it takes."""
     left = _left(goal)
-    sentences = [_list(left)] if goal.begun else []
+    sentences: list[str] = []
     while isinstance(part := left[0], Part) and part.recipe:
-        sentences.append(_use(part, part.recipe))
+        named = f"{_list([part])}: " if goal.begun or sentences else ""
+        sentences.append(f"{named}{_use(part, part.recipe)}.")
         left = [*_ingredients(part), *left[1:]]
-        sentences.append(_list(left))
-    return " ".join(sentences)
+    return " ".join([*sentences, f"{_list(left)}."])
 
 
 def _left(part: Part) -> list[Part | Recipe]:
@@ -402,8 +402,13 @@ def _ingredients(part: Part) -> list[Part | Recipe]:
 
 
 def _list(left: list[Part | Recipe]) -> str:
-    names = (f"{part.count} {part.item}" if isinstance(part, Part) else part.item for part in left)
-    return f"Left: {', '.join(names)}."
+    return f"Left: {', '.join(map(_named, left))}"
+
+
+def _named(part: Part | Recipe) -> str:
+    if isinstance(part, Recipe):
+        return part.item
+    return f"{part.count} {part.item}" + " to craft" * (part.recipe is not None)
 
 
 def _use(part: Part, recipe: Recipe) -> str:
@@ -414,9 +419,9 @@ def _use(part: Part, recipe: Recipe) -> str:
         products = ", ".join(f"{times} x {count} = {times * count} {need}" for need, count in recipe.needs)
         often = f"{times} times, {products}" if times > 1 else "once"
         clauses.append(f"{part.count} {part.item} by {recipe.count}: {often}")
-    clauses += [f"{each.item} {'crafted' if each.recipe else 'raw'}" for each in part.parts]
+    clauses += [f"{each.item} {'to craft' if each.recipe else 'raw'}" for each in part.parts]
     clauses += [f"{each.spare} {each.item} left over" for each in part.parts if each.spare]
-    return f"{'; '.join(clauses)}."
+    return "; ".join(clauses)
 
 
 def _needs(parts: list[str]) -> list[tuple[str, int]] | None:

@@ -496,30 +496,33 @@ def test_training_texts_are_rich() -> None:
 
 
 def test_each_thought_continues_the_last_one() -> None:
-    """What is left is copied without its first element; a thing that is not raw is then replaced by what it takes."""
+    """What is left is copied without its first element; a thing to craft is then replaced by what it takes."""
     env, replaced = TextCraftEnv(difficulty="easy"), 0
     for number in range(120):
         env.reset(options={"task": number, "split": SPLITS[number % 3]})
-        left, book = [f"1 {env.puzzle.target}"], env.puzzle.book
+        book, target = env.puzzle.book, env.puzzle.target
+        left = [f"1 {target} to craft"]
         while not env.stop_reason:
             action = env.fair_expert()
             assert action and env.expert_thought("inventory") == ""
-            expected = [f"Left: {', '.join(left)}."] * (env.steps > 0)
-            while left[0][0].isdigit() and (item := left[0].partition(" ")[2]) in book:
-                count, recipe = int(left[0].partition(" ")[0]), book[item]
-                times = -(-count // recipe.count)
+            expected = ""
+            while left[0].endswith(" to craft"):
+                expected += f"Left: {left[0]}: " * (left != [f"1 {target} to craft"])
+                count, item = left[0].removesuffix(" to craft").split(" ", 1)
+                recipe = book[item]
+                times = -(-int(count) // recipe.count)
                 clauses = [f"{item} makes {recipe.count}: {recipe.command.partition(' using ')[2]}"]
                 if times > 1:
                     products = [f"{times} x {number} = {times * number} {need}" for need, number in recipe.needs]
-                    clauses.append(f"{left[0]} by {recipe.count}: {times} times, {', '.join(products)}")
-                elif count > 1:
-                    clauses.append(f"{left[0]} by {recipe.count}: once")
-                clauses += [f"{need} {'crafted' if need in book else 'raw'}" for need, _ in recipe.needs]
-                taken = [f"{times * number} {need}" for need, number in recipe.needs]
+                    clauses.append(f"{count} {item} by {recipe.count}: {times} times, {', '.join(products)}")
+                elif int(count) > 1:
+                    clauses.append(f"{count} {item} by {recipe.count}: once")
+                clauses += [f"{need} {'to craft' if need in book else 'raw'}" for need, _ in recipe.needs]
+                expected += f"{'; '.join(clauses)}. "
+                taken = [f"{times * number} {need}" + " to craft" * (need in book) for need, number in recipe.needs]
                 left = [*taken, *[item] * times, *left[1:]]
-                expected.append(f"{'; '.join(clauses)}. Left: {', '.join(left)}.")
                 replaced += 1
-            assert env.expert_thought(action) == " ".join(expected)
+            assert env.expert_thought(action) == f"{expected}Left: {', '.join(left)}."
             assert action == (book[left[0]].command if left[0] in book else f"get {left[0]}")
             env.step(action)
             left = left[1:]
