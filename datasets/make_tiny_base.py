@@ -5,10 +5,10 @@
 Training starts with drills (repeated random tokens) until the model copies from its context. Next are short documents
 of `tiny_documents.py`, whose many questions teach it to read, then documents about as long as episodes. Last come
 documents whose agents think as an expert and act at random, so that acting is left to learn. Longer drills are mixed
-in, and tables of random names to look up. The loss covers only the answers. Training takes several hours on two cores
-and ends with an exam on unseen questions; the card beside the weights has the results. It keeps its state in
-`--state`, and the same command resumes it. With `--base` another base is trained further, with `--grow` at twice its
-layers. Under `torchrun --nproc_per_node 2` two processes share each batch.
+in, tables of random names to look up, and words to write in another style. The loss covers only the answers. Training
+takes several hours on two cores and ends with an exam on unseen questions; the card beside the weights has the results.
+It keeps its state in `--state`, and the same command resumes it. With `--base` another base is trained further, with
+`--grow` at twice its layers. Under `torchrun --nproc_per_node 2` two processes share each batch.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ from tiny_household import room_questions
 from tiny_shop import Turns, exercise
 from tiny_training import PROCESSES, Batch, Training
 from tiny_worlds import DIFFICULTIES, WORLDS, Unlearned, reset, wander
+from transformers import PreTrainedTokenizerBase
 
 from agentgym_py.engine import HFEngine, SamplingParams
 from agentgym_py.files import write_atomic
@@ -43,8 +45,14 @@ _RANK = int(os.environ.get("RANK", "0"))
 _VOCAB = 2048
 _SHORT, _LONG = (6400, 640), (5376, 1344)
 """Tokens of a batch, and maximum tokens of a row."""
-_LOOKUPS, _REPEATS = 0.02, 0.02
-"""Shares of two kinds of drills among the batches after the first drill. Their gradients are many times as large."""
+_LOOKUPS, _REPEATS, _SPELLINGS = 0.02, 0.02, 0.1
+"""Shares of three kinds of drills among the batches after the first drill. Their gradients are many times as large."""
+_STYLES = (
+    (": ", ", ", "."), (" ", " and ", ":"), (" | ", " | ", " |"),
+    ('"', '", "', '"'), ('["', '", "', '"]'), ('{"', '": "', '"}'), ("'", "', '", "'"), ("[", "][", "]"),
+    ("(", ") (", ")"), ("#", " #", ""), ("\n", "\n", ""),
+)  # fmt: skip
+"""Ways to write words: what stands before, between and after them. Only in the first three do words follow a space."""
 _COPY_LOSS, _MAX_DRILLS = 0.4, 3000
 """The loss of drills at which a model copies, and the maximum number of batches until then."""
 _LOOKUP_LOSS, _MAX_LOOKUPS = 0.4, 1500
@@ -133,6 +141,44 @@ def _table(rng: Rng, vocab: int) -> tuple[list[int], list[int]]:
     return ids, labels
 
 
+def spellings(rng: Rng, tokenizer: PreTrainedTokenizerBase, rows: int, width: int) -> Batch:
+    """Draw rows of words, each time in two styles, as in `: unit cost, level.` and `["unit cost", "level"]`.
+
+    The second time they have labels, after the token that tells the style. A word has other tokens after a space than
+    after a quotation mark, such as ` costs` and `co|st|s`. Who writes words of random tokens in another style has
+    learned how each token is spelled.
+    """
+    words, parts = _pieces(tokenizer)
+    ids, labels = (torch.zeros((rows, width), dtype=torch.long) for _ in range(2))
+    for row in range(rows):
+        line: list[int] = []
+        learned: list[int] = []
+        while len(line) < width:
+            names = [_name(rng, words, parts) for _ in range(1 + rng.below(6))]
+            texts = [f"{before}{between.join(names)}{after}\n" for before, between, after in rng.sample(_STYLES, 2)]
+            shown, answer = (tokenizer.encode(text, add_special_tokens=False) for text in texts)
+            line += [*shown, *answer]
+            learned += [*[IGNORED] * (len(shown) + 1), *answer[1:]]
+        ids[row], labels[row] = torch.tensor(line[:width]), torch.tensor(learned[:width])
+    return ids, labels
+
+
+@lru_cache(maxsize=1)
+def _pieces(tokenizer: PreTrainedTokenizerBase) -> tuple[list[str], list[str]]:
+    """Return the tokens of letters that begin a word, without their space, and those that continue one."""
+    texts = [tokenizer.decode([number]) for number in range(len(tokenizer))]
+    return [text[1:] for text in texts if re.fullmatch(" [A-Za-z]{2,}", text)], [
+        text for text in texts if re.fullmatch("[a-z]+", text)
+    ]
+
+
+def _name(rng: Rng, words: list[str], parts: list[str]) -> str:
+    """Draw a word of one to three tokens, or a name of two such words."""
+    word = rng.choice(words) + "".join(rng.choice(parts) for _ in range(max(0, rng.below(4) - 1)))
+    word = word[:1].upper() + word[1:] if rng.below(5) == 0 else word
+    return f"{word} {_name(rng, words, parts)}" if rng.below(4) == 0 else word
+
+
 def drill(policy: Policy, seed: int) -> float:
     """Train on rows of 64 that repeat a random segment of 8 to 32 tokens until the model copies; return the loss.
 
@@ -165,7 +211,7 @@ def drill_lookups(policy: Policy, seed: int) -> None:
 
 
 def stage_batch(stage: Stage, step: int, policy: Policy, seed: int) -> list[Batch]:
-    """Draw this process's share of a batch; one in 25 batches is a drill, of repeats or of lookups.
+    """Draw this process's share of a batch; one in seven batches is a drill.
 
     The share depends on the batch's number and the number of processes alone. Its last document is cut to fit.
     """
@@ -177,6 +223,8 @@ def stage_batch(stage: Stage, step: int, policy: Policy, seed: int) -> list[Batc
     if kind < _LOOKUPS + _REPEATS:
         generator = torch.Generator().manual_seed(seed_of(seed, stage.name, step, _RANK) >> 1)
         return [repeats(generator, vocab, rows, stage.width, 12, stage.width // 2)]
+    if kind < _LOOKUPS + _REPEATS + _SPELLINGS:
+        return [spellings(Rng(seed, stage.name, "spellings", step, _RANK), policy.tokenizer, rows, stage.width)]
     rng = Rng(seed, stage.name, step, _RANK)
     documents = []
     while share > 0:
@@ -261,15 +309,15 @@ CARD = """# The base `{name}`
 An LFM2 of {parameters} weights ({config}), and a byte-level BPE tokenizer of {vocab} tokens.
 A stand-in for the base LLM of the papers: `agentgym evolve` starts from it.
 
-- **Training**: drills until it copied, then tokens of short documents and of long ones, with drills in one of 25
-  batches, by these commands, in order (… is a folder, or the result of the command before):
+- **Training**: drills until it copied, then tokens of short documents and of long ones, with further drills among them,
+  by these commands, in order (… is a folder, or the result of the command before):
 
 {commands}
 
 - **Data**: only text that this project generates, from training tasks (`datasets/tiny_documents.py`): repeated random
-  tokens and tables of random names; random walks through the shop, and questions with answers about made-up requests
-  and pages; attempts in the household, and questions about tasks and pages; attempts in thirteen other worlds, and
-  questions about recipes, sums and words. The loss covers only the assistant's turns.
+  tokens, tables of random names, and words in two styles; random walks through the shop, and questions with answers
+  about made-up requests and pages; attempts in the household, and questions about tasks and pages; attempts in thirteen
+  other worlds, and questions about recipes, sums and words. The loss covers only the assistant's turns.
 - **Shop.** In walks and on made-up pages the customer first thinks which requested options a product's page has (in the
   form of Agent_v0's teacher, `ShopEnv.expert_thought`) and then clicks at random. There are three hints. Half of the
   searches in walks, and all in exercises, are for the request with all or some of its options; in four of five medium

@@ -11,6 +11,7 @@ renamed here.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -30,8 +31,7 @@ from agentgym_envs.sheet.env import SheetEnv
 from agentgym_envs.sheet.requests import first_replies
 from agentgym_envs.sql.env import SQLEnv, page
 from agentgym_envs.sql.questions import draw_question
-from agentgym_envs.textcraft.env import TextCraftEnv, derivation, steps_left
-from agentgym_envs.textcraft.recipes import shortest_plan
+from agentgym_envs.textcraft.env import TextCraftEnv, commands, missing, thought
 from agentgym_envs.todo.env import TodoEnv
 from agentgym_envs.tools.catalogue import ORDER
 from agentgym_envs.tools.database import CONNECTIONS
@@ -298,9 +298,8 @@ def goals_of_recipes(rng: Rng, envs: Envs) -> Turns:
     turns: Turns = []
     for item in rng.sample([*puzzle.book], min(5, len(puzzle.book))):
         goal = env.current_task.instruction.replace(puzzle.target, item)
-        plan = shortest_plan(puzzle.book, item, {})
-        thought = f"{derivation(puzzle.book, item)} {steps_left(plan)}"
-        turns.append((f"{page}Goal: {goal}", format_expert_reply(env, plan[0], thought)))
+        part = missing(puzzle.book, item, 1, Counter())
+        turns.append((f"{page}Goal: {goal}", format_expert_reply(env, commands(part)[0], thought(part))))
         page = ""
     return turns
 

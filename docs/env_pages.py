@@ -57,7 +57,8 @@ EXACT = {
     "fair expert sees only the pages and may miss a product.",
     "textcraft": "The expert's plan is a shortest one from every state, because each thing has one recipe (the "
     "tests compare it with a blind search); `optimal_steps` is exact. With a folder of recipes this holds for the "
-    "shown recipes.",
+    "shown recipes. The fair expert goes through the recipes need by need and takes a raw thing once for each recipe "
+    "that uses it, so its plans may be longer.",
     "wordle": "The expert knows the word, so its one step does not show how hard the word is. Compare agents with the "
     "fair expert: its guess has the largest entropy over the possible words (summed in integer millionths of a bit, so "
     "that ties break alike on every machine). It guesses only words that fit all marks; "

@@ -292,8 +292,7 @@ def test_several_goals_share_their_recipes() -> None:
         page = turns[0][0]
         assert len(turns) > 3
         for question, answer in turns:
-            item, makes, needs = re.match(r"Thought: (.+?) makes (\d+): (.+?)[;.]", answer).groups()  # type: ignore[union-attr]
-            needs = re.sub(r", \d+ times$", "", needs)
+            item, makes, needs = re.match(r"Thought: (.+?) makes (\d+): (.+?);", answer).groups()  # type: ignore[union-attr]
             assert f"craft {makes} {item} using {needs}\n" in page
             assert re.search(rf"\b{item}\b", question.rpartition("Goal: ")[2])
             assert re.search(r"Action: get \d+ (.+)", answer)
@@ -397,6 +396,26 @@ def test_lookups_ask_for_what_their_tables_say() -> None:
     assert all(
         label in (-100, token) for token, label in zip(ids.flatten().tolist(), labels.flatten().tolist(), strict=True)
     )
+
+
+def test_spellings_repeat_the_words_in_another_style() -> None:
+    """The learned text has the words of the text before it, in order, among them words that follow no space."""
+    pytest.importorskip("torch")
+    from agentgym_py.policy import Policy
+
+    module, tokenizer = maker(), Policy.load("tiny-worlds").tokenizer
+    ids, labels = (part.tolist() for part in module.spellings(Rng(3), tokenizer, 6, 400))
+    respelled = 0
+    for row, learned in zip(ids, labels, strict=True):
+        assert all(label in (-100, token) for token, label in zip(row, learned, strict=True))
+        starts = [n for n in range(1, 400) if learned[n] >= 0 > learned[n - 1]]
+        ends = [0, *(n for n in range(1, 400) if learned[n] < 0 <= learned[n - 1])]
+        for start, begin, end in zip(starts, ends, ends[1:], strict=False):
+            shown, answer = tokenizer.decode(row[begin : start - 1]), tokenizer.decode(row[start - 1 : end])
+            words = [[word for word in re.findall("[A-Za-z]+", text) if word != "and"] for text in (shown, answer)]
+            assert words[0] == words[1] and words[0], (shown, answer)
+            respelled += (" " + words[0][0] in shown) != (" " + words[0][0] in answer)
+    assert respelled > 20
 
 
 def test_a_stopped_training_resumes_bit_identically(tmp_path: Path) -> None:

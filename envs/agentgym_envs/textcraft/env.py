@@ -6,7 +6,6 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import groupby
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -108,7 +107,7 @@ class TextCraftEnv(GeneratedEnv[Puzzle]):
     End: crafting the goal terminates; `max_steps` (10, 30, 50) truncates. No action can make a task unsolvable.
 
     The expert's plan is a shortest one: every thing has one recipe, so the number of uses follows from what is missing.
-    The observation shows all recipes, so the fair expert is the same.
+    The fair expert crafts need by need, and takes a raw thing once for each recipe that uses it.
 
     Args:
         difficulty: `easy`, `medium` or `hard`.
@@ -308,43 +307,121 @@ class TextCraftEnv(GeneratedEnv[Puzzle]):
         """Return a shortest plan."""
         return [] if self._done else shortest_plan(self.puzzle.book, self.puzzle.target, self._inventory)
 
+    def fair_expert(self) -> str | None:
+        """Return the next action of a plan need by need, or of a shortest one if that has more steps than the limit.
+
+        Need by need, a raw thing is taken once for each recipe that uses it, so nothing has to be added up.
+        """
+        goal = self._goal()
+        return commands(goal)[0] if goal else next(iter(self.expert()), None)
+
     def expert_thought(self, action: str) -> str:
-        """Return what is left of the plan, the first time with the recipes behind it."""
-        plan, puzzle = self.expert(), self.puzzle
-        if action not in plan:
-            return ""
-        left = steps_left(plan[plan.index(action) :])
-        return left if self._inventory else f"{derivation(puzzle.book, puzzle.target)} {left}"
+        """Return what is left, and what its first part takes; nothing before another action than the fair expert's."""
+        goal = self._goal()
+        return thought(goal) if goal and commands(goal)[0] == action else ""
+
+    def _goal(self) -> Part | None:
+        """The goal as far as it is missing; None if it is crafted, or if its plan need by need is too long."""
+        book, target = self.puzzle.book, self.puzzle.target
+        if self._done or len(commands(missing(book, target, 1, Counter()))) > self.max_steps:
+            return None
+        return missing(book, target, 1, Counter(self._inventory))
 
 
-def steps_left(plan: list[str]) -> str:
-    """Say which steps of a plan are left; a recipe that is used several times in a row is named once."""
-    steps = ((step, len(list(same))) for step, same in groupby(map(_short, plan)))
-    return f"Left: {', '.join(step + f' {times} times' * (times > 1) for step, times in steps)}."
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What is missing of a thing."""
+
+    item: str
+    count: int
+    """0 if nothing is missing."""
+    held: int
+    spare: int
+    """How many are not missing because recipes before it in the plan make more than is used."""
+    recipe: Recipe | None
+    """None for a raw thing."""
+    times: int
+    """How often the recipe is to be used."""
+    parts: tuple[Part, ...]
+    """Its ingredients, in the order of the recipe."""
+    begun: bool
+    """Whether some of its ingredients, or of theirs, are held."""
 
 
-def derivation(book: Book, target: str) -> str:
-    """Say of each thing what it takes, and how often if more than once, or that it is raw.
+def missing(book: Book, item: str, count: int, held: Counter[str], spare: Counter[str] | None = None) -> Part:
+    """Return what is missing of a thing and its ingredients. What they use of `held` and `spare` is removed there.
 
-    The goal comes first, then what it takes, then what that takes: the next thing is always the next one in the text.
-    The name comes first, so that what follows can be looked up by it.
+    They use it in the order of the plan, so that after an action of the plan the rest of the plan is missing.
     """
-    things, plan = [target], Counter(shortest_plan(book, target, {}))
-    for thing in things:
-        things += [need for need, _ in book[thing].needs if need not in things] if thing in book else []
-    uses = [_use(recipe, plan[recipe.command]) if (recipe := book.get(item)) else f"{item} raw" for item in things]
-    return f"{'; '.join(uses)}."
+    spare = Counter() if spare is None else spare
+    have = min(count, held[item])
+    over = min(count - have, spare[item])
+    held[item] -= have
+    spare[item] -= over
+    count -= have + over
+    recipe = book.get(item)
+    if not recipe or not count:
+        return Part(item, count, have, over, recipe, 0, (), False)
+    times = -(-count // recipe.count)
+    parts = tuple(missing(book, need, times * number, held, spare) for need, number in recipe.needs)
+    spare[item] += times * recipe.count - count
+    begun = any(part.held or part.begun for part in parts)
+    return Part(item, count, have, over, recipe, times, parts, begun)
 
 
-def _use(recipe: Recipe, times: int) -> str:
-    needs = ", ".join(f"{count} {need}" for need, count in recipe.needs)
-    return f"{recipe.item} makes {recipe.count}: {needs}" + f", {times} times" * (times > 1)
+def commands(part: Part) -> list[str]:
+    """Return the plan need by need: what the first ingredient takes, then the second, at last the recipe itself."""
+    if not part.count:
+        return []
+    if not part.recipe:
+        return [f"get {part.count} {part.item}"]
+    return [*(command for inner in part.parts for command in commands(inner)), *[part.recipe.command] * part.times]
 
 
-def _short(command: str) -> str:
-    """A step of the plan in a thought: `2 clay` for `get 2 clay`, `bolt` for a recipe of bolts."""
-    verb, count, *rest = command.split()
-    return f"{count} {' '.join(rest)}" if verb == "get" else " ".join(rest).partition(" using ")[0]
+def thought(goal: Part) -> str:
+    """Say what is left. A first part that is to be crafted is named alone, and replaced by what it takes."""
+    left = _left(goal)
+    sentences: list[str] = []
+    while isinstance(part := left[0], Part) and part.recipe:
+        named = f"{_list([part])}: " if goal.begun or sentences else ""
+        sentences.append(f"{named}{_use(part, part.recipe)}.")
+        left = [*_ingredients(part), *left[1:]]
+    return " ".join([*sentences, f"{_list(left)}."])
+
+
+def _left(part: Part) -> list[Part | Recipe]:
+    """The parts that are missing, and the recipes to be used once these are there."""
+    if not part.begun:
+        return [part]
+    return [each for inner in _ingredients(part) for each in (_left(inner) if isinstance(inner, Part) else [inner])]
+
+
+def _ingredients(part: Part) -> list[Part | Recipe]:
+    assert part.recipe
+    return [*(inner for inner in part.parts if inner.count), *[part.recipe] * part.times]
+
+
+def _list(left: list[Part | Recipe]) -> str:
+    return f"Left: {', '.join(map(_named, left))}"
+
+
+def _named(part: Part | Recipe) -> str:
+    if isinstance(part, Recipe):
+        return part.item
+    return f"{part.count} {part.item}" + " to craft" * (part.recipe is not None)
+
+
+def _use(part: Part, recipe: Recipe) -> str:
+    """Quote a recipe, say how often it is used if more than one thing is missing, and which ingredients are raw."""
+    times = part.times
+    clauses = [f"{recipe.item} makes {recipe.count}: {', '.join(f'{count} {need}' for need, count in recipe.needs)}"]
+    if part.count > 1:
+        products = ", ".join(f"{times} x {count} = {times * count} {need}" for need, count in recipe.needs)
+        often = f"{times} times, {products}" if times > 1 else "once"
+        clauses.append(f"{part.count} {part.item} by {recipe.count}: {often}")
+    clauses += [f"{each.item} {'to craft' if each.recipe else 'raw'}" for each in part.parts]
+    clauses += [f"{each.spare} {each.item} left over" for each in part.parts if each.spare]
+    return "; ".join(clauses)
 
 
 def _needs(parts: list[str]) -> list[tuple[str, int]] | None:

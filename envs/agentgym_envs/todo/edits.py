@@ -200,7 +200,10 @@ def add(drafter: Drafter) -> Part:
         details = drafter.rng.sample(details, len(details))
     suffix = "".join(f", {detail}" for detail in details)
     sentence = drafter.sentence(wording.DO["add"], title=title, place=text, details=suffix)
-    return Part("add", sentence, (), (("add_task", arguments),))
+    asked = [f"{key} {value}" for key, value in arguments.items() if key not in ("title", "labels")]
+    asked += [f"label {label}" for label in arguments.get("labels", ())]
+    notes = (f"Asked: new task, {', '.join(asked)}.",)
+    return Part("add", sentence, (), (("add_task", arguments),), notes=notes)
 
 
 def new_project(drafter: Drafter, pick: Pick) -> Part:
@@ -226,7 +229,9 @@ def rename_name(drafter: Drafter) -> Part:
     new = drafter.one_of([name for name in drafter.vocabulary[what] if name not in taken])
     text = drafter.sentence(wording.DO[f"rename {what}"], old=old, new=new, project=row.project)
     where = {"project": row.project} if what == "section" else {}
-    return Part(f"rename {what}", text, (), ((f"rename_{what}", {**where, what: old, "name": new}),))
+    inside = f" of {row.project}" if what == "section" else ""
+    notes = (f"Asked: {what} {old}{inside}, new name {new}.",)
+    return Part(f"rename {what}", text, (), ((f"rename_{what}", {**where, what: old, "name": new}),), notes=notes)
 
 
 def archive(drafter: Drafter) -> Part:

@@ -222,11 +222,13 @@ class TodoEnv(ToolEnv[Puzzle]):
         if action not in plan:
             return ""
         puzzle, parts = self._puzzle, []
-        if len(plan) == self._require_reset().optimal_steps and unread is None and puzzle.ids:
-            parts.append(f"Found {len(puzzle.ids)}: {', '.join(puzzle.ids)}.")
+        if len(plan) == self._require_reset().optimal_steps and unread is None:
+            parts += [f"Found {len(puzzle.ids)}: {', '.join(puzzle.ids)}."] if puzzle.ids else []
             aims = [note.partition(" Which: ")[0] for note in puzzle.notes if note.startswith("Asked: ")]
             parts += aims if len(aims) == 1 else []
-        return " ".join((*parts, describe(plan[plan.index(action) :], self._app.board, puzzle.answer)))
+        postponed = any(note.startswith("Asked: due date +") for note in puzzle.notes)
+        rest = describe(plan[plan.index(action) :], self._app.board, puzzle.answer, postponed=postponed)
+        return " ".join((*parts, rest))
 
     def secrets(self) -> list[str]:
         """Return the answer at the start, unless today's date contains it; later any tool may show it."""

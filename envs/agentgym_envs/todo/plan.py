@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+from calendar import monthrange
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence, Set
+from datetime import date
 from functools import lru_cache
 from typing import Any, TypeVar
 
@@ -47,8 +49,11 @@ def plan(board: Board, goal: Board, start: Board, today: str) -> list[str]:
     return planner.calls
 
 
-def describe(calls: Sequence[str], board: Board, answer: str) -> str:
-    """Describe the rest of a plan as a thought: the days before and after a new due day, and the calls left."""
+def describe(calls: Sequence[str], board: Board, answer: str, *, postponed: bool) -> str:
+    """Describe the rest of a plan as a thought: the days before and after a new due day, and the calls left.
+
+    With `postponed` the new due day is counted from the old one.
+    """
     first, *others = calls
     if not others:
         return f"Answer: {answer}." if answer else "All is done."
@@ -58,8 +63,18 @@ def describe(calls: Sequence[str], board: Board, answer: str) -> str:
         left.setdefault(name, []).extend(_TASK.findall(arguments))
     rest = "; ".join(f"{name} {', '.join(ids)}".strip() for name, ids in left.items())
     match = _DUE.fullmatch(first)
-    change = f"{match[1]} due: {board.tasks[match[1]].due or 'none'} -> {match[2]}. " if match else ""
+    old = board.tasks[match[1]].due if match else ""
+    count = days_between(old, match[2]) if match and old and postponed else ""
+    change = f"{match[1]} due: {old or 'none'}{count} -> {match[2]}. " if match else ""
     return f"{change}Left: {rest}."
+
+
+def days_between(old: str, new: str) -> str:
+    """Write out a day plus the days until one in the same or the next month: `, 26 + 7 = 33, 33 - 31 = 2`."""
+    first, last = date.fromisoformat(old), date.fromisoformat(new)
+    total, length = first.day + (last - first).days, monthrange(first.year, first.month)[1]
+    over = f", {total} - {length} = {total - length}" if total > length else ""
+    return f", {first.day} + {(last - first).days} = {total}{over}"
 
 
 class _Planner:

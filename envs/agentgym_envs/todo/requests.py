@@ -37,7 +37,8 @@ def _draft(drafter: Drafter, part: Part) -> Draft[Puzzle]:
     """Make the request; no call of its parts can be saved, so that a shortest plan is these and `finish`."""
     goal = _board_after(drafter, part)
     new = [number for number, call in enumerate(part.reads) if call not in part.reads[:number]]
-    reads, notes = tuple(part.reads[number] for number in new), tuple(part.notes[number] for number in new)
+    reads = tuple(part.reads[number] for number in new)
+    notes = tuple(part.notes[number] for number in new) if part.reads else part.notes
     puzzle = Puzzle(drafter.today, drafter.board, goal, reads, notes, part.answer, part.ids)
     return Draft(drafter.say(wording.REQUEST, request=part.text), puzzle, part.kind, len(part.calls) + 1)
 
@@ -157,7 +158,7 @@ def _two_parts(drafter: Drafter) -> Part:
         (*first.calls, *second.calls),
         answer,
         (*first.ids, *second.ids),
-        (*first.notes, *second.notes),
+        tuple(note for part in (first, second) if part.reads for note in part.notes),
     )
     if _shorter_by_labels(drafter, part) or _shorter_by_sections(drafter, part):
         raise NoFitError

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import re
-from collections import deque
+from collections import Counter, deque
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -14,7 +13,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from agentgym_envs.textcraft import trees
-from agentgym_envs.textcraft.env import REQUESTS, Puzzle, TextCraftEnv
+from agentgym_envs.textcraft.env import REQUESTS, Puzzle, TextCraftEnv, commands, missing
 from agentgym_envs.textcraft.recipes import Book, Recipe, closure, depth, read_folder, shortest_plan, without_circles
 from agentgym_py.env import SPLITS
 from agentgym_py.errors import CatalogueError, ConfigError, SnapshotError
@@ -496,23 +495,90 @@ def test_training_texts_are_rich() -> None:
     assert not names & (listed["valid"] | listed["test"])
 
 
-def test_thoughts_name_what_is_left() -> None:
-    """The recipes behind the plan at first, then the rest of the plan; nothing before another action."""
-    env = TextCraftEnv(difficulty="medium")
-    for number in range(30):
-        env.reset(options={"task": number, "split": "valid"})
-        first = env.expert_thought(env.expert()[0])
-        recipe = env.puzzle.book[env.puzzle.target]
-        assert first.startswith(f"{recipe.item} makes {recipe.count}: {recipe.needs[0][1]} {recipe.needs[0][0]}")
+def test_each_thought_continues_the_last_one() -> None:
+    """What is left is copied without its first element; a thing to craft is then replaced by what it takes."""
+    env, replaced = TextCraftEnv(difficulty="easy"), 0
+    for number in range(120):
+        env.reset(options={"task": number, "split": SPLITS[number % 3]})
+        book, target = env.puzzle.book, env.puzzle.target
+        left = [f"1 {target} to craft"]
         while not env.stop_reason:
-            plan = env.expert()
-            thought = env.expert_thought(plan[0])
-            left = thought.rpartition("Left: ")[2].removesuffix(".").split(", ")
-            times = [re.search(r" (\d+) times$", step) for step in left]
-            assert sum(int(found[1]) if found else 1 for found in times) == len(plan)
-            assert left[-1] == env.puzzle.target
-            assert env.expert_thought("inventory") == ""
-            env.step(plan[0])
+            action = env.fair_expert()
+            assert action and env.expert_thought("inventory") == ""
+            expected = ""
+            while left[0].endswith(" to craft"):
+                expected += f"Left: {left[0]}: " * (left != [f"1 {target} to craft"])
+                count, item = left[0].removesuffix(" to craft").split(" ", 1)
+                recipe = book[item]
+                times = -(-int(count) // recipe.count)
+                clauses = [f"{item} makes {recipe.count}: {recipe.command.partition(' using ')[2]}"]
+                if times > 1:
+                    products = [f"{times} x {number} = {times * number} {need}" for need, number in recipe.needs]
+                    clauses.append(f"{count} {item} by {recipe.count}: {times} times, {', '.join(products)}")
+                elif int(count) > 1:
+                    clauses.append(f"{count} {item} by {recipe.count}: once")
+                clauses += [f"{need} {'to craft' if need in book else 'raw'}" for need, _ in recipe.needs]
+                expected += f"{'; '.join(clauses)}. "
+                taken = [f"{times * number} {need}" + " to craft" * (need in book) for need, number in recipe.needs]
+                left = [*taken, *[item] * times, *left[1:]]
+                replaced += 1
+            assert env.expert_thought(action) == f"{expected}Left: {', '.join(left)}."
+            assert action == (book[left[0]].command if left[0] in book else f"get {left[0]}")
+            env.step(action)
+            left = left[1:]
+        assert env.succeeded and not left
+    assert replaced > 150
+
+
+def test_the_plan_of_the_fair_expert_stays() -> None:
+    """From each of its states the plan is the rest of the plan; it crafts as often as a shortest plan."""
+    for difficulty in LEVELS:
+        env = TextCraftEnv(difficulty=difficulty)
+        for number in range(60):
+            env.reset(options={"task": number})
+            book, target = env.puzzle.book, env.puzzle.target
+            plan = commands(missing(book, target, 1, Counter()))
+            crafts = [action for action in plan if action.startswith("craft")]
+            assert sorted(crafts) == sorted(action for action in env.expert() if action.startswith("craft"))
+            for place, action in enumerate(plan):
+                assert commands(missing(book, target, 1, Counter(env._inventory))) == plan[place:]
+                assert action == env.fair_expert()
+                env.step(action)
+            assert env.succeeded and env.fair_expert() is None
+
+
+def test_the_fair_expert_finishes_from_anywhere() -> None:
+    """Also when it holds things that it does not need, or not yet."""
+    env = TextCraftEnv(difficulty="medium", max_steps=200)
+    for number in range(60):
+        env.reset(options={"task": number})
+        rng = Rng("detours", number)
+        while not env.stop_reason:
+            if rng.below(4) == 0:
+                env.step(rng.choice(env.actions()))
+                continue
+            action = env.fair_expert()
+            assert action and env.expert_thought(action)
+            assert env.step(action)[4]["valid_action"]
+        assert env.succeeded
+
+
+def test_a_plan_that_is_too_long_need_by_need_is_a_shortest_one() -> None:
+    """Three recipes of the same three raw things take six steps, and ten need by need."""
+    needs = (("r0", 1), ("r1", 1), ("r2", 1))
+    book = {item: Recipe(item, 1, needs) for item in ("m0", "m1")}
+    book["m2"] = Recipe("m2", 1, (("m0", 1), ("m1", 1), ("r0", 1)))
+    for limit, actions in ((10, 10), (9, 6)):
+        env = TextCraftEnv(difficulty="easy", max_steps=limit)
+        env.reset(options={"task": 0})
+        task = env.current_task
+        assert task
+        env._drafts[task.id] = (task, Puzzle("m2", book, ("r0", "r1", "r2"), ()))
+        while not env.stop_reason:
+            action = env.fair_expert()
+            assert action and bool(env.expert_thought(action)) == (limit == 10)
+            env.step(action)
+        assert env.succeeded and env.steps == actions
 
 
 @pytest.mark.parametrize("seed", [10858, 12146])

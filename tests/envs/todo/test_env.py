@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from agentgym_envs.todo.app import App
 from agentgym_envs.todo.board import same_board
 from agentgym_envs.todo.env import TodoEnv, normalize
-from agentgym_envs.todo.plan import format_call
+from agentgym_envs.todo.plan import days_between, format_call
 from agentgym_envs.todo.task_templates import MANY, SIZES
 from agentgym_envs.todo.tools import TOOLS, call
 from agentgym_envs.todo.training_words import WORDS
@@ -390,6 +390,36 @@ def test_thoughts_say_what_is_asked_and_what_is_left(difficulty: str) -> None:
                 assert all(name in left for name, _, _ in calls)
                 assert re.findall(r"\bt[0-9]+", left).count("t1") == sum('"t1"' in text for _, _, text in calls)
             seen += env.step(action)[0]
-        assert thoughts[0].startswith("Asked: " if env.puzzle.reads else "Left: ")
+        assert thoughts[0].startswith("Asked: " if env.puzzle.notes else "Left: ")
         answer = env.puzzle.answer
         assert thoughts[-1].endswith(f"Answer: {answer}." if answer else "All is done.")
+
+
+def test_thoughts_name_every_argument_of_a_new_task_and_of_a_new_name() -> None:
+    """Before the call, in the order of its arguments; the title is not repeated."""
+    env = TodoEnv(difficulty="easy")
+    kinds: set[str] = set()
+    for number in range(300):
+        env.reset(options={"task": number, "split": "train"})
+        kind, action = env.current_task.kind, env.expert()[0]
+        if kind == "add" or (kind.startswith("rename ") and kind != "rename"):
+            kinds.add(kind)
+            asked = env.expert_thought(action).partition(" Left: ")[0]
+            (_, arguments) = action.split("\nAction Input: ")
+            values = [value for name, value in json.loads(arguments).items() if name != "title"]
+            values = [each for value in values for each in (value if isinstance(value, list) else [value])]
+            assert asked.startswith("Asked: ") and all(str(value) in asked for value in values), (asked, action)
+    assert kinds == {"add", "rename project", "rename section", "rename label"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "count"),
+    [
+        ("2027-01-26", "2027-01-28", ", 26 + 2 = 28"),
+        ("2039-05-26", "2039-06-02", ", 26 + 7 = 33, 33 - 31 = 2"),
+        ("2028-02-28", "2028-03-01", ", 28 + 2 = 30, 30 - 29 = 1"),
+    ],
+)
+def test_a_postponed_day_is_counted(old: str, new: str, count: str) -> None:
+    """Within a month, and into the next one of 31 and of 29 days."""
+    assert days_between(old, new) == count
