@@ -55,28 +55,28 @@ _RULES = 0.25
 
 @dataclass(frozen=True)
 class World:
-    """A world, in one role if it has several, and its share of the attempts."""
+    """A world, in one role if it has several, and its share of the attempts; those of some worlds are short."""
 
     make: Callable[..., TextEnv]
     weight: int
 
 
 WORLDS: Mapping[str, World] = {
-    "calculator": World(CalculatorEnv, 12),
-    "errand, client": World(partial(ErrandEnv, role="client"), 2),
-    "errand, shopper": World(partial(ErrandEnv, role="shopper"), 2),
-    "grid": World(GridEnv, 10),
-    "lab": World(LabEnv, 10),
-    "maze": World(MazeEnv, 4),
+    "calculator": World(CalculatorEnv, 66),
+    "errand, client": World(partial(ErrandEnv, role="client"), 5),
+    "errand, shopper": World(partial(ErrandEnv, role="shopper"), 5),
+    "grid": World(GridEnv, 17),
+    "lab": World(LabEnv, 9),
+    "maze": World(MazeEnv, 9),
     "service": World(ServiceEnv, 6),
-    "sheet": World(SheetEnv, 16),
-    "sql": World(SQLEnv, 48),
-    "textcraft": World(TextCraftEnv, 18),
-    "todo": World(TodoEnv, 10),
-    "tools": World(ToolsEnv, 22),
-    "twentyquestions, asker": World(partial(TwentyQuestionsEnv, role="asker"), 16),
+    "sheet": World(SheetEnv, 11),
+    "sql": World(SQLEnv, 14),
+    "textcraft": World(TextCraftEnv, 24),
+    "todo": World(TodoEnv, 30),
+    "tools": World(ToolsEnv, 20),
+    "twentyquestions, asker": World(partial(TwentyQuestionsEnv, role="asker"), 9),
     "twentyquestions, answerer": World(partial(TwentyQuestionsEnv, role="answerer"), 1),
-    "wordle": World(WordleEnv, 12),
+    "wordle": World(WordleEnv, 11),
 }
 
 
