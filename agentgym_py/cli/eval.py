@@ -253,8 +253,8 @@ def _run(args: Values, repeated: Repetition | None) -> int:
         print_json(result)
     else:
         difficulties = ", ".join(dict.fromkeys(t.difficulty for t in trajectories if t.difficulty))
-        tasks = ", ".join(filter(None, (f"{chosen.split} split", difficulties)))
-        title = f"{title}, {tasks}, {len(trajectories)} episodes"
+        parts = (title, f"{chosen.split} split", difficulties, f"{len(trajectories)} episodes")
+        title = ", ".join(filter(None, parts))
         show_result(evaluation, trajectories, experts, faults, title)
         if comparison:
             print(f"\n{comparison}")

@@ -85,7 +85,7 @@ def test_the_json_has_openenvs_rows_and_the_verdict(tmp_path: Path) -> None:
 def test_certificates_of_other_arguments_and_incomplete_ones_have_other_files(tmp_path: Path) -> None:
     """A whole certificate is replaced neither by one with fewer checks nor by one of another difficulty."""
     part = certify(EnvSpec("maze", {"difficulty": "hard", "max_steps": 9}), ["card"], QUICK)
-    every = [Result(check, "", "skipped", 0.0) for check in ALL_CHECKS]
+    every = tuple(Result(check, "", "skipped", 0.0) for check in ALL_CHECKS)
     whole = replace(part, report=replace(part.report, results=every))
     easy = replace(whole, report=replace(whole.report, spec=EnvSpec("maze")))
     names = [certificate.write(tmp_path)[0].name for certificate in (part, whole, easy)]
