@@ -401,8 +401,9 @@ def test_thoughts_name_every_argument_of_a_new_task_and_of_a_new_name() -> None:
     kinds: set[str] = set()
     for number in range(300):
         env.reset(options={"task": number, "split": "train"})
+        assert env.current_task is not None
         kind, action = env.current_task.kind, env.expert()[0]
-        if kind == "add" or (kind.startswith("rename ") and kind != "rename"):
+        if kind == "add" or kind.startswith("rename "):
             kinds.add(kind)
             asked = env.expert_thought(action).partition(" Left: ")[0]
             (_, arguments) = action.split("\nAction Input: ")
