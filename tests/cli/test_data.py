@@ -391,7 +391,7 @@ def test_the_summary_says_which_expert_played(agentgym: Run) -> None:
         played = store.read(f"{len(more)}.jsonl")
         assert all(each.provenance.sampling["fair"] is bool(more) for each in played)
     argv = ("eval", "--env", "GUESS", "--tasks", "2", "--agent", "expert", "--agent_kwargs.fair", "true")
-    assert "\nthe fair expert, test split, 2 episodes\n" in agentgym(*argv)[1]
+    assert "\nthe fair expert, test split, easy, 2 episodes\n" in agentgym(*argv)[1]
 
 
 def test_verify_lists_ten_lines(agentgym: Run) -> None:
