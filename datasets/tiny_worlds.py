@@ -31,7 +31,8 @@ from agentgym_envs.sheet.env import SheetEnv
 from agentgym_envs.sheet.requests import first_replies
 from agentgym_envs.sql.env import SQLEnv, page
 from agentgym_envs.sql.questions import draw_question
-from agentgym_envs.textcraft.env import TextCraftEnv, commands, missing, thought
+from agentgym_envs.textcraft.env import TextCraftEnv
+from agentgym_envs.textcraft.parts import describe_rest, list_commands, plan_part
 from agentgym_envs.todo.env import TodoEnv
 from agentgym_envs.tools.catalogue import ORDER
 from agentgym_envs.tools.database import CONNECTIONS
@@ -55,7 +56,10 @@ _RULES = 0.25
 
 @dataclass(frozen=True)
 class World:
-    """A world, in one role if it has several, and its share of the attempts; those of some worlds are short."""
+    """A world, in one role if it has several, and its share of the attempts.
+
+    Worlds with short attempts have larger shares, so that all have a like share of the tokens.
+    """
 
     make: Callable[..., TextEnv]
     weight: int
@@ -298,8 +302,8 @@ def goals_of_recipes(rng: Rng, envs: Envs) -> Turns:
     turns: Turns = []
     for item in rng.sample([*puzzle.book], min(5, len(puzzle.book))):
         goal = env.current_task.instruction.replace(puzzle.target, item)
-        part = missing(puzzle.book, item, 1, Counter())
-        turns.append((f"{page}Goal: {goal}", format_expert_reply(env, commands(part)[0], thought(part))))
+        part = plan_part(puzzle.book, item, 1, Counter())
+        turns.append((f"{page}Goal: {goal}", format_expert_reply(env, list_commands(part)[0], describe_rest(part, 0))))
         page = ""
     return turns
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+from agentgym_envs.textcraft.parts import Part, describe_rest, list_commands, plan_part
 from agentgym_envs.textcraft.recipes import Book, Folder, Recipe, closure, depth, read_folder, shortest_plan
 from agentgym_envs.textcraft.trees import DEPTHS, draw_recipes
 from agentgym_py.env import GeneratedEnv, Outcome, Reply, Task, function_tool, text_parameter
@@ -124,7 +125,7 @@ class TextCraftEnv(GeneratedEnv[Puzzle]):
     max_return: ClassVar[float | None] = 1.0
     version: ClassVar[int] = 4
     held_out_version: ClassVar[int | None] = 1
-    evolve_defaults: ClassVar[Mapping[str, Any]] = {**TINY_WORLDS_DEFAULTS, "max_new_tokens": 160}
+    evolve_defaults: ClassVar[Mapping[str, Any]] = {**TINY_WORLDS_DEFAULTS, "max_new_tokens": 192}
     limits: ClassVar[Mapping[str, int]] = {"easy": 10, "medium": 30, "hard": 50}
     rules: ClassVar[Mapping[str, str]] = {
         "full": (
@@ -308,120 +309,33 @@ class TextCraftEnv(GeneratedEnv[Puzzle]):
         return [] if self._done else shortest_plan(self.puzzle.book, self.puzzle.target, self._inventory)
 
     def fair_expert(self) -> str | None:
-        """Return the next action of a plan need by need, or of a shortest one if that has more steps than the limit.
+        """Return the next action of a plan need by need, or of a shortest one if that has more steps than are left.
 
         Need by need, a raw thing is taken once for each recipe that uses it, so nothing has to be added up.
         """
-        goal = self._goal()
-        return commands(goal)[0] if goal else next(iter(self.expert()), None)
+        plan = self._plan()
+        return list_commands(plan[0])[plan[1]] if plan else next(iter(self.expert()), None)
 
     def expert_thought(self, action: str) -> str:
         """Return what is left, and what its first part takes; nothing before another action than the fair expert's."""
-        goal = self._goal()
-        return thought(goal) if goal and commands(goal)[0] == action else ""
+        plan = self._plan()
+        return describe_rest(*plan) if plan and list_commands(plan[0])[plan[1]] == action else ""
 
-    def _goal(self) -> Part | None:
-        """The goal as far as it is missing; None if it is crafted, or if its plan need by need is too long."""
-        book, target = self.puzzle.book, self.puzzle.target
-        if self._done or len(commands(missing(book, target, 1, Counter()))) > self.max_steps:
+    def _plan(self) -> tuple[Part, int] | None:
+        """The plan need by need, and how many of its commands are done.
+
+        It begins again where the plan from the start does not lead to the inventory. None if the goal is crafted, or if
+        there are too few steps left.
+        """
+        if self._done:
             return None
-        return missing(book, target, 1, Counter(self._inventory))
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """What is missing of a thing."""
-
-    item: str
-    count: int
-    """0 if nothing is missing."""
-    held: int
-    spare: int
-    """How many are not missing because recipes before it in the plan make more than is used."""
-    recipe: Recipe | None
-    """None for a raw thing."""
-    times: int
-    """How often the recipe is to be used."""
-    parts: tuple[Part, ...]
-    """Its ingredients, in the order of the recipe."""
-    begun: bool
-    """Whether some of its ingredients, or of theirs, are held."""
-
-
-def missing(book: Book, item: str, count: int, held: Counter[str], spare: Counter[str] | None = None) -> Part:
-    """Return what is missing of a thing and its ingredients. What they use of `held` and `spare` is removed there.
-
-    They use it in the order of the plan, so that after an action of the plan the rest of the plan is missing.
-    """
-    spare = Counter() if spare is None else spare
-    have = min(count, held[item])
-    over = min(count - have, spare[item])
-    held[item] -= have
-    spare[item] -= over
-    count -= have + over
-    recipe = book.get(item)
-    if not recipe or not count:
-        return Part(item, count, have, over, recipe, 0, (), False)
-    times = -(-count // recipe.count)
-    parts = tuple(missing(book, need, times * number, held, spare) for need, number in recipe.needs)
-    spare[item] += times * recipe.count - count
-    begun = any(part.held or part.begun for part in parts)
-    return Part(item, count, have, over, recipe, times, parts, begun)
-
-
-def commands(part: Part) -> list[str]:
-    """Return the plan need by need: what the first ingredient takes, then the second, at last the recipe itself."""
-    if not part.count:
-        return []
-    if not part.recipe:
-        return [f"get {part.count} {part.item}"]
-    return [*(command for inner in part.parts for command in commands(inner)), *[part.recipe.command] * part.times]
-
-
-def thought(goal: Part) -> str:
-    """Say what is left. A first part that is to be crafted is named alone, and replaced by what it takes."""
-    left = _left(goal)
-    sentences: list[str] = []
-    while isinstance(part := left[0], Part) and part.recipe:
-        named = f"{_list([part])}: " if goal.begun or sentences else ""
-        sentences.append(f"{named}{_use(part, part.recipe)}.")
-        left = [*_ingredients(part), *left[1:]]
-    return " ".join([*sentences, f"{_list(left)}."])
-
-
-def _left(part: Part) -> list[Part | Recipe]:
-    """The parts that are missing, and the recipes to be used once these are there."""
-    if not part.begun:
-        return [part]
-    return [each for inner in _ingredients(part) for each in (_left(inner) if isinstance(inner, Part) else [inner])]
-
-
-def _ingredients(part: Part) -> list[Part | Recipe]:
-    assert part.recipe
-    return [*(inner for inner in part.parts if inner.count), *[part.recipe] * part.times]
-
-
-def _list(left: list[Part | Recipe]) -> str:
-    return f"Left: {', '.join(map(_named, left))}"
-
-
-def _named(part: Part | Recipe) -> str:
-    if isinstance(part, Recipe):
-        return part.item
-    return f"{part.count} {part.item}" + " to craft" * (part.recipe is not None)
-
-
-def _use(part: Part, recipe: Recipe) -> str:
-    """Quote a recipe, say how often it is used if more than one thing is missing, and which ingredients are raw."""
-    times = part.times
-    clauses = [f"{recipe.item} makes {recipe.count}: {', '.join(f'{count} {need}' for need, count in recipe.needs)}"]
-    if part.count > 1:
-        products = ", ".join(f"{times} x {count} = {times * count} {need}" for need, count in recipe.needs)
-        often = f"{times} times, {products}" if times > 1 else "once"
-        clauses.append(f"{part.count} {part.item} by {recipe.count}: {often}")
-    clauses += [f"{each.item} {'to craft' if each.recipe else 'raw'}" for each in part.parts]
-    clauses += [f"{each.spare} {each.item} left over" for each in part.parts if each.spare]
-    return "; ".join(clauses)
+        book, target = self.puzzle.book, self.puzzle.target
+        whole, rest = (plan_part(book, target, 1, Counter(held)) for held in ({}, self._inventory))
+        commands, left = list_commands(whole), list_commands(rest)
+        if len(left) > self.max_steps - self.steps:
+            return None
+        done = max(0, len(commands) - len(left))
+        return (whole, done) if commands[done:] == left else (rest, 0)
 
 
 def _needs(parts: list[str]) -> list[tuple[str, int]] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any, ClassVar
@@ -103,7 +104,7 @@ class TodoEnv(ToolEnv[Puzzle]):
     }
     version: ClassVar[int] = 6
     held_out_version: ClassVar[int | None] = 3
-    evolve_defaults: ClassVar[Mapping[str, Any]] = TINY_WORLDS_DEFAULTS
+    evolve_defaults: ClassVar[Mapping[str, Any]] = {**TINY_WORLDS_DEFAULTS, "max_new_tokens": 128}
     limits: ClassVar[Mapping[str, int]] = {"easy": 25, "medium": 30, "hard": 40}
     rules: ClassVar[Mapping[str, str]] = rules_of_tools(_INSTRUCTION, _TERMS, TOOLS)
 
@@ -226,8 +227,8 @@ class TodoEnv(ToolEnv[Puzzle]):
             parts += [f"Found {len(puzzle.ids)}: {', '.join(puzzle.ids)}."] if puzzle.ids else []
             aims = [note.partition(" Which: ")[0] for note in puzzle.notes if note.startswith("Asked: ")]
             parts += aims if len(aims) == 1 else []
-        postponed = any(note.startswith("Asked: due date +") for note in puzzle.notes)
-        rest = describe(plan[plan.index(action) :], self._app.board, puzzle.answer, postponed=postponed)
+        delays = {int(days) for note in puzzle.notes for days in _DELAY.findall(note)}
+        rest = describe(plan[plan.index(action) :], self._app.board, puzzle.start, puzzle.answer, delays)
         return " ".join((*parts, rest))
 
     def secrets(self) -> list[str]:
@@ -281,6 +282,7 @@ def _actions_on(tid: str, row: Row, tomorrow: str) -> tuple[str, ...]:
     return tuple(actions)
 
 
+_DELAY = re.compile(r"Asked: due date \+ (\d+) day")
 _LOOKUPS = (
     "list_projects", "list_labels", "list_done", "list_trash", "show_calendar", "list_tasks",
     'list_tasks\nAction Input: {"due": "overdue"}', 'list_tasks\nAction Input: {"due": "none"}', "finish",

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any, TypeVar
 
 from agentgym_envs.todo.app import App
-from agentgym_envs.todo.board import INBOX, Board, Row, equivalent, next_due
+from agentgym_envs.todo.board import INBOX, Board, Row, equivalent, next_due, shift
 from agentgym_envs.todo.tools import call
 
 T = TypeVar("T")
@@ -49,10 +49,10 @@ def plan(board: Board, goal: Board, start: Board, today: str) -> list[str]:
     return planner.calls
 
 
-def describe(calls: Sequence[str], board: Board, answer: str, *, postponed: bool) -> str:
+def describe(calls: Sequence[str], board: Board, start: Board, answer: str, delays: Set[int]) -> str:
     """Describe the rest of a plan as a thought: the days before and after a new due day, and the calls left.
 
-    With `postponed` the new due day is counted from the old one.
+    A day that is put off is counted from the one on the board at the start; `delays` are the days asked for.
     """
     first, *others = calls
     if not others:
@@ -62,19 +62,22 @@ def describe(calls: Sequence[str], board: Board, answer: str, *, postponed: bool
         name, _, arguments = text.partition("\n")
         left.setdefault(name, []).extend(_TASK.findall(arguments))
     rest = "; ".join(f"{name} {', '.join(ids)}".strip() for name, ids in left.items())
-    match = _DUE.fullmatch(first)
-    old = board.tasks[match[1]].due if match else ""
-    count = days_between(old, match[2]) if match and old and postponed else ""
-    change = f"{match[1]} due: {old or 'none'}{count} -> {match[2]}. " if match else ""
+    change = ""
+    if match := _DUE.fullmatch(first):
+        tid, new = match.groups()
+        old = board.tasks[tid].due
+        put_off = old and tid in start.tasks and old == start.tasks[tid].due and new in {shift(old, n) for n in delays}
+        written = f", {write_sum_of_days(old, new)}" if put_off else ""
+        change = f"{tid} due: {old or 'none'}{written} -> {new}. "
     return f"{change}Left: {rest}."
 
 
-def days_between(old: str, new: str) -> str:
-    """Write out a day plus the days until one in the same or the next month: `, 26 + 7 = 33, 33 - 31 = 2`."""
+def write_sum_of_days(old: str, new: str) -> str:
+    """Write out a day plus the days until one in the same or the next month: `26 + 7 = 33, 33 - 31 = 2`."""
     first, last = date.fromisoformat(old), date.fromisoformat(new)
     total, length = first.day + (last - first).days, monthrange(first.year, first.month)[1]
     over = f", {total} - {length} = {total - length}" if total > length else ""
-    return f", {first.day} + {(last - first).days} = {total}{over}"
+    return f"{first.day} + {(last - first).days} = {total}{over}"
 
 
 class _Planner:

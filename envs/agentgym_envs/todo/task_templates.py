@@ -31,7 +31,7 @@ class Puzzle:
     reads: tuple[Call, ...]
     """Calls that show everything on which the request depends."""
     notes: tuple[str, ...]
-    """What the fair expert thinks before each of `reads`, or without any before the first call; empty for nothing."""
+    """A thought of the fair expert for each of `reads`; without reads, one before the first call. Some are empty."""
     answer: str
     """Empty if the request asks nothing."""
     ids: tuple[str, ...]

@@ -13,7 +13,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from agentgym_envs.textcraft import trees
-from agentgym_envs.textcraft.env import REQUESTS, Puzzle, TextCraftEnv, commands, missing
+from agentgym_envs.textcraft.env import REQUESTS, Puzzle, TextCraftEnv
+from agentgym_envs.textcraft.parts import list_commands, plan_part
 from agentgym_envs.textcraft.recipes import Book, Recipe, closure, depth, read_folder, shortest_plan, without_circles
 from agentgym_py.env import SPLITS
 from agentgym_py.errors import CatalogueError, ConfigError, SnapshotError
@@ -530,6 +531,46 @@ def test_each_thought_continues_the_last_one() -> None:
     assert replaced > 150
 
 
+@pytest.mark.parametrize("difficulty", LEVELS)
+def test_each_list_is_the_last_one_without_its_first_element(difficulty: str) -> None:
+    """In every difficulty, also where recipes leave things over for later ones."""
+    env, left_over = TextCraftEnv(difficulty=difficulty), 0
+    for number in range(60):
+        env.reset(options={"task": number, "split": "train"})
+        before: list[str] = []
+        while action := env.fair_expert():
+            thought = env.expert_thought(action)
+            first, *_, last = thought.split("Left: ")[1:] * 2
+            left = last.removesuffix(".").split(", ")
+            if before and " to craft: " in first:
+                assert first.partition(":")[0] == before[1] and left[-len(before[2:]) or len(left) :] == before[2:]
+            elif before:
+                assert left == before[1:], (before, thought)
+            left_over += " left over" in thought
+            before = left
+            env.step(action)
+        assert env.succeeded and before == [env.puzzle.target]
+    assert difficulty == "easy" or left_over
+
+
+def test_after_a_detour_the_plan_begins_again_with_what_is_held() -> None:
+    """A useful thing that was got too early is named beside the recipe that takes it."""
+    env, held = TextCraftEnv(difficulty="easy"), 0
+    for number in range(60):
+        env.reset(options={"task": number, "split": "train"})
+        target = env.puzzle.target
+        plan = list_commands(plan_part(env.puzzle.book, target, 1, Counter()))
+        early = next((action for action in plan[1:] if action.startswith("get ")), None)
+        if early and early != plan[0]:
+            env.step(early)
+            action = env.fair_expert()
+            assert action is not None
+            thought = env.expert_thought(action)
+            assert thought.startswith(f"{target} makes ")
+            held += f"{early.removeprefix('get ')} in the inventory" in thought
+    assert held > 20
+
+
 def test_the_plan_of_the_fair_expert_stays() -> None:
     """From each of its states the plan is the rest of the plan; it crafts as often as a shortest plan."""
     for difficulty in LEVELS:
@@ -537,11 +578,11 @@ def test_the_plan_of_the_fair_expert_stays() -> None:
         for number in range(60):
             env.reset(options={"task": number})
             book, target = env.puzzle.book, env.puzzle.target
-            plan = commands(missing(book, target, 1, Counter()))
+            plan = list_commands(plan_part(book, target, 1, Counter()))
             crafts = [action for action in plan if action.startswith("craft")]
             assert sorted(crafts) == sorted(action for action in env.expert() if action.startswith("craft"))
             for place, action in enumerate(plan):
-                assert commands(missing(book, target, 1, Counter(env._inventory))) == plan[place:]
+                assert list_commands(plan_part(book, target, 1, Counter(env._inventory))) == plan[place:]
                 assert action == env.fair_expert()
                 env.step(action)
             assert env.succeeded and env.fair_expert() is None
@@ -563,12 +604,12 @@ def test_the_fair_expert_finishes_from_anywhere() -> None:
         assert env.succeeded
 
 
-def test_a_plan_that_is_too_long_need_by_need_is_a_shortest_one() -> None:
-    """Three recipes of the same three raw things take six steps, and ten need by need."""
+def test_a_plan_that_is_too_long_need_by_need_begins_as_a_shortest_one() -> None:
+    """Three recipes of the same three raw things take six steps, and ten need by need; with nine it takes eight."""
     needs = (("r0", 1), ("r1", 1), ("r2", 1))
     book = {item: Recipe(item, 1, needs) for item in ("m0", "m1")}
     book["m2"] = Recipe("m2", 1, (("m0", 1), ("m1", 1), ("r0", 1)))
-    for limit, actions in ((10, 10), (9, 6)):
+    for limit, actions in ((10, 10), (9, 8)):
         env = TextCraftEnv(difficulty="easy", max_steps=limit)
         env.reset(options={"task": 0})
         task = env.current_task
@@ -576,7 +617,7 @@ def test_a_plan_that_is_too_long_need_by_need_is_a_shortest_one() -> None:
         env._drafts[task.id] = (task, Puzzle("m2", book, ("r0", "r1", "r2"), ()))
         while not env.stop_reason:
             action = env.fair_expert()
-            assert action and bool(env.expert_thought(action)) == (limit == 10)
+            assert action and (limit == 9 or env.expert_thought(action))
             env.step(action)
         assert env.succeeded and env.steps == actions
 

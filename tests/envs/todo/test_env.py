@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentgym_envs.todo.app import App
-from agentgym_envs.todo.board import same_board
+from agentgym_envs.todo.board import same_board, shift
 from agentgym_envs.todo.env import TodoEnv, normalize
-from agentgym_envs.todo.plan import days_between, format_call
+from agentgym_envs.todo.plan import format_call, write_sum_of_days
 from agentgym_envs.todo.task_templates import MANY, SIZES
 from agentgym_envs.todo.tools import TOOLS, call
 from agentgym_envs.todo.training_words import WORDS
@@ -395,32 +395,63 @@ def test_thoughts_say_what_is_asked_and_what_is_left(difficulty: str) -> None:
         assert thoughts[-1].endswith(f"Answer: {answer}." if answer else "All is done.")
 
 
-def test_thoughts_name_every_argument_of_a_new_task_and_of_a_new_name() -> None:
-    """Before the call, in the order of its arguments; the title is not repeated."""
+def test_thoughts_name_the_arguments_of_a_new_task_and_of_a_new_name() -> None:
+    """All but a title, in the order of the call."""
     env = TodoEnv(difficulty="easy")
     kinds: set[str] = set()
     for number in range(300):
         env.reset(options={"task": number, "split": "train"})
         assert env.current_task is not None
         kind, action = env.current_task.kind, env.expert()[0]
-        if kind == "add" or kind.startswith("rename "):
-            kinds.add(kind)
-            asked = env.expert_thought(action).partition(" Left: ")[0]
-            (_, arguments) = action.split("\nAction Input: ")
-            values = [value for name, value in json.loads(arguments).items() if name != "title"]
-            values = [each for value in values for each in (value if isinstance(value, list) else [value])]
-            assert asked.startswith("Asked: ") and all(str(value) in asked for value in values), (asked, action)
+        asked = env.expert_thought(action).partition(" Left: ")[0]
+        name, *texts = action.split("\nAction Input: ")
+        arguments = json.loads(texts[0]) if texts else {}
+        if name == "add_task":
+            wanted = [f"{key} {value}" for key, value in arguments.items() if key not in ("title", "labels")]
+            wanted += [f"label {label}" for label in arguments.get("labels", ())]
+            assert asked == f"Asked: new task, {', '.join(wanted)}."
+        elif name in ("rename_project", "rename_section", "rename_label"):
+            what = name.removeprefix("rename_")
+            inside = f" of {arguments['project']}" if what == "section" else ""
+            assert asked == f"Asked: {what} {arguments[what]}{inside}, new name {arguments['name']}."
+        else:
+            continue
+        kinds.add(kind)
     assert kinds == {"add", "rename project", "rename section", "rename label"}
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "count"),
+    ("old", "new", "written"),
     [
-        ("2027-01-26", "2027-01-28", ", 26 + 2 = 28"),
-        ("2039-05-26", "2039-06-02", ", 26 + 7 = 33, 33 - 31 = 2"),
-        ("2028-02-28", "2028-03-01", ", 28 + 2 = 30, 30 - 29 = 1"),
+        ("2027-01-26", "2027-01-28", "26 + 2 = 28"),
+        ("2039-05-26", "2039-06-02", "26 + 7 = 33, 33 - 31 = 2"),
+        ("2028-02-28", "2028-03-01", "28 + 2 = 30, 30 - 29 = 1"),
     ],
 )
-def test_a_postponed_day_is_counted(old: str, new: str, count: str) -> None:
+def test_a_sum_of_days_is_written_out(old: str, new: str, written: str) -> None:
     """Within a month, and into the next one of 31 and of 29 days."""
-    assert days_between(old, new) == count
+    assert write_sum_of_days(old, new) == written
+
+
+@pytest.mark.parametrize("difficulty", LEVELS)
+def test_only_a_day_that_is_put_off_is_counted(difficulty: str) -> None:
+    """From the day at the start, by the days asked for; not after a wrong day was set."""
+    env, counted = TodoEnv(difficulty=difficulty), 0
+    for number in range(400):
+        env.reset(options={"task": number, "split": "train"})
+        assert env.current_task is not None
+        if "postpone" not in env.current_task.kind:
+            continue
+        asked = {int(days) for note in env.puzzle.notes for days in re.findall(r"due date \+ (\d+)", note)}
+        while action := env.fair_expert():
+            thought = env.expert_thought(action)
+            if found := re.search(r"(t\d+) due: \S+, \d+ \+ (\d+) = .*? -> (\S+)\. Left", thought):
+                assert int(found[2]) in asked and shift(env.puzzle.start.tasks[found[1]].due, int(found[2])) == found[3]
+                counted += 1
+                before = env.snapshot()
+                env.step(f'set_due\nAction Input: {{"task": "{found[1]}", "date": "2001-01-01"}}')
+                again = next(call for call in env.expert() if f'"{found[1]}"' in call)
+                assert " = " not in env.expert_thought(again)
+                env.restore(before)
+            env.step(action)
+    assert counted > 5
