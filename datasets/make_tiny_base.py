@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.distributed as dist
@@ -32,7 +32,6 @@ from tiny_household import room_questions
 from tiny_shop import Turns, exercise
 from tiny_training import PROCESSES, Batch, Training
 from tiny_worlds import DIFFICULTIES, WORLDS, Unlearned, reset, wander
-from transformers import PreTrainedTokenizerBase
 
 from agentgym_py.engine import HFEngine, SamplingParams
 from agentgym_py.files import write_atomic
@@ -41,6 +40,9 @@ from agentgym_py.policy.tiny import build_model, build_tokenizer, hybrid_config
 from agentgym_py.policy.tokens import IGNORED
 from agentgym_py.rng import Rng, seed_of
 
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
 _RANK = int(os.environ.get("RANK", "0"))
 _VOCAB = 2048
 _SHORT, _LONG = (6400, 640), (5376, 1344)
@@ -48,8 +50,8 @@ _SHORT, _LONG = (6400, 640), (5376, 1344)
 _LOOKUPS, _REPEATS, _SPELLINGS = 0.02, 0.02, 0.1
 """Shares of three kinds of drills among the batches after the first drill. Their gradients are many times as large."""
 _STYLES = (
-    (": ", ", ", "."), (" ", " and ", ":"), (" | ", " | ", " |"),
-    ('"', '", "', '"'), ('["', '", "', '"]'), ('{"', '": "', '"}'), ("'", "', '", "'"), ("[", "][", "]"),
+    (": ", ", ", "."), ("; ", " and ", ":"), (" | ", " | ", " |"),
+    ('"', '", "', '"'), ('["', '", "', '"]'), ('{"', '": "', '"}'), ("'", "', '", "'"), ("click[", "] click[", "]"),
     ("(", ") (", ")"), ("#", " #", ""), ("\n", "\n", ""),
 )  # fmt: skip
 """Ways to write words: what stands before, between and after them. Only in the first three do words follow a space."""
@@ -173,7 +175,7 @@ def _pieces(tokenizer: PreTrainedTokenizerBase) -> tuple[list[str], list[str]]:
 
 
 def _name(rng: Rng, words: list[str], parts: list[str]) -> str:
-    """Draw a word of one to three tokens, or a name of two such words."""
+    """Draw a name of one word or more, each of one to three tokens."""
     word = rng.choice(words) + "".join(rng.choice(parts) for _ in range(max(0, rng.below(4) - 1)))
     word = word[:1].upper() + word[1:] if rng.below(5) == 0 else word
     return f"{word} {_name(rng, words, parts)}" if rng.below(4) == 0 else word

@@ -16,7 +16,7 @@ from agentgym_py.certificate import criteria, gameable, learnable
 from agentgym_py.certificate.badge import badge
 from agentgym_py.env import EnvSpec, TextEnv
 from agentgym_py.env.registration import env_id
-from agentgym_py.files import write_atomic
+from agentgym_py.files import canonical_json, write_atomic
 from agentgym_py.testing.harness import Settings, Subject
 from agentgym_py.testing.report import Report, Result
 from agentgym_py.testing.runner import CHECKS, Check, run_checks, spec_of
@@ -113,7 +113,7 @@ class Certificate:
         """Write the certificate and the badge; return their paths.
 
         They are `ID.json` and `ID.svg`, with the world's arguments after its id. Those of an incomplete certificate are
-        `ID.incomplete.json` and `ID.incomplete.svg`, so that they replace no whole one.
+        `ID.incomplete.json` and `ID.incomplete.svg`, so that they replace no whole one; a whole one removes them.
         """
         import json
 
@@ -122,15 +122,22 @@ class Certificate:
         paths = folder / f"{stem}.json", folder / f"{stem}.svg"
         write_atomic(paths[0], json.dumps(self.as_dict(), indent=1) + "\n")
         write_atomic(paths[1], self.badge)
+        if not self.missing:
+            for path in paths:
+                path.with_name(path.name.replace(stem, f"{stem}.incomplete", 1)).unlink(missing_ok=True)
         return paths
 
 
 def file_stem(spec: EnvSpec) -> str:
-    """Return the name of a certificate's files: the world's id and its arguments, if it has any."""
-    arguments = re.sub(r"[^\w.]+", "-", "-".join(f"{name} {value}" for name, value in sorted(spec.kwargs.items())))
-    if len(arguments) > _MAX_ARGUMENTS:
-        arguments = hashlib.sha256(arguments.encode()).hexdigest()[:8]
-    return "-".join(filter(None, (env_id(spec.name), arguments.strip("-"))))
+    """Return the name of a certificate's files: the id of the world and its arguments, if it has any.
+
+    Arguments with other characters than letters and digits, and long ones, are named by a digest.
+    """
+    local = spec.local_spec
+    words = [f"-{name}-{value}" for name, value in sorted(local.kwargs.items())]
+    if any(not re.fullmatch(r"-\w+-[A-Za-z0-9]+", word) for word in words) or len("".join(words)) > _MAX_ARGUMENTS:
+        words = [f"-{hashlib.sha256(canonical_json(local.kwargs).encode()).hexdigest()[:8]}"]
+    return env_id(local.name) + "".join(words)
 
 
 def _openenv_rows(result: Result) -> list[dict[str, Any]]:

@@ -29,7 +29,8 @@ class CertifyOptions(CertificateSettings):
     """The extent of the checks, and their output."""
 
     out: Basic[str] = "certificates"
-    """Folder of the certificate `ID.json` and of the badge `ID.svg`; an incomplete one is `ID.incomplete.json`."""
+    """Folder of the certificate `ID.json` and the badge `ID.svg`, with the world's arguments after its id; those of an
+    incomplete certificate are `ID.incomplete.json` and `ID.incomplete.svg`."""
     json: bool = False
     """Print the certificates as JSON at the end; progress goes to stderr."""
 

@@ -155,7 +155,7 @@ def measure_credit(
     cosines = _cosines({name: found.single_N for name, found in measured.items()}, probes, policy)
     scores = [_score(name, measured[name], truth_N, labels, cosines[name]) for name in estimators]
     return CreditReport(
-        sorted(scores, key=lambda score: -score.cosine.value), agent.name, [spec.local_spec.title for spec in envs],
+        sorted(scores, key=lambda score: -score.cosine.value), agent.name, [spec.title for spec in envs],
         probes.truth, len(set(labels)), len(labels),
         float(truth_N.std()), "gradients" if policy else "advantages", dict(probes.left_out), config,
     )  # fmt: skip

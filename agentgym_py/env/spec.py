@@ -26,6 +26,11 @@ _MAKE_ERRORS = (
 """What a world raises when its arguments are wrong, or it cannot be made at all."""
 
 
+def world_title(name: str, kwargs: Mapping[str, Any]) -> str:
+    """Return what a reader sees of a world, such as `AgentMaze-v0, difficulty hard`; it need not be installed."""
+    return ", ".join((name, *(f"{key} {value}" for key, value in kwargs.items())))
+
+
 @dataclass(frozen=True, slots=True)
 class EnvSpec:
     """Name and arguments of an environment; `make` creates it."""
@@ -35,14 +40,15 @@ class EnvSpec:
     kwargs: Mapping[str, Any] = field(default_factory=dict)
 
     @property
+    def title(self) -> str:
+        """What a reader sees of the world itself; see `world_title`."""
+        local = self.local_spec
+        return world_title(env_id(local.name), local.kwargs)
+
+    @property
     def key(self) -> str:
         """Text that is equal for specs of the same environment."""
         return env_id(self.name) + canonical_json(self.kwargs)
-
-    @property
-    def title(self) -> str:
-        """What a reader sees of it, such as `AgentMaze-v0, difficulty hard`."""
-        return ", ".join((env_id(self.name), *(f"{name} {value}" for name, value in self.kwargs.items())))
 
     @property
     def local_spec(self) -> EnvSpec:

@@ -12,7 +12,7 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 from agentgym_py.agents.base import agent_title
-from agentgym_py.env import EnvSpec
+from agentgym_py.env.spec import world_title
 from agentgym_py.errors import ConfigError, setting
 from agentgym_py.evaluation import foreign
 from agentgym_py.evaluation.folder import RESULT, SAME_QUESTION, EvalFolder, differences
@@ -403,7 +403,7 @@ def _title(entrant: Entrant) -> str:
 def _world_title(world: Mapping[str, Any]) -> str:
     """Return the id and the arguments of a world of a manifest; other programs' arguments are text."""
     kwargs = world["kwargs"]
-    return EnvSpec(world["id"], kwargs).title if isinstance(kwargs, Mapping) else str(world["id"])
+    return world_title(world["id"], kwargs if isinstance(kwargs, Mapping) else {})
 
 
 def _agents(comparison: Comparison) -> Table:

@@ -28,6 +28,7 @@ def write_proof(path: Path, proof: Proof) -> Path:
     return write_sheet(
         path, f"Proof of {proof.trainer}", summary, [chart] if proof.curve else [],
         [("Checks", ["check", "status", "what must hold", "what was found"], checks)], notes if proof.curve else [],
+        sentences=True,
     )  # fmt: skip
 
 

@@ -15,32 +15,27 @@ from agentgym_py.version import __version__
 
 _MAX_POINTS = 120
 """Maximum number of tasks at which a sequence is drawn."""
-_LONGEST_VALUE = 60
-"""Characters of a cell above which a table's text is aligned to the left and broken into lines."""
 Table = tuple[str, Sequence[str], Sequence[Sequence[str]]]
 """Title, header and rows."""
 
 
 def write_sheet(
     path: Path, title: str, summary: Sequence[tuple[str, str]], figures: Sequence[Figure],
-    tables: Sequence[Table] = (), notes: Sequence[str] = (),
+    tables: Sequence[Table] = (), notes: Sequence[str] = (), *, sentences: bool = False,
 ) -> Path:  # fmt: skip
     """Write a page of figures, tables and sentences as one HTML file; returns its path.
+
+    `sentences` says that cells of the tables hold sentences, which are broken into lines.
 
     Raises:
         WriteError: the file cannot be written.
     """
     values = {
         "title": title, "summary": [*summary, ("agentgym-py", __version__)], "charts": advice_on_charts(),
-        "figures": figures, "notes": notes,
-        "tables": [(*table, "prose" if _has_sentences(table) else "") for table in tables],
+        "figures": figures, "tables": tables, "table_class": "prose" if sentences else "", "notes": notes,
     }  # fmt: skip
     with clear_write_errors(path):
         return write_html(path, "sheet.html", values)
-
-
-def _has_sentences(table: Table) -> bool:
-    return any(len(cell) > _LONGEST_VALUE for row in table[2] for cell in row)
 
 
 def write_credit(path: Path, report: CreditReport) -> Path:

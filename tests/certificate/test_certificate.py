@@ -7,6 +7,7 @@ import math
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
@@ -91,7 +92,13 @@ def test_certificates_of_other_arguments_and_incomplete_ones_have_other_files(tm
     names = [certificate.write(tmp_path)[0].name for certificate in (part, whole, easy)]
     stem = "AgentMaze-v0-difficulty-hard-max_steps-9"
     assert names == [f"{stem}.incomplete.json", f"{stem}.json", "AgentMaze-v0.json"]
-    assert len(file_stem(EnvSpec("maze", {"board": "x" * 300}))) == len("AgentMaze-v0-") + 8
+    assert not (tmp_path / names[0]).exists()  # the whole one has its place
+    odd: list[Any] = [-1, 1, "x/y", "x y", "x-b-y", "+" * 200, "+-" * 200, ["x"]]
+    specs = [*({"a": value} for value in odd), {"a": "x", "b": "y"}]
+    stems = [file_stem(EnvSpec("maze", kwargs)) for kwargs in specs]
+    assert len(set(stems)) == len(specs) and all(len(stem) < 40 and "/" not in stem for stem in stems)
+    served = EnvSpec("remote", {"env": "maze", "url": "http://127.0.0.1:1", "token": "secret", "difficulty": "hard"})
+    assert file_stem(served) == "AgentMaze-v0-difficulty-hard"
 
 
 def test_ids_belong_to_checks() -> None:

@@ -412,7 +412,10 @@ def test_spellings_repeat_the_words_in_another_style() -> None:
         ends = [0, *(n for n in range(1, 400) if learned[n] < 0 <= learned[n - 1])]
         for start, begin, end in zip(starts, ends, ends[1:], strict=False):
             shown, answer = tokenizer.decode(row[begin : start - 1]), tokenizer.decode(row[start - 1 : end])
-            words = [[word for word in re.findall("[A-Za-z]+", text) if word != "and"] for text in (shown, answer)]
+            words = [
+                [word for word in re.findall("[A-Za-z]+", text) if word not in ("and", "click")]
+                for text in (shown, answer)
+            ]
             assert words[0] == words[1] and words[0], (shown, answer)
             respelled += (" " + words[0][0] in shown) != (" " + words[0][0] in answer)
     assert respelled > 20

@@ -106,6 +106,13 @@ def test_the_table_says_how_to_read_it() -> None:
     assert said.startswith("AgentShop-v0 (5 tasks); test split, brief prompt, seed 0\n\n| evaluation |")
 
 
+def test_a_world_that_is_not_installed_is_named_with_its_arguments() -> None:
+    """Its evaluations may come from another machine."""
+    worlds = [A.manifest["worlds"][0] | {"id": "AgentElsewhere-v0", "kwargs": {"difficulty": "hard"}}]
+    one, other = (replace(each, manifest={**each.manifest, "worlds": worlds}) for each in (A, B))
+    assert str(compare([one, other])).startswith("AgentElsewhere-v0, difficulty hard (")
+
+
 def test_only_models_decode_differently() -> None:
     """A random agent or an expert does not decode; a shorter maximum of replies is not another temperature."""
     greedy = {"name": "tiny", "policy_digest": None, "sampling": {"temperature": 0.0, "max_new_tokens": 64}}

@@ -296,6 +296,7 @@ def test_a_page_has_the_checks_and_both_learning_curves(tmp_path: Path) -> None:
     assert "0.50 to 2.00" in text and "5 trainings of 640 episodes" in text
     text = write_proof(tmp_path / "p.html", Proof("mine", checks)).read_text()
     assert "<figure>" not in text and "only &lt;replies&gt;" in text
+    assert '<table class="prose cards">' in text  # lines of a cell are broken
 
 
 def test_a_source_and_settings_of_ones_own_are_proven(tmp_path: Path) -> None:
