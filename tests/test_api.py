@@ -64,7 +64,7 @@ def test_a_policy_is_trained_measured_and_compared(tiny_policy: ag.Policy, fresh
     shop = ag.EnvSpec("shop", {"max_steps": 2})
     before, after = (ag.evaluate(each, shop, tasks=3, max_new_tokens=4) for each in (tiny_policy, policy))
     longer = ag.evaluate(tiny_policy, ag.EnvSpec("todo", {"max_steps": 1}), tasks=1)
-    assert longer.manifest["agent"]["sampling"]["max_new_tokens"] == 96, "as in evolve"
+    assert longer.manifest["agent"]["sampling"]["max_new_tokens"] == 128, "as in evolve"
     assert before.evaluation.success.n == 3 and len(after.trajectories) == 3
     assert after.name == after.manifest["agent"]["name"] == policy.name
     assert str(before) == f"{before.name}: success 0.0 % [0, 56] (only 3 tasks), 3 episodes"
@@ -89,7 +89,8 @@ def test_a_world_is_certified_as_by_the_command(tmp_path: Path) -> None:
     assert certificate.report.settings == CertificateSettings(episodes=4)
     world = Path(__file__).parents[1] / "examples" / "my_world.py"
     ag.certify(str(world), ["card"], out=tmp_path / "made")
-    assert {path.name for path in (tmp_path / "made").iterdir()} == {"AgentGuess-v0.json", "AgentGuess-v0.svg"}
+    names = {path.name for path in (tmp_path / "made").iterdir()}
+    assert names == {"AgentGuess-v0.incomplete.json", "AgentGuess-v0.incomplete.svg"}
     with pytest.raises(ConfigError, match=r"no argument 'episods'\. Did you mean 'episodes'\?"):
         ag.certify("maze", ["card"], episods=4)
     with pytest.raises(UnknownNameError, match="Did you mean 'learnable'"):

@@ -59,7 +59,7 @@ def test_a_model_replies_as_long_as_in_evolve(agentgym: Run, small_model: str, m
     assert agentgym("eval", "--manifest", "a", "--out", "b")[0] == 0 and rows("a") == rows("b")
     assert agentgym("eval", *argv, "--threads", "1", "--out", "c")[0] == 0
     lengths = [read_manifest(Path(each))["agent"]["sampling"]["max_new_tokens"] for each in "abc"]
-    assert lengths == [96, 96, 64]
+    assert lengths == [128, 128, 64]
 
 
 def test_a_model_is_repeated_from_its_manifest(agentgym: Run, small_model: str) -> None:
