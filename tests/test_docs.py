@@ -437,6 +437,16 @@ def test_world_pages_say_how_hard_it_is() -> None:
             assert set(pages.DIFFERS.get(env.name, levels)) == levels
 
 
+def test_every_world_was_measured_in_its_version() -> None:
+    """If this fails, run `python benchmarks/worlds.py NAME`, docs/figures.py and docs/env_pages.py."""
+    lines = [json.loads(line) for line in (ROOT / "benchmarks" / "worlds.jsonl").read_text().splitlines()]
+    assert {line["world"]: line["version"] for line in lines} == {
+        registration.short_name(plugin.name): registration.env_class(plugin.name).version
+        for plugin in env_plugins()
+        if plugin.target.startswith("agentgym_envs.")
+    }
+
+
 def test_cards_have_the_figures_of_the_benchmarks() -> None:
     """An expert's steps and a random agent's success in a card are those of benchmarks/worlds.jsonl."""
     measured = load_script("docs/env_pages.py").measured()

@@ -241,7 +241,7 @@ def certify(
     Args:
         world: Its name, its class, its source such as `my_world.py`, or `EnvSpec(name, kwargs)`.
         checks: Names of checks, such as `solvable`; by default all, without which no certificate is `passed`.
-        out: Folder for the certificate `ID.json` and the badge `ID.svg`; None writes none.
+        out: Folder for the certificate and its badge, named as the command names them; None writes none.
         progress: Called with the result of each check.
         settings: How much the checks try, fields of `CertificateSettings`: `episodes=50`, `seed=0`.
 
