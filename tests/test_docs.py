@@ -439,12 +439,11 @@ def test_world_pages_say_how_hard_it_is() -> None:
 
 def test_every_world_was_measured_in_its_version() -> None:
     """If this fails, run `python benchmarks/worlds.py NAME`, docs/figures.py and docs/env_pages.py."""
+    from agentgym_py.env import EnvSpec
+
     lines = [json.loads(line) for line in (ROOT / "benchmarks" / "worlds.jsonl").read_text().splitlines()]
-    assert {line["world"]: line["version"] for line in lines} == {
-        registration.short_name(plugin.name): registration.env_class(plugin.name).version
-        for plugin in env_plugins()
-        if plugin.target.startswith("agentgym_envs.")
-    }
+    worlds = [EnvSpec(plugin.name).make() for plugin in env_plugins() if plugin.target.startswith("agentgym_envs.")]
+    assert {line["world"]: line["version"] for line in lines} == {world.name: world.version for world in worlds}
 
 
 def test_cards_have_the_figures_of_the_benchmarks() -> None:
