@@ -58,7 +58,7 @@ _RULES = 0.25
 class World:
     """A world, in one role if it has several, and its share of the attempts.
 
-    Worlds with short attempts have larger shares, so that all have a like share of the tokens.
+    Worlds with short attempts have larger shares, because tokens count, not attempts.
     """
 
     make: Callable[..., TextEnv]
