@@ -61,6 +61,21 @@ def test_saved_policies_open_as_ordinary_checkpoints(tmp_path: Path) -> None:
     assert again.name == str(tmp_path / "deep" / "checkpoint")
 
 
+def test_a_loaded_model_lies_in_memory_as_a_trained_one(tmp_path: Path) -> None:
+    """Its weights begin at multiples of 64 bytes, wherever in the file they begin; else last digits differ."""
+    from safetensors.torch import load_file, save_file
+
+    tiny_policy().save(tmp_path)
+    weights, starts = load_file(tmp_path / "model.safetensors"), set[int]()
+    for length in range(0, 64, 8):  # the header's length moves the weights in the file
+        save_file(weights, tmp_path / "model.safetensors", {"format": "pt", "padding": "x" * length})
+        header = int.from_bytes((tmp_path / "model.safetensors").read_bytes()[:8], "little")
+        starts.add((8 + header) % 64)
+        model = Policy.load(tmp_path, device="cpu").model
+        assert {parameter.data_ptr() % 64 for parameter in model.parameters()} == {0}
+    assert len(starts) == 8
+
+
 def test_a_chat_format_is_saved_with_the_policy(tmp_path: Path) -> None:
     """A base without a template gets one by `chat_format`; its checkpoints need no such help."""
     policy = tiny_policy()
