@@ -211,21 +211,25 @@ def interval(row: Mapping[str, Any]) -> str:
 
 
 def world_cells(lines: Sequence[Line]) -> dict[str, list[str]]:
-    """Return a world's cells: random actions, demonstrations, the trained agent, the fair expert."""
+    """Return a world's cells: random actions, the base, demonstrations, the trained agent, the fair expert."""
     measured = world_rows()
     cells = {}
     for plugin in env_plugins():
         world = registration.short_name(plugin.name)
         difficulty, agents = trained_agents(world, lines)
         row = {**measured.get((world, difficulty), {}), **measured_beside(world, lines)}
-        cells[world] = [row.get("random", NOT_MEASURED), *agents, row.get("fair expert", NOT_MEASURED)]
+        random, base, expert = (row.get(name, NOT_MEASURED) for name in ("random", "base", "fair expert"))
+        cells[world] = [random, base, *agents, expert]
     return cells
 
 
 def measured_beside(world: str, lines: Sequence[Line]) -> dict[str, str]:
     """Return the success of the agents that `benchmarks/learning.py` measured beside its runs."""
-    beside = (line["references"] for line in lines if line["env"] == world)
-    return {name: percent(row["success"]["value"], 1) for agents in beside for name, row in agents.items()}
+    return {
+        name: percent(row["success"]["value"], 1) + " †" * (name == "base" and bool(line.get("former")))
+        for line in lines if line["env"] == world
+        for name, row in line["references"].items()
+    }  # fmt: skip
 
 
 def trained_agents(world: str, lines: Sequence[Line]) -> tuple[str, list[str]]:

@@ -541,7 +541,7 @@ def test_figures_of_a_former_base_are_marked(tmp_path: Path) -> None:
     old.write_text("".join(json.dumps({**line, "base": "0f"}) + "\n" for line in figures.learning().read()))
     lines = figures.learning().read(old)
     assert lines and all(line["former"] for line in lines)
-    assert all(cell.endswith(" †") for cell in figures.world_cells(lines)["maze"][1:3])
+    assert all(cell.endswith(" †") for cell in figures.world_cells(lines)["maze"][1:4])
     with pytest.raises(SystemExit, match=r"benchmarks/learning\.py --env shop"):
         figures.main_job(lines)
 
