@@ -13,6 +13,7 @@ import pytest
 import agentgym_py as ag
 from agentgym_py.certificate.certificate import CertificateSettings
 from agentgym_py.errors import AgentGymError, ConfigError, NothingToTrainOnError, UnknownNameError
+from agentgym_py.training.trainer import TrainReport
 from agentgym_py.trajectory import store
 
 
@@ -38,6 +39,19 @@ def test_collect_takes_agents_by_name_and_by_object() -> None:
     assert by_name == by_object and len(by_name) == 6 and all(each.success for each in by_name)
     assert by_name[0].task_id == by_name[1].task_id != by_name[2].task_id
     assert [each.success for each in ag.collect("maze", "random", tasks=2, play=ag.PlayConfig(slots=1))] == [False] * 2
+
+
+def test_a_printed_trajectory_is_what_was_said() -> None:
+    """Observations, replies and the end, a control character visible; a report of a training is a line."""
+    episode = ag.collect("maze", tasks=1)[0]
+    lines = str(episode).split("\n")
+    assert lines[0] == episode.steps[0].observation.split("\n")[0]
+    assert lines[-1] == f"{episode.task_id}: success, reward 1"
+    said = [line.removeprefix("> ") for line in lines if line.startswith("> ")]
+    assert "\n".join(said) == "\n".join(step.reply for step in episode.steps)
+    assert "\x1b" not in (text := str(replace(episode, error="\x1b[2J"))) and "error: \\x1b[2J" in text
+    report = TrainReport(25, {}, 10, 5, 9.84, loss=[3.49, 2.8], history=[{"loss": 3.49}, {"loss": 2.8}], notes=["So."])
+    assert str(report) == "25 trajectories, 2 logged steps, loss 3.49 to 2.8, 9.8 s\nSo."
 
 
 def test_the_memory_of_a_policy_is_bounded_from_python(tiny_policy: ag.Policy) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from textwrap import indent
 from typing import Any
 
 from agentgym_py import trust
@@ -169,6 +170,17 @@ class Trajectory:
     def __post_init__(self) -> None:
         if self.error is not None:
             object.__setattr__(self, "stop_reason", StopReason.ERROR)
+
+    def __str__(self) -> str:
+        """Return the episode as a text: each observation, the reply to it after `> `, and how it ended.
+
+        Control characters are visible, as on the command line.
+        """
+        from agentgym_py.escapes import visible
+
+        turns = [f"{step.observation}\n{indent(step.reply, '> ')}" for step in self.steps]
+        end = f"error: {self.error}" if self.error else "success" if self.success else "no success"
+        return visible("\n".join([*turns, self.final_observation, f"{self.task_id}: {end}, reward {self.reward:.3g}"]))
 
     @property
     def terminated(self) -> bool:
