@@ -34,7 +34,6 @@ from agentgym_py.evaluation.stats import Estimate, compare_rates
 from agentgym_py.evaluation.text import format_interval, format_rate
 from agentgym_py.evolution.run_folder import RunFolder, read_estimate
 from agentgym_py.policy import Policy
-from agentgym_py.policy.tiny import BASES
 from agentgym_py.trajectory import store
 from agentgym_py.trajectory.selectors import SelectConfig, build_selector
 
@@ -233,11 +232,11 @@ def read(results: Path = RESULTS) -> list[dict[str, Any]]:
 
 
 def is_current(line: Mapping[str, Any]) -> bool:
-    """Return whether a line is of a shipped base, the world's version and its default order of demonstrations."""
+    """Return whether a line is of the world's version, its default base and its default order of demonstrations."""
     world: Any = env_class(line["env"])
     order = world.evolve_defaults.get("expert_order", "uniform")
-    bases = {shipped_base(name) for name in BASES}
-    return line["base"] in bases and (line["version"], line["expert_order"]) == (world.version, order)
+    base = shipped_base(world.evolve_defaults.get("model", "tiny"))
+    return line["base"] == base and (line["version"], line["expert_order"]) == (world.version, order)
 
 
 def world_of(line: Mapping[str, Any]) -> str:

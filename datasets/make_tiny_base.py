@@ -19,7 +19,7 @@ import os
 import re
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -338,8 +338,8 @@ A stand-in for the base LLM of the papers: `agentgym evolve` starts from it.
 - **Grid, sheet, SQL, TextCraft, todo, tools.** Half of the documents put several missions, questions, goals or
   requests to one first observation.
 - **Detours** in attempts are random, and the loss does not cover them.
-- **Wordle's** whole list of words is spelt, and documents name words of it that fit given letters, as every player
-  knows them; hints with marks are given only of words that training tasks hide.
+- **Wordle's** whole list of words is spelt, and documents name words of it that fit given letters or marks, as every
+  player knows them; marks are given only for words that training tasks hide.
 - **Not in the data**: tasks of the valid or test split and, except in lines of results, products that a held-out task
   asks for.
 - **Licence**: the project's own, MIT. **Digest** of the weights: `{digest}`.
@@ -354,7 +354,7 @@ answer is the expert's thought.
 """
 
 
-def main() -> None:
+def main(words: Sequence[str] | None = None) -> None:
     """Train tokenizer and model, run the exam, write everything and the card."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "agentgym_data" / "tiny-worlds")
@@ -365,13 +365,16 @@ def main() -> None:
     parser.add_argument("--rate", type=float, default=2e-3, help="learning rate at the start of the first two stages")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--base", type=Path, help="a base to train further; by default a new one")
+    parser.add_argument("--worlds", nargs="+", default=[], choices=WORLDS, help="long documents of these worlds only")
     parser.add_argument("--grow", action="store_true", help="double the layers of --base before it is trained further")
     parser.add_argument("--bfloat16", action="store_true", help="write the weights in bfloat16, in half the space")
-    args = parser.parse_args()
+    args = parser.parse_args(words)
+    if args.worlds and args.short:
+        parser.error("short documents are of all worlds: --worlds goes with --short 0")
     torch.set_num_threads(1)  # as fast as two threads, and reproducible
     if PROCESSES > 1:
         dist.init_process_group("gloo")
-    documents = Documents()
+    documents = Documents(args.worlds)
     stages = [
         Stage("short", documents.short, *_SHORT, args.short // _SHORT[0], args.rate, 2e-4),
         Stage("long", documents.long, *_LONG, args.tokens // _LONG[0], args.rate, 1e-4),
@@ -397,6 +400,7 @@ def main() -> None:
         f"      {'python' if PROCESSES == 1 else f'torchrun --nproc_per_node {PROCESSES}'} datasets/make_tiny_base.py"
     )
     command += f" --state … --short {args.short} --tokens {args.tokens} --aimless {args.aimless} --seed {args.seed}"
+    command += f" --worlds {' '.join(args.worlds)}" * bool(args.worlds)
     command += (
         f" --rate {args.rate}" + " --base …" * bool(args.base) + " --grow" * args.grow + " --bfloat16" * args.bfloat16
     )

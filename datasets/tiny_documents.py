@@ -6,6 +6,8 @@ valid or test split.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from tiny_household import household_attempt, make_homes, room_questions
 from tiny_shop import Turns, exercise, load_library, make_shops, walk
 from tiny_worlds import aimless_attempt, make_envs, short_worlds, world_attempt
@@ -14,10 +16,14 @@ from agentgym_py.rng import Rng
 
 
 class Documents:
-    """Draws documents; a document is pairs of a user turn and the assistant's turn after it."""
+    """Draws documents; a document is pairs of a user turn and the assistant's turn after it.
 
-    def __init__(self) -> None:
-        self.library, self.shops, self.homes, self.worlds = load_library(), make_shops(), make_homes(), make_envs()
+    With `only`, its long documents are of these worlds, none of them the shop or a household.
+    """
+
+    def __init__(self, only: Collection[str] = ()) -> None:
+        self.library, self.shops, self.homes = load_library(), make_shops(), make_homes()
+        self.worlds, self.only = make_envs(only), only
 
     def short(self, rng: Rng) -> Turns:
         """Draw questions with answers: 15 % of the shop, 10 % of a household, 75 % of other worlds."""
@@ -41,6 +47,8 @@ class Documents:
 
     def _home_or_shop(self, rng: Rng) -> Turns:
         """Draw a document of the shop or a household, or none."""
+        if self.only:
+            return []
         kind = rng.below(100)
         if kind < 12:
             return self._shop(rng)

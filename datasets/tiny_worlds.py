@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -40,8 +40,8 @@ from agentgym_envs.tools.env import ToolsEnv
 from agentgym_envs.tools.session import Session
 from agentgym_envs.tools.task_templates import draft_on
 from agentgym_envs.twentyquestions.env import TwentyQuestionsEnv
-from agentgym_envs.wordle.env import WordleEnv
-from agentgym_envs.wordle.solver import LETTERS, known_letters, marks, words
+from agentgym_envs.wordle.env import WordleEnv, describe_letters
+from agentgym_envs.wordle.solver import LETTERS, Hints, known_letters, marks, may_be_hidden, words
 from agentgym_py.agents.expert import format_expert_reply
 from agentgym_py.env import TextEnv
 from agentgym_py.env.actions import format_reply
@@ -74,13 +74,13 @@ WORLDS: Mapping[str, World] = {
     "maze": World(MazeEnv, 9),
     "service": World(ServiceEnv, 6),
     "sheet": World(SheetEnv, 11),
-    "sql": World(SQLEnv, 14),
+    "sql": World(SQLEnv, 10),
     "textcraft": World(TextCraftEnv, 24),
     "todo": World(TodoEnv, 30),
     "tools": World(ToolsEnv, 20),
     "twentyquestions, asker": World(partial(TwentyQuestionsEnv, role="asker"), 9),
     "twentyquestions, answerer": World(partial(TwentyQuestionsEnv, role="answerer"), 1),
-    "wordle": World(WordleEnv, 11),
+    "wordle": World(WordleEnv, 20),
 }
 
 
@@ -94,12 +94,13 @@ Envs = Mapping[tuple[str, str], TextEnv]
 """Environments by world and difficulty."""
 
 
-def make_envs() -> dict[tuple[str, str], TextEnv]:
-    """Make every environment; a document resets the one that it needs."""
+def make_envs(only: Collection[str] = ()) -> dict[tuple[str, str], TextEnv]:
+    """Make the environments of every world, or of these only; a document resets the one that it needs."""
     return {
         (name, difficulty): world.make(difficulty=difficulty)
         for name, world in WORLDS.items()
         for difficulty in dict.fromkeys(DIFFICULTIES)
+        if not only or name in only
     }
 
 
@@ -108,7 +109,7 @@ def make_envs() -> dict[tuple[str, str], TextEnv]:
 
 def world_attempt(rng: Rng, envs: Envs) -> Turns:
     """Draw an attempt at a training task of any of the worlds."""
-    name = rng.choice([name for name, world in WORLDS.items() for _ in range(world.weight)])
+    name = _draw_world(rng, envs)
     if name in _OTHER_DOCUMENTS and rng.below(2):
         return _OTHER_DOCUMENTS[name](rng, envs)
     env = envs[name, rng.choice(DIFFICULTIES)]
@@ -121,12 +122,16 @@ def world_attempt(rng: Rng, envs: Envs) -> Turns:
 
 def aimless_attempt(rng: Rng, envs: Envs) -> Turns:
     """Draw an attempt that thinks as the fair expert does and acts at random, or one that only acts as it does."""
-    name = rng.choice([name for name, world in WORLDS.items() for _ in range(world.weight)])
-    env = envs[name, rng.choice(DIFFICULTIES)]
+    env = envs[_draw_world(rng, envs), rng.choice(DIFFICULTIES)]
     first = reset(rng, env)
     if rng.below(4) == 0:
         return attempt(rng, env, first, thinks=False, rules=_RULES)
     return wander(env, _with_rules(rng, env, first, _RULES), rng)
+
+
+def _draw_world(rng: Rng, envs: Envs) -> str:
+    """Draw one of the worlds that have environments, by its weight."""
+    return rng.choice([name for name, world in WORLDS.items() if (name, "easy") in envs for _ in range(world.weight)])
 
 
 def wander(env: Any, observation: str, rng: Rng) -> Turns:
@@ -312,16 +317,22 @@ def goals_of_recipes(rng: Rng, envs: Envs) -> Turns:
 
 
 def word_questions(rng: Rng, envs: Envs) -> Turns:
-    """Draw the hidden words of training tasks, and ask for each by hints, letter by letter."""
+    """Draw training tasks and guesses, and ask for a word of Wordle's whole list that fits all marks."""
     env: Any = envs["wordle", "easy"]
     turns: Turns = []
-    for _ in range(4):
+    while len(turns) < 60:
         reset(rng, env)
         hidden, pattern = env.puzzle
-        hints = tuple((guess, marks(guess, hidden)) for guess in rng.sample(words(), rng.below(3)))
-        known, present, absent = known_letters(pattern, hints)
-        parts = [" ".join(known), f"with {' '.join(present)}" * bool(present), f"not {' '.join(absent)}" * bool(absent)]
-        turns.append((f"Which word? {', '.join(filter(None, parts))}", " ".join(hidden)))
+        hints: Hints = ()
+        fitting = [word for word in words() if may_be_hidden(word, pattern, hints)]
+        for _ in range(1 + rng.below(4)):
+            known, present, absent = known_letters(pattern, hints)
+            turns.append((describe_letters(known, present, absent), " ".join(rng.choice(fitting))))
+            guess = rng.choice(fitting)
+            hints += ((guess, marks(guess, hidden)),)
+            fitting = [word for word in fitting if may_be_hidden(word, pattern, hints)]
+            if guess == hidden:
+                break
     return turns
 
 

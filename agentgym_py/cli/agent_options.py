@@ -42,7 +42,7 @@ class ModelOptions:
     """The model."""
 
     model: Basic[str] = "tiny"
-    """`tiny`, `tiny-worlds`, `tiny-random`, `smollm2`, a checkpoint's folder, or a hub id (owner/name)."""
+    """`tiny`, `tiny-worlds`, `tiny-data`, `tiny-random`, `smollm2`, a checkpoint's folder, or a hub id (owner/name)."""
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
     """Data type of the weights."""
     quantize: Literal["8bit", "4bit"] | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
@@ -43,7 +44,7 @@ def world_defaults(names: Sequence[str], parser: Parser) -> dict[str, Any]:
     """Return the defaults for the worlds of `--env`.
 
     One world has its own. Several have the largest of their numbers (the smallest of `select.threshold`), or the usual
-    default if one of them has none. They have the model and the order of demonstrations if they name only one, and the
+    default if one of them has none. They have the model and the order of demonstrations that most of them name, and the
     arguments of each, unless the command line has `--env_kwargs`. With `all` the rounds share their tasks by what can
     be learnt.
     """
@@ -63,9 +64,9 @@ def world_defaults(names: Sequence[str], parser: Parser) -> dict[str, Any]:
         if None not in of_worlds
     }
     for key in ("model", "expert_order"):
-        named = {str(defaults[key]) for defaults in by_world.values() if key in defaults}
-        if len(named) == 1:
-            chosen[key] = named.pop()
+        named = Counter(str(defaults[key]) for defaults in by_world.values() if key in defaults)
+        if named:
+            chosen[key] = named.most_common(1)[0][0]
     if not any(word.startswith("--env_kwargs") for word in parser.argv):
         chosen["env_kwargs"] = _kwargs_by_world(by_world)
     return chosen | ({"explore_order": "learnable"} if ALL in names else {})

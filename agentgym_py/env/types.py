@@ -21,6 +21,8 @@ TINY_WORLDS_DEFAULTS: Mapping[str, Any] = {
     "max_new_tokens": 96,
 }
 """`TextEnv.evolve_defaults` of a world for the base `tiny-worlds`; a world with longer replies changes the last."""
+TINY_DATA_DEFAULTS: Mapping[str, Any] = {**TINY_WORLDS_DEFAULTS, "model": "tiny-data"}
+"""The same for the base `tiny-data`."""
 
 
 class StopReason(StrEnum):

@@ -109,7 +109,7 @@ class Policy:
         system_prompt: str | None = None,
         few_shot: Sequence[Trajectory] = (),
     ) -> Policy:
-        """Load `tiny`, `tiny-worlds`, `tiny-random` (from `seed`), `smollm2`, a folder, or a model of the hub.
+        """Load one of `BASES`, `tiny-random` (from `seed`), `smollm2`, a folder, or a model of the hub.
 
         A folder of adapters is opened with the model that they name, or with `base`; they stay apart from its weights.
 

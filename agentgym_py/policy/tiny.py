@@ -12,7 +12,7 @@ from agentgym_py.errors import ConfigError, PolicyError
 if TYPE_CHECKING:
     from transformers import Lfm2Config, LlamaConfig, PreTrainedTokenizerFast
 
-BASES = ("tiny", "tiny-worlds")
+BASES = ("tiny", "tiny-worlds", "tiny-data")
 """The base models that ship with this package, by the names of their folders in `agentgym_data`."""
 
 PAD, USER, ASSISTANT, END = SPECIAL_TOKENS = ("<|pad|>", "<|user|>", "<|assistant|>", "<|end|>")

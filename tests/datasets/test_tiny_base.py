@@ -16,6 +16,7 @@ from scripts import load_script
 from agentgym_envs.shop.catalogue import Product, load_catalogue
 from agentgym_envs.shop.react import product_line
 from agentgym_envs.shop.tasks import split_of
+from agentgym_envs.wordle.solver import word_set
 from agentgym_py.env.actions import parse_reply
 from agentgym_py.rng import Rng
 
@@ -224,10 +225,11 @@ def test_answers_of_the_other_worlds_are_right() -> None:
             a, sign, b = re.match(r"(\d+) (\+|times) (\d+)\?", question).groups()  # type: ignore[union-attr]
             assert int(answer) == (int(a) + int(b) if sign == "+" else int(a) * int(b))
         for question, answer in module.word_questions(Rng("words", number), envs):
-            hints = re.match(r"Which word\? ([a-z. ]{9})(?:, with ([a-z ]+))?(?:, not ([a-z ]+))?$", question)
+            hints = re.match(r"([a-z. ]{9})(?:, with ([a-z ]+))?(?:, not ([a-z ]+))?$", question)
             assert hints
             assert all(known in (".", letter) for known, letter in zip(hints[1].split(), answer.split(), strict=True))
             assert set((hints[2] or "").split()) <= set(answer) and not set((hints[3] or "").split()) & set(answer)
+            assert answer.replace(" ", "") in word_set()
 
 
 def test_several_questions_share_a_database() -> None:
@@ -298,6 +300,19 @@ def test_several_goals_share_their_recipes() -> None:
             assert re.search(r"Action: get \d+ (.+)", answer)
 
 
+def test_a_base_may_read_a_few_worlds_only() -> None:
+    """Long and aimless documents are then of these worlds, and of each."""
+    envs = worlds().make_envs(["maze", "wordle"])
+    documents = script("tiny_documents").Documents(["maze", "wordle"])
+    assert {name for name, _ in envs} == {name for name, _ in documents.worlds} == {"maze", "wordle"}
+    for draw in (documents.long, documents.aimless):
+        texts = [draw(Rng("few", number))[0][0] for number in range(40)]
+        mazes = sum("door" in text or "key" in text for text in texts)
+        assert 0 < mazes < 40
+    with pytest.raises(SystemExit):
+        maker().main(["--state", "unused", "--worlds", "maze"])
+
+
 def test_detours_are_not_learned_from() -> None:
     """The labels of a document leave out replies that chance chose, and no others."""
     pytest.importorskip("torch")
@@ -351,7 +366,7 @@ def test_made_up_names_stand_for_the_old_ones_everywhere() -> None:
     assert said == f"You see a {mug.capitalize()} 1, and a {mug} 2." and more == f"mugs, {desk} 1"
 
 
-@pytest.mark.parametrize("name", ["tiny", "tiny-worlds"])
+@pytest.mark.parametrize("name", ["tiny", "tiny-worlds", "tiny-data"])
 def test_the_card_speaks_of_the_base_that_ships(name: str) -> None:
     """The digest on the card is that of the weights."""
     pytest.importorskip("torch")

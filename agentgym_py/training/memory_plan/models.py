@@ -83,7 +83,7 @@ class ModelConfig(NamedTuple):
 
 
 def open_config(name: str) -> ModelConfig:
-    """Open a configuration: a folder, a config.json, `tiny`, `tiny-worlds`, a cached hub model or one of `PUBLISHED`.
+    """Open a configuration: a folder, a config.json, one of `BASES`, a cached hub model or one of `PUBLISHED`.
 
     A folder of adapters has the configuration of its base.
 

@@ -18,7 +18,7 @@ from agentgym_py.env import Outcome, Reply, Task
 from agentgym_py.env.generated import Draft
 from agentgym_py.env.tool_env import ToolEnv
 from agentgym_py.env.tools import CALL_FORM, RefusedError, format_arguments, format_call
-from agentgym_py.env.types import TINY_WORLDS_DEFAULTS
+from agentgym_py.env.types import TINY_DATA_DEFAULTS
 from agentgym_py.rng import Rng
 
 _INSTRUCTION = "Serve the customer by one tool call a turn, under the policy of the company."
@@ -101,7 +101,7 @@ class ServiceEnv(ToolEnv[Puzzle]):
     reading_actions: ClassVar[tuple[str, ...]] = ("get_*", "list_*", "search_*", "find_*", "ask")
     max_return: ClassVar[float | None] = 1.0
     costs: ClassVar[Mapping[str, str]] = VIOLATIONS
-    evolve_defaults: ClassVar[Mapping[str, Any]] = {**TINY_WORLDS_DEFAULTS, "max_new_tokens": 128}
+    evolve_defaults: ClassVar[Mapping[str, Any]] = {**TINY_DATA_DEFAULTS, "max_new_tokens": 128}
     limits: ClassVar[Mapping[str, int]] = {"easy": 16, "medium": 24, "hard": 40}
     rules: ClassVar[Mapping[str, str]] = {
         "full": "\n".join([_INSTRUCTION, _TERMS, CALL_FORM]),

@@ -18,7 +18,7 @@ from agentgym_py.env import Outcome, Reply, Task
 from agentgym_py.env.generated import Draft
 from agentgym_py.env.tool_env import ToolEnv
 from agentgym_py.env.tools import RefusedError, format_call, rules_of_tools
-from agentgym_py.env.types import TINY_WORLDS_DEFAULTS
+from agentgym_py.env.types import TINY_DATA_DEFAULTS
 from agentgym_py.rng import Rng
 
 _INSTRUCTION = "Do what is asked for in the workbook, nothing else, then finish."
@@ -101,7 +101,7 @@ class SheetEnv(ToolEnv[Puzzle]):
         "deletions": "a row or column deleted without being asked",
         "overwritten": "a cell overwritten whose content the request leaves as it is",
     }
-    evolve_defaults: ClassVar[Mapping[str, Any]] = TINY_WORLDS_DEFAULTS
+    evolve_defaults: ClassVar[Mapping[str, Any]] = TINY_DATA_DEFAULTS
     limits: ClassVar[Mapping[str, int]] = {"easy": 12, "medium": 16, "hard": 24}
     rules: ClassVar[Mapping[str, str]] = rules_of_tools(_INSTRUCTION, _TERMS, TOOLS)
 

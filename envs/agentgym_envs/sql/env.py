@@ -14,7 +14,7 @@ from agentgym_envs.sql.tables import Layout, build_tables, draw_layout, draw_row
 from agentgym_py.env import GeneratedEnv, Outcome, Reply, Task, function_tool, text_parameter
 from agentgym_py.env.actions import parse_reply
 from agentgym_py.env.generated import Draft
-from agentgym_py.env.types import TINY_WORLDS_DEFAULTS
+from agentgym_py.env.types import TINY_DATA_DEFAULTS
 from agentgym_py.errors import CatalogueError
 from agentgym_py.rng import Rng
 
@@ -97,7 +97,7 @@ class SQLEnv(GeneratedEnv[Puzzle]):
     version: ClassVar[int] = 3
     held_out_version: ClassVar[int | None] = 0
     max_return: ClassVar[float | None] = 1.0
-    evolve_defaults: ClassVar[Mapping[str, Any]] = {**TINY_WORLDS_DEFAULTS, "max_new_tokens": 160}
+    evolve_defaults: ClassVar[Mapping[str, Any]] = {**TINY_DATA_DEFAULTS, "max_new_tokens": 160}
     limits: ClassVar[Mapping[str, int]] = {"easy": 6, "medium": 8, "hard": 10}
     rules: ClassVar[Mapping[str, str]] = {
         "full": (

@@ -14,7 +14,7 @@ from agentgym_envs.tools.tool import Tool, ToolError, unknown_tool
 from agentgym_py.env import Outcome, Reply, StopReason, Task
 from agentgym_py.env.generated import Draft
 from agentgym_py.env.tool_env import ToolEnv
-from agentgym_py.env.types import TINY_WORLDS_DEFAULTS
+from agentgym_py.env.types import TINY_DATA_DEFAULTS
 from agentgym_py.errors import ConfigError, ResetNeededError, SnapshotError
 from agentgym_py.retrieval import ToolIndex, ToolQuery
 from agentgym_py.rng import Rng
@@ -91,7 +91,7 @@ class ToolsEnv(ToolEnv[Puzzle]):
     }
     version: ClassVar[int] = 5
     held_out_version: ClassVar[int | None] = 2
-    evolve_defaults: ClassVar[Mapping[str, Any]] = TINY_WORLDS_DEFAULTS
+    evolve_defaults: ClassVar[Mapping[str, Any]] = TINY_DATA_DEFAULTS
     limits: ClassVar[Mapping[str, int]] = {"easy": 8, "medium": 12, "hard": 20, "retrieval": 24}
     rules: ClassVar[Mapping[str, str]] = {
         "full": (

@@ -67,6 +67,8 @@ class Phrase(NamedTuple):
 
     words: str
     value: Any
+    note: str = ""
+    """How a thought says it; empty if the value says enough."""
 
 
 @dataclass(slots=True)
@@ -186,9 +188,13 @@ class Planner:
     def _day(self, first: int) -> Phrase:
         """Draw a day with weather, in words or as a date."""
         distance = first + self.rng.below(WEEK)
-        value = self.name("day", (self.database.today + timedelta(days=distance)).isoformat())
+        today = self.database.today
+        value = self.name("day", (today + timedelta(days=distance)).isoformat())
         wording = wordings().days.get(distance)
-        return Phrase(self.say(wording) if wording and self.rng.below(2) else value, value)
+        if not wording or not self.rng.below(2):
+            return Phrase(value, value)
+        words = self.say(wording)
+        return Phrase(words, value, f"{words}, {today} {'+' if distance >= 0 else '-'} {abs(distance)} = {value}")
 
     # ---- questions and requests -------------------------------------------------------------------------------------
 
@@ -202,7 +208,7 @@ class Planner:
             raise Redraw
         words = self._adverb(on[0].words) if on else ""
         text = self.draw(ask.say)
-        known = text.format(x=source.value, d=f"on {on[0].value}" if on else "").rstrip("?")
+        known = text.format(x=source.value, d=on[0].note or f"on {on[0].value}" if on else "").rstrip("?")
         self.notes.append(f"{known}: {' '.join(filter(None, (ask.pick, ask.field)))}.")
         return Phrase(text.format(x=source.words, d=words), value)
 

@@ -200,7 +200,8 @@ class Session:
             return self.puzzle.answer_note
         if plan[0].startswith(f"{SEARCH.name} "):
             return f"{notes[plan[1]]} I need a tool."
-        return notes.get(plan[0], "")
+        note = notes.get(plan[0], "")
+        return f"First: {note}" if note and len(plan) > 2 else note
 
     def _changes_to_undo(self) -> tuple[int, set[Key]]:
         """Return how many changes to undo and which of the needed ones then remain."""

@@ -24,7 +24,7 @@ from agentgym_envs.wordle.solver import (
 )
 from agentgym_py.env import GeneratedEnv, Outcome, Reply, Task, function_tool, text_parameter
 from agentgym_py.env.generated import Draft
-from agentgym_py.env.types import TINY_WORLDS_DEFAULTS
+from agentgym_py.env.types import TINY_DATA_DEFAULTS
 from agentgym_py.env.wording import expand
 from agentgym_py.rng import Rng, seed_of
 
@@ -116,7 +116,7 @@ class WordleEnv(GeneratedEnv[tuple[str, str]]):
     version: ClassVar[int] = 4
     held_out_version: ClassVar[int | None] = 0
     max_return: ClassVar[float | None] = 1.0
-    evolve_defaults: ClassVar[Mapping[str, Any]] = TINY_WORLDS_DEFAULTS
+    evolve_defaults: ClassVar[Mapping[str, Any]] = TINY_DATA_DEFAULTS
     limits: ClassVar[Mapping[str, int]] = {"easy": 10, "medium": 10, "hard": 6}
     random_baselines: ClassVar[Mapping[str, float]] = {"hard": 0.6}
     rules: ClassVar[Mapping[str, str]] = {
@@ -258,13 +258,13 @@ class WordleEnv(GeneratedEnv[tuple[str, str]]):
         guess = "" if self._done else self._best_guess()
         if self._done or action not in (f"guess[{guess}]", f"guess[{' '.join(guess)}]"):
             return ""
-        places, present, absent = known_letters(self.puzzle[1], self._hints)
-        parts = [
-            " ".join(places),
-            f"with {' '.join(present)}" * bool(present),
-            f"not {' '.join(absent)}" * bool(absent),
-        ]
-        return f"{', '.join(filter(None, parts))}: {' '.join(guess)}."
+        return f"{describe_letters(*known_letters(self.puzzle[1], self._hints))}: {' '.join(guess)}."
+
+
+def describe_letters(places: str, present: str, absent: str) -> str:
+    """Say what `known_letters` returns."""
+    parts = [" ".join(places), f"with {' '.join(present)}" * bool(present), f"not {' '.join(absent)}" * bool(absent)]
+    return ", ".join(filter(None, parts))
 
 
 def _hard_rules(rules: Mapping[str, str], max_steps: int) -> Mapping[str, str]:

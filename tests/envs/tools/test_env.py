@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import date, timedelta
 
 import gymnasium
 import pytest
@@ -445,3 +445,21 @@ def test_thoughts_quote_the_request_and_what_was_found(difficulty: str) -> None:
             elif "backwards" not in thought:
                 assert env.session.puzzle.answer in thought
             said += env.step(action)[0]
+
+
+def test_thoughts_count_days_and_say_that_more_is_to_come() -> None:
+    """A day in words has its sum in the thought; all calls but the last begin with "First:"."""
+    env, sums, firsts = ToolsEnv(difficulty="easy"), 0, 0
+    for number in range(300):
+        env.reset(options={"task": number})
+        while plan := env.expert():
+            thought = env.expert_thought(plan[0])
+            for day, sign, count, result in re.findall(r"(\d{4}-\d\d-\d\d) ([+-]) (\d) = (\d{4}-\d\d-\d\d)", thought):
+                days = timedelta(days=int(sign + count))
+                assert date.fromisoformat(day) + days == date.fromisoformat(result)
+                assert date.fromisoformat(day) == env.session.puzzle.database.today and result in plan[0]
+                sums += 1
+            assert thought.startswith("First: ") == (len(plan) > 2)
+            firsts += len(plan) > 2
+            env.step(plan[0])
+    assert sums > 5 and firsts > 30
