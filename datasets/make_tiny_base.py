@@ -8,7 +8,7 @@ documents whose agents think as an expert and act at random, so that acting is l
 in, tables of random names to look up, and words to write in another style. The loss covers only the answers. Training
 takes several hours on two cores and ends with an exam on unseen questions; the card beside the weights has the results.
 It keeps its state in `--state`, and the same command resumes it. With `--base` another base is trained further, with
-`--grow` at twice its layers. Under `torchrun --nproc_per_node 2` two processes share each batch.
+`--grow` at twice its layers, and with `--worlds` and `--short 0` on documents of these worlds alone. Under `torchrun --nproc_per_node 2` two processes share each batch.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import argparse
 import copy
 import os
 import re
+import shlex
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -371,6 +372,8 @@ def main(words: Sequence[str] | None = None) -> None:
     args = parser.parse_args(words)
     if args.worlds and args.short:
         parser.error("short documents are of all worlds: --worlds goes with --short 0")
+    if args.worlds and args.out == parser.get_default("out"):
+        parser.error("--worlds needs an --out of its own")
     torch.set_num_threads(1)  # as fast as two threads, and reproducible
     if PROCESSES > 1:
         dist.init_process_group("gloo")
@@ -400,7 +403,7 @@ def main(words: Sequence[str] | None = None) -> None:
         f"      {'python' if PROCESSES == 1 else f'torchrun --nproc_per_node {PROCESSES}'} datasets/make_tiny_base.py"
     )
     command += f" --state … --short {args.short} --tokens {args.tokens} --aimless {args.aimless} --seed {args.seed}"
-    command += f" --worlds {' '.join(args.worlds)}" * bool(args.worlds)
+    command += f" --worlds {shlex.join(args.worlds)}" * bool(args.worlds)
     command += (
         f" --rate {args.rate}" + " --base …" * bool(args.base) + " --grow" * args.grow + " --bfloat16" * args.bfloat16
     )

@@ -320,7 +320,7 @@ def word_questions(rng: Rng, envs: Envs) -> Turns:
     """Draw training tasks and guesses, and ask for a word of Wordle's whole list that fits all marks."""
     env: Any = envs["wordle", "easy"]
     turns: Turns = []
-    while len(turns) < 60:
+    while len(turns) < 40:
         reset(rng, env)
         hidden, pattern = env.puzzle
         hints: Hints = ()

@@ -49,9 +49,13 @@ def test_a_printed_trajectory_is_what_was_said() -> None:
     assert lines[-1] == f"{episode.task_id}: success, reward 1"
     said = [line.removeprefix("> ") for line in lines if line.startswith("> ")]
     assert "\n".join(said) == "\n".join(step.reply for step in episode.steps)
-    assert "\x1b" not in (text := str(replace(episode, error="\x1b[2J"))) and "error: \\x1b[2J" in text
+    odd = replace(episode.steps[0], reply="one\n\ntwo\rthree")
+    odd_lines = str(replace(episode, steps=(odd,), success=False, error="\x1b[2J")).split("\n")
+    assert "> one\n> \n> two\\x0dthree" in "\n".join(odd_lines)
+    assert odd_lines[-1] == f"{episode.task_id}: no success (\\x1b[2J), reward 1"
     report = TrainReport(25, {}, 10, 5, 9.84, loss=[3.49, 2.8], history=[{"loss": 3.49}, {"loss": 2.8}], notes=["So."])
-    assert str(report) == "25 trajectories, 2 logged steps, loss 3.49 to 2.8, 9.8 s\nSo."
+    assert str(report) == "25 trajectories, loss 3.49 to 2.8, 9.8 s\nSo."
+    assert str(replace(report, dropped={"no success": 3}, loss=[])) == "25 trajectories, 3 dropped, 9.8 s\nSo."
 
 
 def test_the_memory_of_a_policy_is_bounded_from_python(tiny_policy: ag.Policy) -> None:

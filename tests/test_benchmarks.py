@@ -271,7 +271,7 @@ def test_a_finished_run_of_learning_is_a_line(
 ) -> None:
     """It is written once, holds what the tables show, and `--tables` prints it without the run's folder."""
     learning, results, out = script("learning"), tmp_path / "lines.jsonl", tmp_path / "runs"
-    finished_run(out / "maze" / "seed0", learning.shipped_base())
+    finished_run(out / "maze" / "seed0", learning.shipped_base("tiny-worlds"))
     monkeypatch.setattr(learning.Run, "gain", lambda run: Estimate(0.4, 0.2, 0.6, 30))
     monkeypatch.setattr(learning.Run, "version", getattr(env_class("maze"), "version", None))
     words = ["--env", "maze", "--seeds", "0", "--results", str(results)]
@@ -291,7 +291,8 @@ def test_a_finished_run_of_learning_is_a_line(
     assert "| maze | easy | 0 | 20.0 % [10, 37] | 60.0 % [42, 75] | +40.0 [+20, +60] |" in runs
     assert "| maze | hard | 0 | 20.0 % [10, 37] | 20.0 % [10, 37] |" in others
     assert "| maze | 0 | 1 | 20.0 % of 30 | 6 | 60.0 % [42, 75] |" in rounds and "| maze | random | 20.0 %" in agents
-    for changed in ({"version": -1}, {"expert_order": "uniform"}, {"base": "0f"}):
+    other_base = {"base": learning.shipped_base("tiny-data")}  # no default of the maze
+    for changed in ({"version": -1}, {"expert_order": "uniform"}, other_base, {"base": "0f"}):
         other = json.dumps({**line, **changed, "seed": 1})
         results.write_text(f"{other}\n{json.dumps(line)}\n", encoding="utf-8")
         assert [kept["seed"] for kept in learning.read(results)] == [0], "beside a line of today"

@@ -47,15 +47,6 @@ def run(code: str, *paths: Path) -> str:
     return done.stdout.strip()
 
 
-def test_a_world_is_found_by_the_name_of_its_class(install: Install) -> None:
-    """An id and a class may have different names; the error for the class's tells the id's."""
-    install("lamps", "[agentgym.envs]\nLampWorld-v0 = lamps:Lamp", 'class Lamp:\n    name = "lamp"')
-    with pytest.raises(UnknownNameError, match="whose class has this name is 'lampworld', after its id LampWorld-v0"):
-        registration.env_id("lamp")
-    with pytest.raises(UnknownNameError, match=r"Installed: calculator, .*lampworld"):
-        registration.env_id("lamps")
-
-
 def test_a_strangers_plugin_registers_as_the_built_ins_do(install: Install) -> None:
     """Two lines of metadata and a module: it is listed, loaded by name, and known to Gymnasium."""
     install(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
@@ -12,6 +11,7 @@ from agentgym_py.cli.help import format_default
 from agentgym_py.cli.parser import Parser, suggestion
 from agentgym_py.cli.values import flatten_options
 from agentgym_py.env.registration import env_class
+from agentgym_py.env.types import TINY_WORLDS_DEFAULTS
 from agentgym_py.errors import AgentGymError, ConfigError
 from agentgym_py.training.trainer import info_of, is_on_policy
 
@@ -44,8 +44,9 @@ def world_defaults(names: Sequence[str], parser: Parser) -> dict[str, Any]:
     """Return the defaults for the worlds of `--env`.
 
     One world has its own. Several have the largest of their numbers (the smallest of `select.threshold`), or the usual
-    default if one of them has none. They have the model and the order of demonstrations that most of them name, and the
-    arguments of each, unless the command line has `--env_kwargs`. With `all` the rounds share their tasks by what can
+    default if one of them has none. They have the order of demonstrations if they name only one, and the arguments of
+    each, unless the command line has `--env_kwargs`. They have the model that all of them name, or else `tiny-worlds`,
+    which has read most worlds. With `all` the rounds share their tasks by what can
     be learnt.
     """
     by_world = defaults_by_world(env_names(names))
@@ -63,10 +64,12 @@ def world_defaults(names: Sequence[str], parser: Parser) -> dict[str, Any]:
         for key, of_worlds in values.items()
         if None not in of_worlds
     }
-    for key in ("model", "expert_order"):
-        named = Counter(str(defaults[key]) for defaults in by_world.values() if key in defaults)
-        if named:
-            chosen[key] = named.most_common(1)[0][0]
+    orders = {str(defaults["expert_order"]) for defaults in by_world.values() if "expert_order" in defaults}
+    if len(orders) == 1:
+        chosen["expert_order"] = orders.pop()
+    models = {defaults.get("model") for defaults in by_world.values()}
+    if models != {None}:
+        chosen["model"] = models.pop() if len(models) == 1 else TINY_WORLDS_DEFAULTS["model"]
     if not any(word.startswith("--env_kwargs") for word in parser.argv):
         chosen["env_kwargs"] = _kwargs_by_world(by_world)
     return chosen | ({"explore_order": "learnable"} if ALL in names else {})

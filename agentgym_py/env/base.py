@@ -52,8 +52,8 @@ class TextEnv(gymnasium.Env[str, str]):
     """Largest return of an episode, tested by the conformance kit; None if unknown."""
     evolve_defaults: ClassVar[Mapping[str, Any]] = {}
     """Other defaults of `agentgym evolve` that suit a small model here, by option: `{"expert_tasks": 100, "env_kwargs":
-    {"difficulty": "easy"}}`. A run of several worlds takes the largest of their numbers, and their `model` if only one
-    is named. `merge` and `restart` hold for trainers that clone the expert, such as filtered_bc."""
+    {"difficulty": "easy"}}`. A run of several worlds takes the largest of their numbers, and their `model` if all
+    name the same. `merge` and `restart` hold for trainers that clone the expert, such as filtered_bc."""
     reading_actions: ClassVar[tuple[str, ...]] = ()
     """First words of the actions that only read, as patterns such as `list_*`: their steps are retrieval for trainers
     that weigh kinds of steps (`trajectory.step_kinds`)."""

@@ -69,17 +69,8 @@ def env_id(name: str) -> str:
     if _register_named_sources():
         return env_id(name)
     listed = [short for short, id_ in by_short.items() if id_ != REMOTE]
-    near = _by_its_class(name) or did_you_mean(short_name(name), listed)
+    near = did_you_mean(short_name(name), listed)
     raise UnknownNameError(f"No environment {name!r} is installed.{near} Name your own by its source, such as FILE.py.")
-
-
-def _by_its_class(name: str) -> str:
-    """Say how the world is named whose class has this name; nothing if there is none."""
-    for known_id in names("agentgym.envs"):
-        with suppress(UnknownNameError):
-            if getattr(load("agentgym.envs", known_id), "name", "") == name:
-                return f" The world whose class has this name is {short_name(known_id)!r}, after its id {known_id}."
-    return ""
 
 
 def stored_env_class(name: str) -> type[TextEnv]:

@@ -282,7 +282,6 @@ def _open(
             )
             if missing := sorted(found["missing_keys"]):  # transformers draws them
                 raise PolicyError(f"the model {source!r} lacks {len(missing)} of its weights, such as {missing[0]}")
-            _align(model)
             return model, tokenizer
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(random_seed)
@@ -295,11 +294,12 @@ def _open(
         raise PolicyError(message) from error
 
 
-def _align(model: Any) -> None:
+def align(model: Any) -> None:
     """Copy the weights on the CPU to multiples of 64 bytes, where PyTorch puts those of a model that is trained.
 
     They are mapped from their file, say 8 bytes past such a multiple. Matrix products sum them in another order there,
-    so that a resumed run would differ from an uninterrupted one in the last digits of its log-probabilities.
+    so that a resumed run would differ from an uninterrupted one in the last digits of its log-probabilities. The copy
+    is memory of its own, which processes do not share.
     """
     for weight in chain(model.parameters(), model.buffers()):
         if weight.device.type == "cpu" and weight.data_ptr() % _ALIGNMENT:

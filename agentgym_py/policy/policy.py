@@ -31,6 +31,7 @@ from agentgym_py.policy.loading import (
     DTYPES,
     Quantized,
     adapter_base,
+    align,
     best_device,
     first_line,
     load_model,
@@ -347,6 +348,7 @@ def _load_plain(
     with without_progress_bars():
         model, tokenizer = load_model(name, dtype, seed, quantize, place)
     model = (model if quantize else model.to(place)).eval()
+    align(model)
     if attention is not None:
         set_attention(model, attention)
     if quantize:

@@ -275,6 +275,6 @@ def card(subject: Subject) -> None:
         problems.append(f"random_baseline must be at least 0 and below 1, not {share!r}")
     elif share > TextEnv.random_baseline and not any(word in text for word in _LUCK):
         problems.append(
-            f"a random_baseline of {share:.0%} needs a reason in the card, a sentence with one of: {', '.join(_LUCK)}"
+            f"a random_baseline of {share:.0%} needs a reason in the card, with one of the words {', '.join(_LUCK)}"
         )
     subject.require(not problems, "; ".join(problems))

@@ -122,10 +122,14 @@ class TrainReport:
     """What the trainer warned of, with numbers."""
 
     def __str__(self) -> str:
-        """Return a line such as `25 trajectories, 14 logged steps, loss 0.11 to 0.05, 9.8 s`, and the notes."""
+        """Return a line such as `25 trajectories, 3 dropped, loss 0.11 to 0.05, 9.8 s`, and the notes."""
+        from agentgym_py.escapes import visible
+
+        dropped = f", {sum(self.dropped.values())} dropped" if self.dropped else ""
         loss = f", loss {self.loss[0]:.3g} to {self.loss[-1]:.3g}" if self.loss else ""
-        line = f"{self.trajectories} trajectories, {len(self.history)} logged steps{loss}, {self.seconds:.1f} s"
-        return "\n".join([line, *self.notes])
+        return visible(
+            "\n".join([f"{self.trajectories} trajectories{dropped}{loss}, {self.seconds:.1f} s", *self.notes])
+        )
 
     def with_note(self, note: str) -> TrainReport:
         """Warn of something, and return the report with it among its notes."""

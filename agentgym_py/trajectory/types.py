@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from textwrap import indent
 from typing import Any
 
 from agentgym_py import trust
@@ -178,9 +177,11 @@ class Trajectory:
         """
         from agentgym_py.escapes import visible
 
-        turns = [f"{step.observation}\n{indent(step.reply, '> ')}" for step in self.steps]
-        end = f"error: {self.error}" if self.error else "success" if self.success else "no success"
-        return visible("\n".join([*turns, self.final_observation, f"{self.task_id}: {end}, reward {self.reward:.3g}"]))
+        texts = [text for step in self.steps for text in (step.observation, "> " + step.reply.replace("\n", "\n> "))]
+        reason = self.error or (self.stop_reason.value if self.stop_reason else "")
+        end = "success" if self.success else f"no success ({reason})" if reason else "no success"
+        last = f"{self.task_id}: {end}, reward {self.reward:.3g}"
+        return visible("\n".join(filter(None, [*texts, self.final_observation, last])))
 
     @property
     def terminated(self) -> bool:

@@ -1153,7 +1153,7 @@ def test_a_run_of_an_earlier_version_is_resumed_and_reported(agentgym: Run, smal
 
 
 def test_a_world_chooses_defaults_of_its_runs(agentgym: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The command line overrides them one by one; several worlds take the largest numbers and the most named model.
+    """The command line overrides them one by one; several worlds take the largest numbers and a model that all name.
 
     Of thresholds they take the smallest. A wrong name is one line.
     """
@@ -1174,7 +1174,9 @@ def test_a_world_chooses_defaults_of_its_runs(agentgym: Run, monkeypatch: pytest
     assert several["env_kwargs"] == {"maze": {"difficulty": "easy"}}
     assert several["expert_tasks"] == chosen["expert_tasks"] and several["model"] == "tiny-worlds"
     assert settings("--env", "shop,household")["model"] == "tiny"
-    assert settings("--env", "sql,maze,todo")["model"] == "tiny-worlds" != settings("--env", "sql")["model"]
+    for mixed in ("sql,maze", "maze,sql", "shop,sql", "sql,wordle,maze"):
+        assert settings("--env", mixed)["model"] == "tiny-worlds"
+    assert settings("--env", "sql,wordle")["model"] == settings("--env", "sql")["model"] == "tiny-data"
     assert settings("--env", "shop,errand")["select"]["threshold"] == 0  # its notes cost, also in a success
     assert settings("--env", "shop,maze", "--env_kwargs.max_steps", "9")["env_kwargs"] == {"max_steps": 9}
     everything = settings("--env", "all")

@@ -309,8 +309,9 @@ def test_a_base_may_read_a_few_worlds_only() -> None:
         texts = [draw(Rng("few", number))[0][0] for number in range(40)]
         mazes = sum("door" in text or "key" in text for text in texts)
         assert 0 < mazes < 40
-    with pytest.raises(SystemExit):
-        maker().main(["--state", "unused", "--worlds", "maze"])
+    for words in ([], ["--short", "0"]):
+        with pytest.raises(SystemExit):
+            maker().main(["--state", "unused", "--worlds", "maze", *words])
 
 
 def test_detours_are_not_learned_from() -> None:
