@@ -25,6 +25,8 @@ from agentgym_py.trajectory.types import Usage
 
 BLOCK = 16
 """Tasks that are played between two looks at a comparison."""
+_LONGEST_PHRASE, _REPETITIONS = 60, 4
+"""Most characters of a phrase that a reply repeats to its end, and how often it does so at least."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,9 @@ class Evaluation:
     """Episodes that the agent ended, for example because its context was full; they count."""
     cut: float | None
     """Share of a model's replies that reached the maximum length before their end; None without a model."""
+    cut_repetitive: float | None
+    """Share of these cut replies that repeat one phrase to the end, which a larger maximum length does not mend; None
+    if no reply was cut."""
     outgrown: int
     """Episodes that outgrew the context and continued without their earliest turns (`--context`)."""
     turns_dropped: int
@@ -170,6 +175,7 @@ def summarise(trajectories: Sequence[Trajectory]) -> Evaluation:
         errors=len(trajectories) - len(evidence),
         given_up=sum(t.given_up for t in evidence),
         cut=cut_share(evidence),
+        cut_repetitive=repetitive_share(evidence),
         outgrown=sum(t.outgrew_context for t in evidence),
         turns_dropped=sum(t.turns_dropped for t in evidence),
         summary_tokens=sum(t.summary_tokens for t in evidence),
@@ -199,6 +205,18 @@ def cut_share(trajectories: Iterable[Trajectory]) -> float | None:
     """Return the share of a model's replies that reached the maximum length before their end."""
     cuts = [step.cut for t in trajectories for step in t.steps if step.tokens or step.usage]
     return fmean(cuts) if cuts else None
+
+
+def repetitive_share(trajectories: Iterable[Trajectory]) -> float | None:
+    """Return the share of the replies that reached the maximum length which repeat one phrase to the end."""
+    repetitive = [ends_in_repetition(step.reply) for t in trajectories for step in t.steps if step.cut]
+    return fmean(repetitive) if repetitive else None
+
+
+def ends_in_repetition(text: str) -> bool:
+    """Whether a text ends with one phrase of 1 to 60 characters four times; its last time may be incomplete."""
+    lengths = range(1, min(_LONGEST_PHRASE, len(text)) + 1)
+    return any(text.endswith(text[-length:] * _REPETITIONS) for length in lengths)
 
 
 def _surprisal(trajectories: Sequence[Trajectory]) -> float | None:

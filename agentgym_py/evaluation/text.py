@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from agentgym_py.errors import setting
-from agentgym_py.evaluation.evaluate import cut_share
+from agentgym_py.evaluation.evaluate import cut_share, repetitive_share
 from agentgym_py.evaluation.stats import MIN_BOOTSTRAP, Estimate
 from agentgym_py.trajectory import Trajectory
 
@@ -75,21 +75,30 @@ def cut_note(share: float | None) -> str:
 
 def cut_warning(trajectories: Sequence[Trajectory]) -> str:
     """Say what to set if many of a model's replies were cut at the maximum length; nothing otherwise."""
-    share = cut_share(t for t in trajectories if t.is_evidence)
+    evidence = [t for t in trajectories if t.is_evidence]
+    share = cut_share(evidence)
     if share is None or share <= _MANY_CUT:
         return ""
     limits = [t.provenance.sampling.get("max_new_tokens") for t in trajectories]
-    return cut_remark(share, max((limit for limit in limits if isinstance(limit, int)), default=0))
+    limit = max((limit for limit in limits if isinstance(limit, int)), default=0)
+    return cut_remark(share, repetitive_share(evidence), limit)
 
 
-def cut_remark(share: float, limit: int, replies: str = "the replies") -> str:
+def cut_remark(share: float, repetitive: float | None, limit: int, replies: str = "the replies") -> str:
     """Say that a share of replies was cut at `limit` tokens (0 if unknown), and what to set; nothing for a share of 0.
 
+    If most of them repeat one phrase to the end, by the share `repetitive` (None if unknown), nothing is to be set.
     `replies` names them.
     """
+    if not share:
+        return ""
     place, advice = (f" at max_new_tokens {limit}", 2 * limit) if limit else ("", "N")
-    option = setting("max_new_tokens", advice)
-    return f"{_percent(share)} of {replies} were cut{place}: set a larger one, as {option}" if share else ""
+    cut = f"{_percent(share)} of {replies} were cut{place}"
+    repeating = f"{_percent(repetitive)} of them repeat one phrase to the end" if repetitive else ""
+    if repetitive and repetitive > 0.5:
+        return f"{cut}. {repeating}: the agent has learned too little, and a larger limit does not help"
+    larger = f"{cut}: set a larger one, as {setting('max_new_tokens', advice)}"
+    return f"{larger}; {repeating}" if repeating else larger
 
 
 def context_note(episodes: int, outgrown: int, turns_dropped: int, summary_tokens: int = 0) -> str:

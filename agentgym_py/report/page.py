@@ -81,7 +81,8 @@ def _cut_remark(folder: RunFolder) -> str:
     most = max(shares, key=shares.__getitem__, default="")
     if shares.get(most, 0.0) < _SOME_CUT:
         return ""
-    return cut_remark(shares[most], int(folder.config().get("max_new_tokens", 0)), f"the test replies of round {most}")
+    limit, repetitive = int(folder.config().get("max_new_tokens", 0)), tested[most].get("cut_repetitive")
+    return cut_remark(shares[most], repetitive, limit, f"the test replies of round {most}")
 
 
 def write_report(path: Path) -> Path:

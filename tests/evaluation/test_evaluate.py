@@ -9,13 +9,15 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agentgym_py.agents import AgentReply, Episode, RandomAgent
 from agentgym_py.collection import Collector, PlayConfig, jobs_for
 from agentgym_py.env import EnvSpec
 from agentgym_py.errors import ConfigError
 from agentgym_py.evaluation import evaluate, summarise
-from agentgym_py.evaluation.evaluate import summarise_by_env, summary_dict
+from agentgym_py.evaluation.evaluate import ends_in_repetition, summarise_by_env, summary_dict
 from agentgym_py.evaluation.stats import Estimate
 from agentgym_py.evaluation.text import context_note, cut_warning, format_mean, format_noted_mean, format_rate
 from agentgym_py.trajectory import Tokens, Trajectory
@@ -133,6 +135,35 @@ def test_cut_replies_are_counted(episode: Any) -> None:
         assert cut_warning([half]).endswith("max_new_tokens=64") and cut_warning([fifth]) == ""
         assert cut_warning([replace(half, provenance=plain.provenance)]).endswith("max_new_tokens=N")
     assert summarise([plain]).cut is None and cut_warning([plain]) == ""
+    assert summarise([plain]).cut_repetitive is None
+
+
+def test_a_larger_limit_is_not_advised_to_an_agent_that_repeats_itself(episode: Any) -> None:
+    """If more than half of the cut replies repeat one phrase to the end; otherwise their share follows the advice."""
+    plain = episode("look", "look")
+    record = Tokens((1,), (2, 3), (-1.0, -1.0), (1, 1), cut=True)
+    for repetitive, end in (
+        (2, ": set a larger one, as max_new_tokens=N; 50 % of them repeat one phrase to the end"),
+        (3, ". 75 % of them repeat one phrase to the end: the agent has learned too little, and a larger limit does not"
+            " help"),
+    ):  # fmt: skip
+        replies = ["Action: " + "east, " * 9] * repetitive + ["Action: look under the"] * (4 - repetitive)
+        cut = replace(plain, steps=tuple(replace(plain.steps[0], tokens=record, reply=reply) for reply in replies))
+        assert summarise([cut]).cut_repetitive == repetitive / 4
+        assert cut_warning([cut]) == f"100 % of the replies were cut{end}"
+
+
+@given(st.text("ab"), st.text("ab", min_size=1, max_size=61), st.integers(1, 6), st.integers(0, 61))
+def test_a_repetition_may_end_in_the_middle_of_its_phrase(start: str, phrase: str, times: int, rest: int) -> None:
+    """As a slow comparison of the last characters finds it; four whole phrases of at most 60 characters are one."""
+    text = start + phrase * times + phrase[:rest]
+    slow = any(
+        len(text) >= 4 * length and all(text[-i] == text[-i - length] for i in range(1, 3 * length + 1))
+        for length in range(1, 61)
+    )
+    assert ends_in_repetition(text) == slow
+    assert slow or times < 4 or len(phrase) > 60
+    assert not ends_in_repetition("") and not ends_in_repetition("Action: look under the lamp")
 
 
 def test_dropped_turns_and_summaries_are_counted(episode: Any) -> None:

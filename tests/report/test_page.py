@@ -230,6 +230,11 @@ def test_cut_test_replies_name_the_setting(tmp_path: Path, config: dict[str, Any
         folder.write_json("test.json", result | {"rounds": result["rounds"] | {"2": last}})
         assert remarks(folder) == lines
     assert remarks(folder) == [f"8 % of the test replies of round 2 were cut{remark}"] and remark in page(folder.path)
+    for repetitive, end in ((None, remark), (0.9, ". 90 % of them repeat one phrase to the end: the agent")):
+        last = result["rounds"]["2"] | {"cut": 0.08, "cut_repetitive": repetitive}
+        folder.write_json("test.json", result | {"rounds": result["rounds"] | {"2": last}})
+        (line,) = remarks(folder)
+        assert end in line and line in page(folder.path)
 
 
 def test_a_run_without_success_says_what_to_try(tmp_path: Path) -> None:
