@@ -183,7 +183,10 @@ def _message(error: Exception) -> str:
 
 @contextmanager
 def write_errors_with(advice: Callable[[], str]) -> Iterator[None]:
-    """Add to an error of writing, such as a full disk, how to resume the command when that is fixed."""
+    """Add to an error of writing, such as a full disk, how to resume the command when that is fixed.
+
+    Nothing is added to an error that the same command meets again.
+    """
     try:
         yield
     except BrokenPipeError:
@@ -191,7 +194,10 @@ def write_errors_with(advice: Callable[[], str]) -> Iterator[None]:
     except (OSError, WriteError) as error:
         if isinstance(error, AgentGymError) and not isinstance(error, WriteError):
             raise
-        raise WriteError(f"{_message(error)}{resume_hint(advice())}") from error
+        from agentgym_py.files import is_lasting
+
+        hint = "" if is_lasting(error) else resume_hint(advice())
+        raise WriteError(f"{_message(error)}{hint}") from error
 
 
 def run_resumable(work: Callable[[], int], advice: Callable[[], str]) -> int:
@@ -262,8 +268,8 @@ def print_interrupted(advice: str, what: str = "interrupted") -> None:
 
 
 def resume_hint(advice: str) -> str:
-    """Return `; ADVICE` to append to a message, or an empty string within `nested_command`."""
-    return "" if _nested.get() else f"; {advice}"
+    """Return `; ADVICE` to append to a message, or an empty string without one or within `nested_command`."""
+    return f"; {advice}" if advice and not _nested.get() else ""
 
 
 def interrupt_status(stop: KeyboardInterrupt) -> int:

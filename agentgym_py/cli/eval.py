@@ -48,7 +48,7 @@ from agentgym_py.evaluation.folder import (
     read_manifest,
     same_weights,
 )
-from agentgym_py.files import json_safe
+from agentgym_py.files import is_lasting, json_safe
 from agentgym_py.trajectory import store
 from agentgym_py.version import __version__
 
@@ -369,7 +369,8 @@ def _open_rows(
                     message += "; with a smaller --slots, episodes end earlier"
                 if failed:
                     message += f", {failed} ended by an infrastructure failure"
-                print_interrupted("the same command resumes from there" if good else "start again", message)
+                advice = "the same command resumes from there" if good else "start again"
+                print_interrupted("" if is_lasting(error) else advice, message)
             raise
 
 

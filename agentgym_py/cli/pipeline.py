@@ -35,7 +35,7 @@ from agentgym_py.cli.train import is_interrupted, states_folder
 from agentgym_py.cli.values import as_plain
 from agentgym_py.errors import AgentGymError, NothingToTrainOnError, RunError, WriteError
 from agentgym_py.evolution.run_folder import RunFolder
-from agentgym_py.files import clear_read_errors, json_safe
+from agentgym_py.files import clear_read_errors, is_lasting, json_safe
 from agentgym_py.training.settings import current_settings
 
 _STATE = "pipeline.json"
@@ -104,7 +104,6 @@ class Pipeline:
 
     def _run(self) -> int:
         state = self.read_state()
-        self.folder.path.mkdir(parents=True, exist_ok=True)
         with self.folder.locked():
             self.folder.write_json(_STATE, state)
             for number, stage in enumerate(self.stages, 1):
@@ -224,7 +223,7 @@ class Pipeline:
             advice = f"change the stage in {self.file}, move {target} away, and run the pipeline again"
             raise NothingToTrainOnError(f"stage {stage.name}: {error}; {advice}") from error
         except AgentGymError as error:
-            advice = f"; {self._advice()}" if isinstance(error, WriteError) else ""
+            advice = f"; {self._advice()}" if isinstance(error, WriteError) and not is_lasting(error) else ""
             raise type(error)(f"stage {stage.name}: {error}{advice}") from error
 
     def _prepare(self, stage: Stage, target: Path) -> Values:

@@ -174,7 +174,6 @@ class EvalFolder(JsonFolder):
         Raises:
             RunError: the folder holds another evaluation; the message lists the differences.
         """
-        self.path.mkdir(parents=True, exist_ok=True)
         with self.locked():
             EvalFolder.unfinished(self.path)  # again: another process may have finished it meanwhile
             if self.has_begun:

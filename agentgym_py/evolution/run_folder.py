@@ -68,8 +68,7 @@ class RunFolder(JsonFolder):
         Raises:
             RunError: the folder is not empty, or another process starts a run there.
         """
-        new_folder(path).mkdir(parents=True, exist_ok=True)
-        folder = cls(path)
+        folder = cls(new_folder(path))
         with folder.locked():
             new_folder(path)  # again: another process may have started a run meanwhile
             folder.write_json(PROVENANCE, provenance)

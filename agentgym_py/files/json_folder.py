@@ -29,13 +29,16 @@ class JsonFolder:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Lock the folder for this process; RunError if another process holds the lock (no lock on Windows).
+        """Lock the folder, which is made if it is missing, for this process (no lock on Windows).
 
         The system releases the lock when the process ends, however it ends. The lock file is never replaced, because
         then two processes could each hold a lock.
+
+        Raises:
+            RunError: another process holds the lock, or the folder cannot be written.
         """
         require_inside(self.path)
-        with (self.path / LOCK).open("ab") as file:
+        with _open_lock(self.path / LOCK, self.path) as file:
             if sys.platform != "win32" and not _is_locked(file):
                 raise RunError(f"{self.path} is in use: another process is at work on this run")
             _require_free(_claim_of(self.path), self.path)
@@ -73,13 +76,8 @@ def claimed(target: Path) -> Iterator[None]:
     if sys.platform == "win32":
         yield
         return
-    target.parent.mkdir(parents=True, exist_ok=True)
     place = _claim_of(target)
-    try:
-        lock = inside(place.parent, place.name).open("ab")
-    except OSError as error:
-        raise WriteError(f"{target} cannot be written: {error.strerror}") from error
-    with add_filename(place), lock as file:
+    with add_filename(place), _open_lock(inside(place.parent, place.name), target) as file:
         if not _is_locked(file) or not _is_at(file, place):
             raise RunError(f"{target} is in use: another process is writing it")
         try:
@@ -87,6 +85,16 @@ def claimed(target: Path) -> Iterator[None]:
             yield
         finally:
             place.unlink(missing_ok=True)
+
+
+def _open_lock(lock: Path, target: Path) -> BinaryIO:
+    """Open the lock file of a target; it and its folder are made if they are missing. WriteError names the target."""
+    try:
+        if not lock.parent.exists():  # a file there is no folder, which `open` says more clearly
+            lock.parent.mkdir(parents=True, exist_ok=True)
+        return lock.open("ab")
+    except OSError as error:
+        raise WriteError(f"{target} cannot be written: {error.strerror}") from error
 
 
 def _claim_of(target: Path) -> Path:

@@ -16,6 +16,13 @@ from agentgym_py.files.reading import is_special
 
 _FULL_DISK = 1 << 20
 """A disk with fewer free bytes counts as full."""
+_LASTING = frozenset(
+    (
+        errno.EACCES, errno.EPERM, errno.EROFS, errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG,
+        errno.ELOOP,
+    )
+)  # fmt: skip
+"""Errors that do not pass by themselves."""
 
 
 def write_atomic(path: Path, data: str) -> None:
@@ -157,6 +164,15 @@ def add_filename(path: Path) -> Iterator[None]:
     except OSError as error:
         error.filename = error.filename or str(path)
         raise
+
+
+def is_lasting(error: BaseException | None) -> bool:
+    """Whether the same command meets an error again, because a path is wrong or may not be written."""
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in _LASTING:
+            return True
+        error = error.__cause__
+    return False
 
 
 @contextmanager

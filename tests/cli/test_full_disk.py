@@ -5,6 +5,8 @@ The system's limit of a file's size stands for them: it hits every writer, those
 
 from __future__ import annotations
 
+import errno
+import os
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -120,6 +122,49 @@ def test_a_folder_that_takes_no_file_is_one_line(
         status, _, err = agentgym(*WRITERS[kind][0])
     assert status == 2 and err.count("\n") == 1 and "it takes no file" in err, err
     assert agentgym(*WRITERS[kind][0])[0] == 0
+
+
+TRAIN = ["train", "--model", "MODEL", "--data", "d.jsonl", "--threads", "1"]
+SMOKE = ["evolve", "--env", "GUESS", "--preset", "smoke", "--model", "MODEL", "--threads", "1"]
+
+
+@pytest.mark.parametrize("words", [SMOKE, TRAIN, ["eval", "--env", "GUESS", "--agent", "expert", "--tasks", "2"]])
+def test_what_is_met_again_has_no_advice(words: list[str], agentgym: Run, small_model: str) -> None:
+    """A folder within a file, or a name that is too long: another try ends in the same way."""
+    assert agentgym(*SOURCE)[0] == 0
+    argv = [word.replace("MODEL", small_model) for word in words]
+    for out, reason in (("d.jsonl/sub", "Not a directory"), ("a" * 300, "File name too long")):
+        status, _, err = agentgym(*argv, "--out", out)
+        assert status == 2 and err.endswith(f": {reason}\n") and err.count("\n") == 1, err
+    assert [str(path) for path in Path().iterdir()] == ["d.jsonl"]
+
+
+def test_a_run_that_may_not_be_written_has_no_advice(
+    agentgym: Run, small_model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither how to start it nor how to resume it, and the folder is named instead of its lock; a full disk passes."""
+    smoke = [*(word.replace("MODEL", small_model) for word in SMOKE), "--out", "made"]
+    real = Path.open
+
+    def refuse(code: int, self: Path, mode: str = "r", *more: Any, **named: Any) -> Any:
+        if self.name == ".lock":
+            raise OSError(code, os.strerror(code), str(self))
+        return real(self, mode, *more, **named)
+
+    def refused(code: int, *argv: str) -> str:
+        with monkeypatch.context() as patch:
+            patch.setattr(Path, "open", lambda *more, **named: refuse(code, *more, **named))
+            status, _, err = agentgym(*argv)
+        assert status == 2
+        return err
+
+    assert refused(errno.EACCES, *smoke) == "agentgym: made cannot be written: Permission denied\n"
+    assert refused(errno.ENOSPC, *smoke).endswith("space left on device; nothing was written yet; start it again\n")
+    assert agentgym(*smoke)[0] == 0
+    (Path("made") / "test.json").unlink()
+    resume = ("evolve", "--resume", "made", "--threads", "1")
+    assert refused(errno.EROFS, *resume) == "agentgym: made cannot be written: Read-only file system\n"
+    assert refused(errno.ENOSPC, *resume).endswith("device; to resume: agentgym evolve --resume made\n")
 
 
 def test_a_claim_names_what_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
