@@ -81,7 +81,7 @@ def invalid_remark(rounds: Rounds) -> str:
 
     Counted on the valid split; the earlier round is the one with the smallest share.
     """
-    shares = {m["round"]: m["valid"]["invalid"] for m in rounds if m["valid"]["success"]["n"]}
+    shares = {m["round"]: m["valid"]["invalid"] for m in rounds if m["valid"]["invalid"] is not None}
     if len(shares) < 2:
         return ""
     last, share = list(shares.items())[-1]

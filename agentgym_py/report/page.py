@@ -38,6 +38,8 @@ _LONGEST_PATH = 40
 """Characters of a model's path that the top of the page shows in full."""
 _SOME_CUT = 0.05
 """Share of test replies that were cut from which on the page advises longer ones."""
+_NEARLY_ALL = 0.95
+"""Share of invalid actions from which on an agent without success has not learnt their form."""
 _SOME_SUCCESS = 0.05
 """Success in exploration from which on an agent has learnt its training tasks."""
 _MAX_CHANGED = 100
@@ -45,7 +47,7 @@ _MAX_CHANGED = 100
 
 
 def remarks(folder: RunFolder) -> list[str]:
-    """Return lines on success that stays 0, more invalid actions, replies that were cut and constraints, if needed."""
+    """Return lines on success that stays 0, invalid actions, replies that were cut and constraints, if needed."""
     rounds = [folder.metrics(number) for number in folder.finished_rounds()]
     lines = (
         _no_success_remark(folder), figures.invalid_remark(rounds), _cut_remark(folder), _constraint_remark(folder),
@@ -54,12 +56,25 @@ def remarks(folder: RunFolder) -> list[str]:
 
 
 def _no_success_remark(folder: RunFolder) -> str:
-    """Say what to try if no tested agent has succeeded."""
-    if not folder.finished or is_smoke(folder):
+    """Say what to try if no tested agent has succeeded, or no agent so far and its actions are invalid."""
+    if is_smoke(folder):
         return ""
-    test = folder.read_json("test.json")
-    rates = [read_estimate(summary["success"]) for summary in test["rounds"].values()]
-    if not rates or any(rate.small or rate.value > 0 for rate in rates):
+    test = folder.read_json("test.json") if folder.finished else {}
+    split = "test" if test else "valid"
+    summaries = test["rounds"].values() if test else [folder.metrics(n)["valid"] for n in folder.finished_rounds()]
+    rates = [read_estimate(summary["success"]) for summary in summaries]
+    if not rates or any(rate.value > 0 for rate in rates):
+        return ""
+    watch = f"watch some episodes (agentgym view {folder.path})"
+    invalid = min(summary["invalid"] or 0.0 for summary in summaries)
+    if invalid >= _NEARLY_ALL:  # the actions are many, however few the tasks are
+        share = "all" if invalid == 1 else f"{100 * invalid:.0f} % of the"
+        return (
+            f"no {split} task was solved, and {share} actions were invalid: the agent did not learn the form of "
+            f"actions in this world; {watch}, then try more {setting('expert_tasks')}, or as {setting('model')} a base "
+            "that knows the world"
+        )
+    if not test or any(rate.small for rate in rates):
         return ""
     number = int(test["last"])
     found = folder.metrics(number)["explored"] if number else None
@@ -71,7 +86,6 @@ def _no_success_remark(folder: RunFolder) -> str:
         )
     easier = (folder.config().get("env_kwargs") or {}).get("difficulty") != "easy"
     difficulty = f", or an easier {setting('env_kwargs.difficulty')} if the world has one" if easier else ""
-    watch = f"watch some episodes (agentgym view {folder.path})"
     return f"no test task was solved: {watch}, then try more {setting('expert_tasks')}{difficulty}"
 
 

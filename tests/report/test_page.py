@@ -256,6 +256,32 @@ def test_a_run_without_success_says_what_to_try(tmp_path: Path) -> None:
         assert remarks(folder) == []
 
 
+@pytest.mark.parametrize("finished", [True, False])
+def test_a_run_without_valid_actions_says_so(tmp_path: Path, finished: bool) -> None:
+    """However few the tasks are, on the page and on the console; a run that is not over by its valid tasks."""
+    folder = make_run(tmp_path / "run", test=finished)
+
+    def lines(invalid: float | None, success: float = 0.0) -> list[str]:
+        none = {"value": success, "low": None, "high": None, "n": 10}
+        change = {"success": none, "invalid": invalid}
+        if finished:
+            result = folder.read_json("test.json")
+            rounds = {number: summary | change for number, summary in result["rounds"].items()}
+            folder.write_json("test.json", result | {"rounds": rounds})
+        for number in folder.finished_rounds():
+            metrics = folder.metrics(number)
+            folder.finish_round(number, metrics | {"valid": metrics["valid"] | change})
+        return remarks(folder)
+
+    assert lines(0.94) == lines(1.0, success=0.1) == lines(None) == []
+    assert "and 95 % of the actions were invalid" in lines(0.95)[0]
+    (remark,) = lines(1.0)
+    split = "test" if finished else "valid"
+    assert remark.startswith(f"no {split} task was solved, and all actions were invalid: the agent did not learn")
+    assert f"agentgym view {folder.path}" in remark and "more expert_tasks, or as model a base" in remark
+    assert html_text.escape(remark) in page(folder.path)
+
+
 def test_a_finished_run_says_whether_its_constraints_hold(tmp_path: Path) -> None:
     """On the test tasks of the last agent, on the page and on the console."""
     folder = make_run(tmp_path / "run")
