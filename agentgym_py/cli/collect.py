@@ -193,7 +193,7 @@ def _summary(path: str, agent: str, as_json: bool) -> int:
     if note := context_note(episodes, summary.outgrown, summary.turns_dropped, summary.summary_tokens):
         print(note)
     if summary.given_up:
-        print(f"{given_up_note(summary.given_up)} by the agent", file=sys.stderr)
+        print(given_up_note(summary.given_up), file=sys.stderr)
     if summary.errors:
         print(failure_note(trajectories), file=sys.stderr)
     if summary.spent:

@@ -46,9 +46,7 @@ def show_result(
         out.print()
         print_faults(out, faults)
     if summary.given_up:
-        out.print(
-            f"{given_up_note(summary.given_up)} by the agent, because its context was full or it had no action left"
-        )
+        out.print(given_up_note(summary.given_up), soft_wrap=True)
     if summary.errors:
         out.print(failure_note(trajectories), soft_wrap=True)
 

@@ -64,8 +64,9 @@ def small_sample_note(estimate: Estimate) -> str:
 
 
 def given_up_note(number: int) -> str:
-    """Return `3 episodes given up`, or nothing."""
-    return f"{number} episode{'' if number == 1 else 's'} given up" if number else ""
+    """Return how many episodes the agent gave up, with the reasons (`StopReason.GAVE_UP`); or nothing."""
+    episodes = f"{number} episode{'' if number == 1 else 's'}"
+    return f"{episodes} given up by the agent (its context was full, or it had no action left)" if number else ""
 
 
 def cut_note(share: float | None) -> str:

@@ -229,7 +229,8 @@ def test_episodes_that_were_given_up_are_said() -> None:
     explored, valid = metrics()["explored"], metrics()["valid"]
     some = metrics(explored=explored | {"given_up": 3}, valid=valid | {"given_up": 1})
     start = f"{LINE}; trained on 632 in all"
-    assert selection_line(some) == f"{start}; exploration: 3 episodes given up; valid: 1 episode given up"
+    by = "given up by the agent (its context was full, or it had no action left)"
+    assert selection_line(some) == f"{start}; exploration: 3 episodes {by}; valid: 1 episode {by}"
     assert selection_line(metrics(explored=explored | {"given_up": 0})) == start
 
 
