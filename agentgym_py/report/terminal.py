@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from statistics import fmean
+from threading import Event, Thread
 from typing import Any
 
 from rich.cells import cell_len, set_cell_size
@@ -28,8 +30,8 @@ from agentgym_py.evolution.run_folder import read_estimate
 from agentgym_py.training.coreset import coreset_line
 from agentgym_py.trajectory import Trajectory
 
-SILENCE = 60.0
-"""Seconds after which a phase without a bar reports how far it is."""
+FIRST, SILENCE = 30.0, 60.0
+"""Seconds after which a phase without a bar reports how far it is: the first time, and later."""
 Listener = Callable[[Trajectory], None]
 Steps = Callable[[int, int], None]
 
@@ -38,13 +40,15 @@ class Phases:
     """Phases one after another, each with a bar: count, time, and the success of the whole phase.
 
     There is no success rate before the end, because short episodes end first and succeed more often or less. In a file
-    each phase is a line when it ends, and one per minute until then.
+    each phase is a line when it ends; until then, one after half a minute and one per minute, also before an episode
+    has ended.
     """
 
     def __init__(self, console: Console | None = None, *, bars: bool = True) -> None:
-        """Show phases; without `bars` as lines on a terminal too, because a person types there."""
+        """Show phases; without `bars`, because a person types there, as a line at each end, on a terminal too."""
         self.console = console or Console(highlight=False, markup=False)
         self._progress = _bars(self.console) if bars and self.console.is_terminal else None
+        self._say = partial(self.console.print, soft_wrap=True) if bars and not self._progress else None
         self._current: _Phase | None = None
 
     def __enter__(self) -> Phases:
@@ -55,6 +59,8 @@ class Phases:
     def __exit__(self, kind: object, *_: object) -> None:
         if kind is None:
             self.end()
+        elif self._current:
+            self._current.over.set()
         if self._progress:
             self._progress.stop()
 
@@ -70,17 +76,16 @@ class Phases:
         self.end()
         count = "" if total is None else f"0/{total}"
         task = self._progress.add_task(what, total=total, count=count, success="") if self._progress else None
-        say = None if self._progress else partial(self.console.print, soft_wrap=True)
-        self._current = phase = _Phase(what, total, self._progress, task, say, unit)
+        self._current = phase = _Phase(what, total, self._progress, task, self._say, unit)
         return phase
 
     def end(self) -> None:
         """End the phase."""
         if self._current is None:
             return
+        self._current.stop()
         if self._progress is None:
             self.console.print(self._current.line, soft_wrap=True)
-        self._current.stop()
         self._current = None
 
     def clear(self) -> None:
@@ -103,9 +108,13 @@ class _Phase:
         unit: str,
     ) -> None:
         self.unit = unit
-        self.what, self.total, self._progress, self._task, self._say = what, total, progress, task, say
-        self.began = self._reported = time.monotonic()
+        self.what, self.total, self._progress, self._task = what, total, progress, task
+        self.began = time.monotonic()
         self.episodes = self.successes = self.counted = self.steps = 0
+        self.over = Event()
+        self._reports = Thread(target=self._report, args=(say,), name="progress", daemon=True) if say else None
+        if self._reports:
+            self._reports.start()
 
     def count(self, trajectory: Trajectory) -> None:
         """Count one more episode."""
@@ -124,9 +133,16 @@ class _Phase:
         if self._progress and self._task is not None:
             count, success = f"{done}/{self.total}", self.success if done == self.total else ""
             self._progress.update(self._task, completed=done, total=self.total, count=count, success=success)
-        elif self._say and done != self.total and time.monotonic() - self._reported >= SILENCE:
-            self._reported = time.monotonic()
-            self._say(f"  {self.what}: {done} of {self.total}, {duration(self._reported - self.began)}")
+
+    def _report(self, say: Callable[[str], object]) -> None:
+        """Say from time to time how far the phase is, in a thread of its own, because an episode may take minutes."""
+        wait = FIRST
+        with suppress(OSError, ValueError):  # the output is closed: the main thread says so
+            while not self.over.wait(wait):
+                done, wait = max(self.episodes, self.steps), SILENCE
+                count = f"{done} {self.unit}" if self.total is None else f"{done} of {self.total}"
+                if done != self.total:
+                    say(f"  {self.what}: {count}, {duration(time.monotonic() - self.began)}")
 
     @property
     def success(self) -> str:
@@ -143,7 +159,10 @@ class _Phase:
         return f"  {self.what}: {done}{failed}{success}{duration(time.monotonic() - self.began)}"
 
     def stop(self) -> None:
-        """End the phase: no more episodes or steps."""
+        """End the phase: no more episodes, steps or reports."""
+        self.over.set()
+        if self._reports:
+            self._reports.join()
         if self._progress and self._task is not None:
             done = max(1, self.episodes, self.steps)
             self._progress.update(self._task, total=done, completed=done)

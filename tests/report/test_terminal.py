@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import time
 from pathlib import Path
 from typing import Any
 
@@ -77,32 +78,35 @@ def test_in_a_file_there_are_plain_lines() -> None:
 
 
 def test_a_long_phase_says_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a file, a line a minute without a success rate, but not at the end; in a terminal the bar does."""
-    now = [0.0]
-    monkeypatch.setattr("agentgym_py.report.terminal.time.monotonic", lambda: now[0])
-    said = []
-    for terminal in (False, True):
-        now[0], out = 0.0, io.StringIO()
-        with Phases(Console(file=out, force_terminal=terminal, width=100, highlight=False, markup=False)) as phases:
-            heard = phases.begin("explore", 5)
-            for second in (10, 61, 90, 122, 185):
-                now[0] = float(second)
-                heard(trajectory(second > 61))
-            stepped = phases.training("train on 4")
-            now[0] = 253.0
-            stepped(5, 20)
-        said.append([line for line in out.getvalue().splitlines() if line.startswith("  ") and not terminal])
-        assert not terminal or " of " not in out.getvalue()
-    assert said == [
-        [
-            "  explore: 2 of 5, 61 s",
-            "  explore: 4 of 5, 2:02",
-            "  explore: 5 episodes, success 60.0 %, 3:05",
-            "  train on 4: 5 of 20, 68 s",
-            "  train on 4: 5 steps, 68 s",
-        ],
-        [],
-    ]
+    """In a file, before its first episode too, without a success rate; not after its end, nor while a person types."""
+    monkeypatch.setattr("agentgym_py.report.terminal.FIRST", 0.01)
+    monkeypatch.setattr("agentgym_py.report.terminal.SILENCE", 0.01)
+    out = io.StringIO()
+
+    def wait_for(text: str) -> None:
+        until = time.monotonic() + 60
+        while text not in out.getvalue() and time.monotonic() < until:
+            time.sleep(0.01)
+        assert text in out.getvalue()
+
+    with pytest.raises(KeyboardInterrupt), Phases(Console(file=out, width=100, highlight=False)) as phases:
+        heard = phases.begin("explore", 5)
+        wait_for("  explore: 0 of 5, 0 s\n")
+        for _ in range(2):
+            heard(trajectory(True))
+        wait_for("  explore: 2 of 5, ")
+        stepped = phases.training("train on 4")
+        wait_for("  train on 4: 0 steps, ")
+        stepped(5, 20)
+        wait_for("  train on 4: 5 of 20, ")
+        raise KeyboardInterrupt
+    assert out.getvalue().count("success") == out.getvalue().count("  explore: 2 episodes, success 100.0 %") == 1
+    said, typing = out.getvalue(), io.StringIO()
+    with Phases(Console(file=typing, width=100, highlight=False), bars=False) as phases:
+        phases.begin("explore", 5)
+        time.sleep(0.1)
+    assert out.getvalue().startswith(said) and out.getvalue().count("\n") <= said.count("\n") + 1
+    assert typing.getvalue() == "  explore: 0 s\n"
 
 
 @pytest.mark.parametrize("terminal", [True, False])
