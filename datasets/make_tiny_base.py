@@ -1,4 +1,4 @@
-"""Train a base such as `tiny`: a small Llama that has read the worlds' language, a stand-in for a base LLM.
+"""Train a base such as `tiny`: a small model that has read the worlds' language, a stand-in for a base LLM.
 
     python datasets/make_tiny_base.py --state runs/base [--out datasets/agentgym_data/tiny-worlds] [--base FOLDER]
 
@@ -8,7 +8,8 @@ documents whose agents think as an expert and act at random, so that acting is l
 in, tables of random names to look up, and words to write in another style. The loss covers only the answers. Training
 takes several hours on two cores and ends with an exam on unseen questions; the card beside the weights has the results.
 It keeps its state in `--state`, and the same command resumes it. With `--base` another base is trained further, with
-`--grow` at twice its layers, and with `--worlds` and `--short 0` on documents of these worlds alone. Under `torchrun --nproc_per_node 2` two processes share each batch.
+`--grow` at twice its layers, and with `--worlds` and `--short 0` on documents of these worlds alone. Under
+`torchrun --nproc_per_node 2` two processes share each batch.
 """
 
 from __future__ import annotations
