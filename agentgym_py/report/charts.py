@@ -49,13 +49,13 @@ class Figure:
 def line_chart(
     title: str, curves: Sequence[Curve], header: Sequence[str], rows: Sequence[Sequence[str]], *, x: str = "round",
     percent: bool = False, marks: Sequence[float] = (), marks_note: str = "Vertical lines: a new round.", keys: int = 1,
-    from_zero: bool = False,
+    from_zero: bool = False, top: float | None = None,
 ) -> Figure:  # fmt: skip
     """Draw curves over integers with a table of `rows`, whose first `keys` columns name the row; see `svg.lines`."""
     drawn, outlier_notes = _without_outliers(curves)
     is_single = len(rows) == 1
     is_drawn = svg.has_matplotlib() and not is_single
-    image = svg.lines(drawn, x, percent=percent, marks=marks, from_zero=from_zero) if is_drawn else ""
+    image = svg.lines(drawn, x, percent=percent, marks=marks, from_zero=from_zero, top=top) if is_drawn else ""
     texts = []
     for curve in curves:
         values = [value for value in curve.y if not math.isnan(value)]

@@ -23,14 +23,16 @@ _RISE = 0.05
 """Smallest rise of the share of invalid actions that the page remarks."""
 
 
-def outcomes(rounds: Rounds, test: Mapping[int, Mapping[str, Any]]) -> Iterator[Figure]:
+def outcomes(
+    rounds: Rounds, test: Mapping[int, Mapping[str, Any]], max_return: float | None = None
+) -> Iterator[Figure]:
     """Draw success and reward on held-out tasks by round, and the success in each of several worlds.
 
-    `test` holds the summaries of tested rounds.
+    `test` holds the summaries of tested rounds; the axis of rewards ends at `max_return`, if it is known.
     """
     valid = {metrics["round"]: metrics["valid"] for metrics in rounds}
     yield from _outcome("Success", "success", valid, test)
-    yield from _outcome("Reward", "reward", valid, test)
+    yield from _outcome("Reward", "reward", valid, test, 1.0 if max_return is None else max_return)
     for world in env_summaries(rounds[-1]["valid"]):
         by_round = {number: summary["worlds"][world] for number, summary in valid.items()}
         tested = {number: summary["worlds"][world] for number, summary in test.items()}
@@ -38,8 +40,9 @@ def outcomes(rounds: Rounds, test: Mapping[int, Mapping[str, Any]]) -> Iterator[
 
 
 def _outcome(
-    title: str, name: str, valid: Mapping[int, Mapping[str, Any]], test: Mapping[int, Mapping[str, Any]]
-) -> Iterator[Figure]:
+    title: str, name: str, valid: Mapping[int, Mapping[str, Any]], test: Mapping[int, Mapping[str, Any]],
+    top: float | None = None,
+) -> Iterator[Figure]:  # fmt: skip
     """Draw a figure of summaries by round; none if infrastructure failures ended every episode."""
     text = format_interval if name == "success" else format_mean
     by_round = {number: read_estimate(summary[name]) for number, summary in valid.items()}
@@ -48,7 +51,7 @@ def _outcome(
     if curves := [curve for curve in both if curve.x]:
         rows = [[str(r), text(e), text(tested[r]) if r in tested else "–"] for r, e in by_round.items()]
         header = ["round", "valid [95 %]", "test [95 %]"]
-        yield line_chart(title, curves, header, rows, percent=name == "success", from_zero=True)
+        yield line_chart(title, curves, header, rows, percent=name == "success", from_zero=True, top=top)
 
 
 def selection(rounds: Rounds) -> Figure:

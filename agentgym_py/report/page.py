@@ -12,7 +12,8 @@ from typing import Any
 
 import yaml
 
-from agentgym_py.errors import setting
+from agentgym_py.env.registration import stored_env_class
+from agentgym_py.errors import AgentGymError, setting
 from agentgym_py.evaluation.text import cut_remark, format_cost, format_interval
 from agentgym_py.evolution.fork import FORK, fork_lines
 from agentgym_py.evolution.run_folder import RunFolder, read_estimate
@@ -135,7 +136,7 @@ def page_of(folder: RunFolder) -> dict[str, Any]:
         "expert": f"{config['expert']} expert" if "expert" in config else "expert",
         "cloned": bool(config.get("expert_tasks", True)),
         "charts": advice_on_charts(),
-        "outcomes": list(figures.outcomes(rounds, tested)) if rounds else [],
+        "outcomes": list(figures.outcomes(rounds, tested, max_return(config))) if rounds else [],
         "rounds": rounds,
         "remark": figures.invalid_remark(rounds),
         "invalid_example": invalid_example(examples),
@@ -269,6 +270,18 @@ def _worlds(config: Mapping[str, Any]) -> list[str]:
     """Return the names or sources of a run's worlds."""
     worlds = config.get("env", [])
     return list(map(str, worlds)) if isinstance(worlds, list) else [str(worlds)]
+
+
+def max_return(config: Mapping[str, Any]) -> float | None:
+    """Return the largest return in a run's worlds; None if one does not declare it, or is not installed."""
+    limits = list[float | None]()
+    for world in _worlds(config):
+        try:
+            limits.append(getattr(stored_env_class(world), "max_return", None))
+        except AgentGymError:
+            return None
+    known = [limit for limit in limits if limit is not None]
+    return max(known) if known and len(known) == len(limits) else None
 
 
 def _progress(done: int, planned: int) -> str:

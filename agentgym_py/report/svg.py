@@ -60,11 +60,13 @@ def has_matplotlib() -> bool:
 
 
 def lines(
-    curves: Sequence[Curve], x: str, *, percent: bool = False, marks: Sequence[float] = (), from_zero: bool = False
-) -> str:
+    curves: Sequence[Curve], x: str, *, percent: bool = False, marks: Sequence[float] = (), from_zero: bool = False,
+    top: float | None = None,
+) -> str:  # fmt: skip
     """Draw curves over integers `x`; `marks` are places of vertical lines.
 
-    `from_zero` begins the axis of values without a negative one at 0.
+    `from_zero` begins the axis at 0, or at the smallest value if that is negative. `top` ends it there, or a little
+    above the largest value if that is larger.
     """
 
     def draw(figure: Any) -> None:
@@ -85,8 +87,12 @@ def lines(
         if percent:
             axes.set_ylim(0, 1)
             axes.yaxis.set_major_formatter(PercentFormatter(1, 0))
-        elif from_zero and not any(value < 0 for curve in curves for value in (*curve.y, *curve.low)):
-            axes.set_ylim(bottom=0)
+        elif from_zero:
+            ends = [value for curve in curves for part in (curve.y, curve.low, curve.high) for value in part]
+            numbers = [0.0, *(value for value in ends if not math.isnan(value))]
+            axes.set_ylim(bottom=min(numbers))
+            if top is not None and min(numbers) < top >= max(numbers):
+                axes.set_ylim(top=top)
         axes.xaxis.set_major_locator(MaxNLocator(8, integer=True, min_n_ticks=1))
         axes.set_xlabel(x)
         axes.grid(axis="x", visible=False)

@@ -24,9 +24,10 @@ from agentgym_py.evaluation.first_fault import FAULTS, find_first_fault, first_f
 from agentgym_py.evaluation.text import format_interval
 from agentgym_py.evolution.run_folder import RunFolder, read_estimate
 from agentgym_py.files import write_atomic
+from agentgym_py.report import figures
 from agentgym_py.report.comparison import comparison, role
 from agentgym_py.report.episodes import fault_table, outcomes_of, task_changes
-from agentgym_py.report.page import SMOKE, TimeUnit, remarks, write_report
+from agentgym_py.report.page import SMOKE, TimeUnit, max_return, remarks, write_report
 from agentgym_py.trajectory import Provenance, Step, Trajectory, store
 
 NASTY = "<script>alert('x')</script> & \"quotes\" {{ 7 * 7 }} \ud800 ✓"
@@ -123,6 +124,20 @@ def test_everything_stands_in_it(tmp_path: Path) -> None:
         "I try the middle.", "guess[3]", "not valid here", "guess/valid/0", "finished", "The rules.",
     ):  # fmt: skip
         assert wanted in html, wanted
+
+
+def test_the_chart_of_rewards_ends_at_the_largest_return(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the run's worlds, if each declares it; otherwise at 1, as for a source, which a report does not run."""
+    folder, tops = make_run(tmp_path / "run"), dict[str, Any]()
+    monkeypatch.setattr(
+        "agentgym_py.report.figures.line_chart", lambda title, *_, top=None, **__: tops.setdefault(title, top)
+    )
+    monkeypatch.setattr("agentgym_envs.maze.env.MazeEnv.max_return", 2.5)
+    for env, top in ((["maze", "shop"], 2.5), (["maze", "guess"], 1.0), (["maze", "my_world.py"], 1.0)):
+        tops.clear()
+        rounds = [folder.metrics(number) for number in folder.finished_rounds()]
+        list(figures.outcomes(rounds, {}, max_return({"env": env})))
+        assert tops == {"Success": None, "Reward": top}
 
 
 def test_the_time_is_the_rounds_and_the_tests(tmp_path: Path) -> None:

@@ -43,6 +43,25 @@ def test_a_chart_is_one_element_in_the_colours_of_its_page(name: str) -> None:
     }[name]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("values", "top", "first", "last"),
+    [
+        ([0.0, 0.0], 1.0, 0.0, 1.0),
+        ([0.2, 0.5], 2.0, 0.0, 2.0),
+        ([0.2, 30.0], 1.0, 0.0, 30.0),
+        ([-2.0, 0.5], 1.0, -2.0, 1.0),
+        ([0.0, 0.0], 0.0, 0.0, 0.05),
+    ],
+)
+def test_an_axis_of_values_ends_at_its_top(values: list[float], top: float, first: float, last: float) -> None:
+    """From 0, or the smallest value, to `top`, or the largest value; markers at the ends are whole."""
+    svg = lines([Curve("a", [0, 1], values, values, values)], "x", from_zero=True, top=top)
+    ticks = re.findall(r"<text[^>]*text-anchor: end[^>]*>([^<]+)</text>", svg)
+    numbers = [float(tick.replace("\N{MINUS SIGN}", "-")) for tick in ticks]
+    assert (numbers[0], numbers[-1]) == (first, last)
+    assert re.search(r"<g>\s*<use[^>]*fill: var\(--c0\); stroke:", svg), "a clipped group of markers"
+
+
 def test_settings_of_the_current_folder_are_not_read(tmp_path: Path) -> None:
     """A stranger's: matplotlib evaluates parts of them, and runs LaTeX, which reads files."""
     (tmp_path / "matplotlibrc").write_text("text.usetex: True\nfigure.dpi: 7\n")
