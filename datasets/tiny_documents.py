@@ -18,7 +18,8 @@ from agentgym_py.rng import Rng
 class Documents:
     """Draws documents; a document is pairs of a user turn and the assistant's turn after it.
 
-    With `only`, its long documents are of these worlds, none of them the shop or a household.
+    With `only`, long and aimless documents are of these worlds, none of them the shop or a household. Short
+    documents need all worlds.
     """
 
     def __init__(self, only: Collection[str] = ()) -> None:

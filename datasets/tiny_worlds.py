@@ -40,8 +40,8 @@ from agentgym_envs.tools.env import ToolsEnv
 from agentgym_envs.tools.session import Session
 from agentgym_envs.tools.task_templates import draft_on
 from agentgym_envs.twentyquestions.env import TwentyQuestionsEnv
-from agentgym_envs.wordle.env import WordleEnv, describe_letters
-from agentgym_envs.wordle.solver import LETTERS, Hints, known_letters, marks, may_be_hidden, words
+from agentgym_envs.wordle.env import WordleEnv
+from agentgym_envs.wordle.solver import LETTERS, Hints, describe_letters, marks, may_be_hidden, words
 from agentgym_py.agents.expert import format_expert_reply
 from agentgym_py.env import TextEnv
 from agentgym_py.env.actions import format_reply
@@ -326,8 +326,7 @@ def word_questions(rng: Rng, envs: Envs) -> Turns:
         hints: Hints = ()
         fitting = [word for word in words() if may_be_hidden(word, pattern, hints)]
         for _ in range(1 + rng.below(4)):
-            known, present, absent = known_letters(pattern, hints)
-            turns.append((describe_letters(known, present, absent), " ".join(rng.choice(fitting))))
+            turns.append((describe_letters(pattern, hints), " ".join(rng.choice(fitting))))
             guess = rng.choice(fitting)
             hints += ((guess, marks(guess, hidden)),)
             fitting = [word for word in fitting if may_be_hidden(word, pattern, hints)]

@@ -46,8 +46,7 @@ def world_defaults(names: Sequence[str], parser: Parser) -> dict[str, Any]:
     One world has its own. Several have the largest of their numbers (the smallest of `select.threshold`), or the usual
     default if one of them has none. They have the order of demonstrations if they name only one, and the arguments of
     each, unless the command line has `--env_kwargs`. They have the model that all of them name, or else `tiny-worlds`,
-    which has read most worlds. With `all` the rounds share their tasks by what can
-    be learnt.
+    which has read most worlds. With `all` the rounds share their tasks by what can be learnt.
     """
     by_world = defaults_by_world(env_names(names))
     for name, defaults in by_world.items():

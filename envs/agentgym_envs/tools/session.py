@@ -194,7 +194,10 @@ class Session:
         return [*plan, Call(FINISH.name, {"answer": self.puzzle.answer}).text]
 
     def note(self, plan: list[str]) -> str:
-        """Return what the expert thinks before the first call of a plan; empty before an undo."""
+        """Return what the expert thinks before the first call of a plan; empty before an undo.
+
+        It begins with `First:` if more calls follow, but not before a search for a tool.
+        """
         notes = {call.text: note for call, note in zip(self.puzzle.calls, self.puzzle.notes, strict=True)}
         if len(plan) == 1:
             return self.puzzle.answer_note

@@ -17,7 +17,7 @@ from agentgym_envs.wordle.solver import (
     allowed_words,
     best_guess,
     broken_hint,
-    known_letters,
+    describe_letters,
     marks,
     word_set,
     words,
@@ -258,13 +258,7 @@ class WordleEnv(GeneratedEnv[tuple[str, str]]):
         guess = "" if self._done else self._best_guess()
         if self._done or action not in (f"guess[{guess}]", f"guess[{' '.join(guess)}]"):
             return ""
-        return f"{describe_letters(*known_letters(self.puzzle[1], self._hints))}: {' '.join(guess)}."
-
-
-def describe_letters(places: str, present: str, absent: str) -> str:
-    """Say what `known_letters` returns."""
-    parts = [" ".join(places), f"with {' '.join(present)}" * bool(present), f"not {' '.join(absent)}" * bool(absent)]
-    return ", ".join(filter(None, parts))
+        return f"{describe_letters(self.puzzle[1], self._hints)}: {' '.join(guess)}."
 
 
 def _hard_rules(rules: Mapping[str, str], max_steps: int) -> Mapping[str, str]:

@@ -89,8 +89,11 @@ def best_guess(pattern: str, hints: Hints) -> str:
     return words()[candidates[0] if len(candidates) <= 2 else _most_informative(candidates)]
 
 
-def known_letters(pattern: str, hints: Hints) -> tuple[str, str, str]:
-    """Return the word with dots for unknown letters, the letters that belong elsewhere, and the absent ones, sorted."""
+def describe_letters(pattern: str, hints: Hints) -> str:
+    """Say what is known: `. r a . e, with n, not l s`.
+
+    These are the word with dots for unknown letters, the letters that belong elsewhere and the absent ones, sorted.
+    """
     places = list(pattern)
     present, absent = set[str](), set[str]()
     for guess, signs in hints:
@@ -98,7 +101,8 @@ def known_letters(pattern: str, hints: Hints) -> tuple[str, str, str]:
             if mark == RIGHT:
                 places[place] = letter
             (absent if mark == ABSENT else present).add(letter)
-    return "".join(places), "".join(sorted(present - set(places))), "".join(sorted(absent - present - set(places)))
+    named = (("with", sorted(present - set(places))), ("not", sorted(absent - present - set(places))))
+    return ", ".join([" ".join(places), *(" ".join([word, *letters]) for word, letters in named if letters)])
 
 
 def _most_informative(candidates: Sequence[int]) -> int:
