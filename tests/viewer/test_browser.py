@@ -30,6 +30,7 @@ from agentgym_py.viewer.source import Source
 
 playwright = pytest.importorskip("playwright.sync_api", reason="the extra `dev` has playwright")
 pytest.importorskip("fastapi")
+playwright.expect.set_options(timeout=60_000)  # of a busy machine
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")
 PICTURES = os.environ.get("AGENTGYM_SCREENSHOTS")
@@ -57,7 +58,7 @@ class Seen:
 
     def rows(self, number: int) -> None:
         """Wait until the list has that many rows."""
-        playwright.expect(self.page.locator("ol.list li")).to_have_count(number, timeout=60_000)
+        playwright.expect(self.page.locator("ol.list li")).to_have_count(number)
 
 
 @pytest.fixture(scope="module")
@@ -117,7 +118,7 @@ def served(folder: Path) -> Iterator[str]:
         assert server.stdout is not None
         yield server.stdout.readline().strip()
         server.send_signal(signal.SIGINT)
-        said = server.communicate(timeout=30)[1]
+        said = server.communicate(timeout=60)[1]
     assert (server.returncode, said) == (130, "\nstopped; judgements and continued episodes are kept\n")
 
 
