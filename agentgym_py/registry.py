@@ -7,7 +7,7 @@ import inspect
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, is_dataclass
 from functools import cache
 from importlib import import_module
@@ -146,12 +146,17 @@ def load(group: Group, name: str) -> Any:
     if name not in points and is_source(name):
         return load_source(group, name)
     if name not in points:
-        raise UnknownNameError(f"No {_NOUN[group]} {name!r} is installed." + did_you_mean(name, points))
+        raise unknown_name(group, name, points)
     point = points[name]
     try:
         return point.load()
     except (Exception, SystemExit) as error:  # a foreign module may do anything at import
         raise UnknownNameError(f"The {_NOUN[group]} {name!r} ({point.value}) does not load: {error!r}") from error
+
+
+def unknown_name(group: Group, name: str, choices: Iterable[str], there_is: str = "Installed") -> UnknownNameError:
+    """Return the error for a name that is not installed, which lists `choices` after the words `there_is`."""
+    return UnknownNameError(f"No {_NOUN[group]} {name!r} is installed." + did_you_mean(name, choices, there_is))
 
 
 def plugins(group: Group, check: Callable[[str, Any], str | None] = lambda name, target: None) -> list[Plugin]:

@@ -14,10 +14,12 @@ from agentgym_py.errors import AgentGymError, ConfigError
 from agentgym_py.training.settings import RENAMED, ordered_fields
 from agentgym_py.training.trainer import info_of
 
+_GROUP: registry.Group = "agentgym.trainers"
+
 
 def trainer_class(name: str) -> type:
     """Return the dataclass of an installed trainer."""
-    trainer = registry.load("agentgym.trainers", name)
+    trainer = registry.load(_GROUP, name)
     if not (inspect.isclass(trainer) and is_dataclass(trainer) and {"train", "improve"} & set(dir(trainer))):
         raise ConfigError(f"the trainer {name!r} must be a dataclass with a method train or improve, got {trainer!r}")
     return trainer
@@ -29,7 +31,14 @@ def path_settings(trainer: str) -> set[str]:
 
 
 def add_trainer_options(parser: Parser, name: str) -> None:
-    """Add `--trainer NAME`, and `--trainer.FIELD` for the fields of that trainer."""
+    """Add `--trainer NAME`, and `--trainer.FIELD` for the fields of that trainer.
+
+    Raises:
+        UnknownNameError: it is not installed; the message lists the trainers of the command.
+    """
+    if name not in registry.names(_GROUP) and not registry.is_source(name):
+        there_is = f"Trainers of {parser.prog.removeprefix('agentgym ')}"
+        raise registry.unknown_name(_GROUP, name, _fitting_names(parser.prog), there_is)
     names, source = ", ".join(_names_for(parser)), "a source (FILE.py, FILE.py:Class, module:Class)"
     about = f"One of {names}, or {source}. `agentgym trainers list` says what each learns from."
     parser.add("trainer.name", str, name, about, metavar="NAME", group="The trainer")
@@ -40,8 +49,12 @@ def add_trainer_options(parser: Parser, name: str) -> None:
 
 def _names_for(parser: Parser) -> list[str]:
     """Return the installed trainers that a command takes; all of them unless its help, which names them, is wanted."""
-    names = registry.names("agentgym.trainers")
-    return [name for name in names if _fits(name, parser.prog)] if wants_help(parser.argv) else names
+    return _fitting_names(parser.prog) if wants_help(parser.argv) else registry.names(_GROUP)
+
+
+def _fitting_names(prog: str) -> list[str]:
+    """Return the installed trainers that a command takes; each is loaded."""
+    return [name for name in registry.names(_GROUP) if _fits(name, prog)]
 
 
 def _fits(name: str, prog: str) -> bool:

@@ -21,7 +21,7 @@ from agentgym_py.cli.argv import normalize_argv
 from agentgym_py.cli.examples import EXAMPLES, IN_HELP, examples_of
 from agentgym_py.cli.parser import Parser, UsageError
 from agentgym_py.cli.values import convert, metavar_of
-from agentgym_py.errors import naming_options
+from agentgym_py.errors import UnknownNameError, naming_options
 from agentgym_py.training.settings import RENAMED
 from agentgym_py.training.trainer import info_of
 
@@ -100,6 +100,15 @@ def test_help_names_the_trainers_that_the_command_takes(command: str, missing: s
     assert ", ppo," in build_parser(command, []).options["trainer.name"].help
 
 
+@pytest.mark.parametrize("command", ["train", "evolve"])
+def test_a_wrong_trainer_is_answered_with_those_that_the_command_takes(command: str) -> None:
+    """The error lists the same trainers as the help."""
+    about = build_parser(command, ["--help"]).options["trainer.name"].help
+    listed = about.removeprefix("One of ").partition(", or a source")[0]
+    with pytest.raises(UnknownNameError, match=f": {listed}.$"):
+        build_parser(command, ["--trainer.name", "nonsense"])
+
+
 def test_no_command_shows_the_help(agentgym: Run) -> None:
     """`agentgym` alone prints the help of `agentgym --help` to stderr and ends with status 2."""
     assert agentgym() == (2, "", agentgym("--help")[1])
@@ -156,6 +165,8 @@ def test_help_and_lists_load_no_torch() -> None:
         ),
         (["evolve", "--env", "GUES"], "No environment 'GUES' is installed."),
         (["evolve", "--env", "nope"], "No environment 'nope' is installed. Installed: calculator, "),
+        (["evolve", "--trainer", "nope"], "No trainer 'nope' is installed. Trainers of evolve: dagger, "),
+        (["train", "--trainer", "nope"], "No trainer 'nope' is installed. Trainers of train: dpo, "),
         (["evolve", "--env", "AgentShp-v0"], "is installed. Did you mean 'shop'? Installed: calculator, "),
         (["evolve", "--verbose"], ": --verbose: no such option; see agentgym evolve --help-all\n"),
         (["eval", "--difficulty", "hard"], "--difficulty: no such option; did you mean --env_kwargs.difficulty?"),
