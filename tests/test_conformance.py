@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from contextlib import suppress
 from datetime import date
 from typing import Any
 
 import gymnasium
 import pytest
+from gymnasium.utils.env_checker import check_env
 
 import agentgym_py
 from agentgym_py import registry
@@ -83,6 +85,14 @@ def test_no_difficulty_raises_a_false_alarm(env_id: str, difficulty: str) -> Non
 def test_gymnasium_finds_it_by_this_package(env_id: str) -> None:
     """`module:id` makes it without an import beforehand."""
     assert gymnasium.make(f"agentgym_py:{env_id}").spec is not None
+
+
+@pytest.mark.parametrize("env_id", ENVS)
+def test_gymnasiums_own_checker_warns_of_nothing(env_id: str) -> None:
+    """Rendering included, which the conformance kit leaves out: `metadata` names the frame rate."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check_env(gymnasium.make(env_id).unwrapped)
 
 
 @pytest.mark.parametrize("env_id", ENVS)

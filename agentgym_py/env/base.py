@@ -36,7 +36,10 @@ class TextEnv(gymnasium.Env[str, str]):
     makes no sense leads to an observation with `info["valid_action"]` False, never to an exception.
     """
 
-    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi"]}  # type: ignore[misc]  # Gymnasium's is no ClassVar
+    metadata: ClassVar[dict[str, Any]] = {  # type: ignore[misc]  # Gymnasium's is no ClassVar
+        "render_modes": ["ansi"], "render_fps": 1,
+    }  # fmt: skip
+    """What Gymnasium asks of a world. A recording shows one step per second."""
     name: ClassVar[str]
     """Short name; the first part of every task id."""
     version: ClassVar[int] = 0
