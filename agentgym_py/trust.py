@@ -8,12 +8,15 @@ program names what it uses.
 
 from __future__ import annotations
 
+import json
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from ipaddress import ip_address
 from pathlib import Path
+from shlex import quote
+from typing import Any
 from urllib.parse import urlsplit
 
 from agentgym_py.errors import ConfigError
@@ -24,6 +27,7 @@ _VARIABLES = ("AGENTGYM_URL", "OPENAI_BASE_URL", "AGENTGYM_ENVS")
 _OF_FILES = ("config", "data", "manifest", "out", "resume")
 """Options whose value is a file or folder, which may come from a stranger, name and all."""
 _MODULE = re.compile(r"([A-Za-z_][\w.]*):[A-Za-z_]\w*")
+_SOURCES = (".py", "/__init__.py")
 _words: tuple[str, ...] | None = None
 """What the user typed; None without a command line. Global, because threads contact servers, too."""
 _trusted: tuple[str, ...] = ()
@@ -64,7 +68,19 @@ def is_offline() -> bool:
 
 def options(places: Sequence[str]) -> str:
     """Return the options of a command line that trust these places, each after a blank."""
-    return "".join(f" --trust {place}" for place in places)
+    return "".join(f" --trust {quote(place)}" for place in places)
+
+
+def places(settings: Mapping[str, Any], files: Iterable[str]) -> list[str]:
+    """Return what a command that reads these settings from a file must trust: its source files, modules and servers.
+
+    A module of the settings counts if one of the files is its source.
+    """
+    known, text = list(files), json.dumps(settings, default=str, ensure_ascii=False)
+    endings = [(name, name.replace(".", "/")) for name in _MODULE.findall(text)]
+    modules = [name for name, path in endings if any(f"/{path}{end}" in file for file in known for end in _SOURCES)]
+    hosts = [name for url in _URL.findall(text) if (name := host(url)) and not is_loopback(name)]
+    return list(dict.fromkeys([*known, *modules, *hosts]))
 
 
 def require_host(url: str) -> None:

@@ -130,7 +130,7 @@ def test_a_new_folder_is_neither_a_file_nor_full(folder: Path) -> None:
     with pytest.raises(RunError, match=r"already holds other files; choose another folder$"):
         new_folder(folder)
     (folder / "run.yaml").write_text("rounds: 1")
-    with pytest.raises(RunError, match=r"already holds a run; to resume it: agentgym evolve --resume .*theirs$"):
+    with pytest.raises(RunError, match=r"already holds a run; choose another folder$"):
         new_folder(folder)
     assert new_folder(folder / "none") == folder / "none"
 

@@ -44,7 +44,7 @@ from agentgym_py.evolution import Evolution, critic
 from agentgym_py.evolution.config import require_compatible_policy
 from agentgym_py.evolution.fork import Fork, fork_lines, origin_of
 from agentgym_py.evolution.run_folder import RunFolder
-from agentgym_py.files import clear_read_errors, new_folder
+from agentgym_py.files import clear_read_errors
 from agentgym_py.rewards.reward_model import require_reward_model
 from agentgym_py.training import tracking
 from agentgym_py.training.trainer import info_of, is_on_policy
@@ -128,7 +128,7 @@ def _run(args: Values, opened: list[RunFolder], stack: ExitStack, fork: Fork | N
     require_reward_model(config.reward_model)
     distributed.init_process_group(plan.model.device)
     if folder is None and args["out"]:
-        distributed.on_rank_zero(new_folder, args["out"])
+        distributed.on_rank_zero(RunFolder.require_new, args["out"])
     if extends:
         require_all_tasks(config, envs)
     finished = folder is not None and folder.finished and not extends

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from agentgym_py.errors import ConfigError, RunError
 from agentgym_py.evolution.run_folder import RunFolder
-from agentgym_py.files import PROVENANCE, claimed, clear_read_errors, new_folder, remove, sync_to_disk
+from agentgym_py.files import PROVENANCE, claimed, clear_read_errors, remove, sync_to_disk
 from agentgym_py.policy.saving import relocate_adapters
 
 FORK = "fork"
@@ -135,7 +135,7 @@ class Fork:
             RunError: the folder is not empty, or another process is making it.
         """
         with claimed(target):
-            new_folder(target)
+            RunFolder.require_new(target)
             aside = RunFolder(target.with_name(f".{target.name}.partial"))
             remove(aside.path)
             try:

@@ -10,6 +10,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import yaml
@@ -68,9 +69,9 @@ class RunFolder(JsonFolder):
         Raises:
             RunError: the folder is not empty, or another process starts a run there.
         """
-        folder = cls(new_folder(path))
+        folder = cls(cls.require_new(path))
         with folder.locked():
-            new_folder(path)  # again: another process may have started a run meanwhile
+            cls.require_new(path)  # again: another process may have started a run meanwhile
             folder.write_json(PROVENANCE, provenance)
             folder.write_config(config)
             yield folder
@@ -183,11 +184,18 @@ class RunFolder(JsonFolder):
         return (self.path / "test.json").is_file()
 
     def resume_command(self) -> str:
-        """Return the command that resumes the run, which trusts the run's own sources and server."""
-        places = list(self.read_json("provenance.json").get("sources", {}))
-        if (url := self.config().get("base_url")) and not trust.is_loopback(trust.host(url) or ""):
-            places.append(trust.host(url) or url)
-        return f"agentgym evolve --resume {self.path}{trust.options(places)}"
+        """Return the command that resumes the run, which trusts the run's own sources and servers."""
+        stored = self.read_json(PROVENANCE) if (self.path / PROVENANCE).is_file() else {}
+        places = trust.places(self.config(), stored.get("sources", {}))
+        return f"agentgym evolve --resume {quote(str(self.path))}{trust.options(places)}"
+
+    @staticmethod
+    def require_new(path: str | Path) -> Path:
+        """Return the path as `new_folder` does; RunError says how to resume a run that it holds."""
+        if (Path(path) / "run.yaml").is_file():
+            command = RunFolder(Path(path)).resume_command()
+            raise RunError(f"{path} already holds a run; to resume it: {command}")
+        return new_folder(path)
 
     def begin_round(self, number: int) -> Path:
         """Prepare the folder of a round to start or resume it; partial files of a killed run are deleted."""

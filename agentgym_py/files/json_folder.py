@@ -135,11 +135,8 @@ def new_folder(path: str | Path) -> Path:
         raise RunError(f"{path} is a file; choose another name for the folder")
     names = [path.name for path in target.iterdir()] if target.is_dir() else []
     if names and not _only_begun(names):
-        is_run = (target / "run.yaml").is_file()
-        advice = (
-            f"a run; to resume it: agentgym evolve --resume {path}" if is_run else "other files; choose another folder"
-        )
-        raise RunError(f"{path} already holds {advice}")
+        what = "a run" if (target / "run.yaml").is_file() else "other files"
+        raise RunError(f"{path} already holds {what}; choose another folder")
     return target
 
 

@@ -6,6 +6,7 @@ import json
 import math
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -24,7 +25,7 @@ import yaml
 
 from agentgym_envs.maze.env import MazeEnv
 from agentgym_envs.shop.env import ShopEnv
-from agentgym_py import registry
+from agentgym_py import registry, trust
 from agentgym_py.agents import ExpertAgent
 from agentgym_py.cli import build_parser, command_module, evolve_folder, evolve_settings
 from agentgym_py.cli.argv import normalize_argv
@@ -1289,3 +1290,21 @@ def test_the_advice_to_resume_trusts_what_the_run_names(tmp_path: Path) -> None:
         assert advice([RunFolder(path)]) == expected
         with pytest.raises(RunError, match=re.escape(expected.replace("resume:", "resume it:"))):
             load_entrant(path)
+        with pytest.raises(RunError, match=re.escape(f"a run; {expected.replace('resume:', 'resume it:')}")):
+            RunFolder.require_new(path)
+
+
+def test_the_advice_to_resume_names_modules_and_all_servers(tmp_path: Path) -> None:
+    """A module by its dotted name, as `--trust` takes it; and a path with a blank can be pasted."""
+    settings: dict[str, Any] = {
+        "env": ["worlds.mine:Cave"], "env_kwargs": {"url": "https://far.example:1/"}, "model": "other:latest",
+        "reward_kwargs": {"judge": {"url": "http://localhost:9"}},
+    }  # fmt: skip
+    run = RunFolder.create(tmp_path / "my run", settings)
+    run.write_json("provenance.json", {"sources": {"/home/me/worlds/mine.py": "0f"}})
+    words = shlex.split(run.resume_command())
+    assert words[:4] == ["agentgym", "evolve", "--resume", str(run.path)]
+    assert words[4:] == ["--trust", "/home/me/worlds/mine.py", "--trust", "worlds.mine", "--trust", "far.example"]
+    with trust.naming(words[1:]):
+        trust.require_source("worlds.mine")
+        trust.require_host(settings["env_kwargs"]["url"])
