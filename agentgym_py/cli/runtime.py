@@ -126,6 +126,12 @@ def load_torch(threads: int | None = None) -> None:
     torch.set_num_threads(threads or (1 if distributed.world_size() > 1 else _default_threads(torch.get_num_threads())))
 
 
+def announce_torch(out: Console) -> None:
+    """Tell a user at a terminal what takes the seconds until `load_torch` returns."""
+    if out.is_terminal and "torch" not in sys.modules:
+        out.print("Loading torch and transformers …", style="dim")
+
+
 def executor_for(policy: Policy, actors: int | None = None) -> Executor:
     """Choose where episodes run.
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from agentgym_py.agents import ExpertAgent
 from agentgym_py.cli import command_module, runtime
@@ -152,3 +153,19 @@ def test_a_stream_without_a_descriptor_keeps_its_results(capsys: pytest.CaptureF
     print("after")
     out, err = capsys.readouterr()
     assert out == '{\n "reward": 1\n}\nafter\n' and err == "noise\n"
+
+
+@pytest.mark.parametrize(
+    ("is_terminal", "loaded", "said"), [(True, False, True), (False, False, False), (True, True, False)]
+)
+def test_the_import_of_torch_is_announced_at_a_terminal(
+    is_terminal: bool, loaded: bool, said: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It takes seconds; a pipe or a file gets no such line, nor does a process that has torch already."""
+    if loaded:
+        monkeypatch.setitem(sys.modules, "torch", sys)
+    else:
+        monkeypatch.delitem(sys.modules, "torch", raising=False)
+    text = io.StringIO()
+    runtime.announce_torch(Console(file=text, force_terminal=is_terminal, color_system=None))
+    assert text.getvalue() == ("Loading torch and transformers …\n" if said else "")
