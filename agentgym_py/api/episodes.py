@@ -86,6 +86,9 @@ def collect(
 ) -> list[Trajectory]:
     """Collect episodes of an agent.
 
+    Without a `difficulty` the world has its own default, as in `agentgym collect`. `evolve` has the easier one of some
+    worlds' `evolve_defaults`: name it here as `EnvSpec("maze", {"difficulty": "easy"})` to play the same tasks.
+
     Args:
         env: One environment or several, by name or as `EnvSpec(name, kwargs)`.
         agent: Name of an installed agent (`expert`, `random`), an agent such as `ExpertAgent(fair=True)`, or a policy.
@@ -133,6 +136,8 @@ def evaluate(
     power: float | None = None,
 ) -> Result:
     """Evaluate an agent or a policy; arguments as for `collect`, and a policy replies greedily by default.
+
+    To measure an agent of `evolve` on the tasks of its run, name the run's difficulty, as for `collect`.
 
     With `until_decided`, another evaluation of these tasks, this one stops after the block of 16 tasks in which the
     better agent is decided, and `compare_anytime` says which one it is. `margin` is the difference that matters, such

@@ -185,7 +185,8 @@ def prove(
 def evolve(env: Envs = "shop", *, out: str | os.PathLike[str], **options: Any) -> dict[str, Any]:
     """Run AgentEvol: rounds of explore, select, evolve and evaluate.
 
-    The same as the command `agentgym evolve`, with its folder, checks, output and resumption.
+    The same as the command `agentgym evolve`, with its folder, checks, output and resumption. It also has the world's
+    `evolve_defaults`, such as an easy difficulty, which `collect` and `evaluate` have not.
 
     Args:
         env: One environment or several.
