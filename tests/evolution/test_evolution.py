@@ -101,6 +101,12 @@ def evolution(path: Path, policy: Any, config: EvolveConfig, **changes: Any) -> 
     return Evolution(folder, [EnvSpec("shop", {"max_steps": 6})], config, load_policy=load, **parts)
 
 
+def interrupt(path: Path, policy: Any, config: EvolveConfig, stop: tuple[int, str], **changes: Any) -> None:
+    """Start or resume the run in `path` up to this phase of this round."""
+    with pytest.raises(KeyboardInterrupt):
+        evolution(path, policy, config, reporter=Listener(stop_at=stop), **changes).run()
+
+
 @pytest.fixture(scope="module")
 def whole(tiny_policy: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[RunFolder, dict[str, Any]]:
     """A run of `SMALL` that nothing interrupts, and its result; only read it."""
@@ -108,30 +114,19 @@ def whole(tiny_policy: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[R
     return run.folder, run.run()
 
 
-@pytest.fixture(scope="module")
-def forked(tiny_policy: Any, tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
-    """A run of `FORKED` that nothing interrupts; only read it."""
-    run = evolution(tmp_path_factory.mktemp("forked") / "run", tiny_policy, FORKED)
-    run.run()
-    return run.folder
-
-
 def test_other_seeds_meet_other_training_tasks(
     tiny_policy: Any, tmp_path: Path, whole: tuple[RunFolder, dict[str, Any]]
 ) -> None:
-    """A seed draws its training tasks: each is met once in a run, again by the same seed, and not by another."""
+    """A seed draws its training tasks: each is met once in a run, and not by another seed."""
 
     def tasks(folder: RunFolder) -> list[str]:
         return [t.task_id for r in range(3) for t in store.read(folder.round(r) / "trajectories.jsonl")]
 
-    def run(seed: int) -> RunFolder:
-        of_seed = evolution(tmp_path / str(seed), tiny_policy, replace(SMALL, seed=seed, valid_tasks=1, test_tasks=0))
-        of_seed.run()
-        return of_seed.folder
-
-    first, again, other = tasks(whole[0]), tasks(run(0)), tasks(run(1))
-    assert len(set(first)) == len(first) == 3 + 2 * 4
-    assert first == again and not set(first) & set(other)
+    run = evolution(tmp_path / "run", tiny_policy, replace(SMALL, seed=1, valid_tasks=1, test_tasks=0))
+    run.run()
+    first, other = tasks(whole[0]), tasks(run.folder)
+    assert len(set(first)) == len(first) == 3 + 2 * 4 == len(set(other))
+    assert not set(first) & set(other)
 
 
 def test_the_cache_of_its_engines_is_bounded(tiny_policy: Any, tmp_path: Path) -> None:
@@ -168,22 +163,22 @@ def test_the_expert_teaches_as_it_is_told(tiny_policy: Any, tmp_path: Path) -> N
         assert any(" with " in s.action for s in steps) == fair  # searches for the options, too
 
 
-@pytest.mark.parametrize("stop", [(0, "valid"), (1, "explore"), (1, "valid"), (2, "test")])
 def test_an_interrupted_run_ends_as_if_nothing_had_happened(
-    tiny_policy: Any, tmp_path: Path, whole: tuple[RunFolder, dict[str, Any]], stop: Any
+    tiny_policy: Any, tmp_path: Path, whole: tuple[RunFolder, dict[str, Any]]
 ) -> None:
-    """Stopped in any phase and resumed, weights, trajectories and results equal the uninterrupted run's."""
+    """Stopped in every phase and resumed, weights, trajectories and results equal the uninterrupted run's."""
     folder, expected = whole
-    with pytest.raises(KeyboardInterrupt):
-        evolution(tmp_path, tiny_policy, SMALL, reporter=Listener(stop_at=stop)).run()
-    (elapsed,) = tmp_path.rglob(ELAPSED)  # of the round or the test that was interrupted
-    assert 0 < json.loads(elapsed.read_text())["seconds"] < 1000
-    elapsed.write_text('{"seconds": 1000}')
+    for stop in ((0, "valid"), (1, "explore"), (1, "valid"), (2, "test")):
+        interrupt(tmp_path, tiny_policy, SMALL, stop)
+        (elapsed,) = tmp_path.rglob(ELAPSED)  # of the round or the test that was interrupted
+        before = 1000 * (stop == (1, "valid"))  # this round was interrupted already
+        assert before < json.loads(elapsed.read_text())["seconds"] < before + 1000
+        elapsed.write_text('{"seconds": 1000}')
     resumed = evolution(tmp_path, tiny_policy, SMALL)
     result = resumed.run()
     assert result | {"seconds": 0} == expected | {"seconds": 0} != expected
     times = [result["seconds"], *(resumed.folder.metrics(number)["seconds"] for number in range(3))]
-    assert sum(time > 1000 for time in times) == 1 and not list(tmp_path.rglob(ELAPSED))
+    assert [time > 1000 for time in times] == [True, True, True, False] and not list(tmp_path.rglob(ELAPSED))
     for number in range(3):
         names = [each.round(number) / "trajectories.jsonl" for each in (folder, resumed.folder)]
         assert names[0].read_bytes() == names[1].read_bytes()
@@ -191,15 +186,15 @@ def test_an_interrupted_run_ends_as_if_nothing_had_happened(
         assert digests[0] == digests[1]
 
 
-@pytest.mark.parametrize("stop", [(1, "train")])
-def test_adapters_are_kept_through_the_rounds(tiny_policy: Any, tmp_path: Path, stop: Any) -> None:
+def test_adapters_are_kept_through_the_rounds(tiny_policy: Any, tmp_path: Path) -> None:
     """Each round trains the adapters of the one before on one base, which is stored once; a stopped run too."""
     config = replace(SMALL, restart="previous", select=SelectConfig(success_only=False, threshold=-9.0))
-    trainer = FilteredBC(lora_rank=2, batch_size=1, learning_rate=0.02, checkpoint_minutes=0.0, threshold=-9.0)
+    trainer = FilteredBC(
+        lora_rank=2, batch_size=1, epochs=1, learning_rate=0.02, checkpoint_minutes=0.0, threshold=-9.0
+    )
     whole = evolution(tmp_path / "whole", tiny_policy, config, trainer=trainer)
     expected = whole.run()
-    with pytest.raises(KeyboardInterrupt):
-        evolution(tmp_path / "cut", tiny_policy, config, trainer=trainer, reporter=Listener(stop_at=stop)).run()
+    interrupt(tmp_path / "cut", tiny_policy, config, (1, "train"), trainer=trainer)
     resumed = evolution(tmp_path / "cut", tiny_policy, config, trainer=trainer)
     assert resumed.run() | {"seconds": 0} == expected | {"seconds": 0}
     digests = [[r.folder.metrics(number)["policy_digest"] for number in range(3)] for r in (whole, resumed)]
@@ -215,21 +210,20 @@ def test_adapters_are_kept_through_the_rounds(tiny_policy: Any, tmp_path: Path, 
     ("stop", "number", "name"),
     [((1, "valid"), 1, "trajectories"), ((2, "explore"), 0, "trajectories"), ((2, "test"), 2, "valid")],
 )
-@pytest.mark.parametrize("keep", [0.5, "lines"])
 def test_a_file_that_lost_episodes_is_refused(
-    tiny_policy: Any, tmp_path: Path, stop: Any, number: int, name: str, keep: Any
+    tiny_policy: Any, tmp_path: Path, stop: Any, number: int, name: str
 ) -> None:
     """Cut in a line or between two, it is named; without it the run ends as if nothing had happened."""
-    with pytest.raises(KeyboardInterrupt):
-        evolution(tmp_path, tiny_policy, SMALL, reporter=Listener(stop_at=stop)).run()
+    interrupt(tmp_path, tiny_policy, SMALL, stop)
     run = evolution(tmp_path, tiny_policy, SMALL)
     path = run.folder.round(number) / f"{name}.jsonl"
     data = path.read_bytes()
     lines = data.splitlines(keepends=True)
-    path.write_bytes(b"".join(lines[:-1]) if keep == "lines" else data[: int(keep * len(data))])
     (run.folder.round(number) / "metrics.json").unlink(missing_ok=name == "trajectories")
-    with pytest.raises(RunError, match=rf"{name}\.jsonl is damaged \(holds \d of \d episodes\); delete it"):
-        run.run()
+    for left in (b"".join(lines[:-1]), data[: len(data) // 2]):
+        path.write_bytes(left)
+        with pytest.raises(RunError, match=rf"{name}\.jsonl is damaged \(holds \d of \d episodes\); delete it"):
+            evolution(tmp_path, tiny_policy, SMALL).run()
     path.unlink() if number else path.write_bytes(data)
     run.run()
     assert path.read_bytes() == data
@@ -247,9 +241,8 @@ def test_hard_tasks_are_drawn_again_and_an_interrupted_run_draws_the_same(
 
     whole = evolution(tmp_path / "whole", tiny_policy, config, trainer=trainer())
     whole.run()
-    with pytest.raises(KeyboardInterrupt):
-        stop = Listener(stop_at=(2, "explore" if trainer is Nudge else "improve"))
-        evolution(tmp_path / "cut", tiny_policy, config, trainer=trainer(), reporter=stop).run()
+    stop = (2, "explore" if trainer is Nudge else "improve")
+    interrupt(tmp_path / "cut", tiny_policy, config, stop, trainer=trainer())
     resumed = evolution(tmp_path / "cut", tiny_policy, config, trainer=trainer())
     resumed.run()
     assert explored(resumed) == explored(whole)
@@ -271,8 +264,7 @@ def test_an_interrupted_run_resumes_with_its_levels_and_horizon(tiny_policy: Any
     config = replace(SMALL, curriculum=InTurn(), levels=["easy", "hard"], horizon=[2, 4], test_tasks=0, valid_tasks=1)
     whole = evolution(tmp_path / "whole", tiny_policy, config)
     whole.run()
-    with pytest.raises(KeyboardInterrupt):
-        evolution(tmp_path / "cut", tiny_policy, config, reporter=Listener(stop_at=(2, "explore"))).run()
+    interrupt(tmp_path / "cut", tiny_policy, config, (2, "explore"))
     resumed = evolution(tmp_path / "cut", tiny_policy, config)
     resumed.run()
     rounds = [list(store.read(resumed.folder.round(r) / "trajectories.jsonl")) for r in range(3)]
@@ -308,15 +300,15 @@ def test_worlds_are_explored_by_weight(tiny_policy: Any, tmp_path: Path) -> None
 FORKED = replace(SMALL, rounds=1, attempts=2, forks=2, fork_attempts=3, merge="all", test_tasks=0, save_episodes=5)
 
 
-@pytest.mark.parametrize("stop", [None, (1, "explore"), (1, "forks"), (1, "valid")])
-def test_exploration_goes_on_from_forks(tiny_policy: Any, tmp_path: Path, forked: RunFolder, stop: Any) -> None:
-    """From states in the middle of its episodes, bit for bit as without the interruption; the expert's have none."""
-    if stop:
-        with pytest.raises(KeyboardInterrupt):
-            evolution(tmp_path, tiny_policy, FORKED, reporter=Listener(stop_at=stop)).run()
-    run = evolution(tmp_path, tiny_policy, FORKED)
+def test_exploration_goes_on_from_forks(tiny_policy: Any, tmp_path: Path) -> None:
+    """From states in the middle of its episodes, bit for bit as without the interruptions; the expert's have none."""
+    whole = evolution(tmp_path / "whole", tiny_policy, FORKED)
+    whole.run()
+    for phase in ("explore", "forks", "valid"):
+        interrupt(tmp_path / "cut", tiny_policy, FORKED, (1, phase))
+    run = evolution(tmp_path / "cut", tiny_policy, FORKED)
     run.run()
-    paths = [each.round(1) / "trajectories.jsonl" for each in (forked, run.folder)]
+    paths = [each.folder.round(1) / "trajectories.jsonl" for each in (whole, run)]
     assert paths[0].read_bytes() == paths[1].read_bytes()
     played = list(store.read(paths[0]))
     done = [sum(not step.trained for step in each.steps) for each in played]
@@ -328,8 +320,7 @@ def test_exploration_goes_on_from_forks(tiny_policy: Any, tmp_path: Path, forked
 
 def test_a_file_that_lost_forks_is_refused(tiny_policy: Any, tmp_path: Path) -> None:
     """How many there were is known by the episodes that they went on from."""
-    with pytest.raises(KeyboardInterrupt):
-        evolution(tmp_path, tiny_policy, FORKED, reporter=Listener(stop_at=(1, "valid"))).run()
+    interrupt(tmp_path, tiny_policy, FORKED, (1, "valid"))
     run = evolution(tmp_path, tiny_policy, FORKED)
     path = run.folder.round(1) / "trajectories.jsonl"
     path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-1]))
@@ -588,16 +579,14 @@ def test_wrong_settings_are_refused() -> None:
             EvolveConfig(**{name: value})
 
 
-@pytest.mark.parametrize("stop", [None, (1, "improve"), (2, "valid")])
-def test_a_trainer_that_plays_itself_gets_the_rounds_episodes(tiny_policy: Any, tmp_path: Path, stop: Any) -> None:
+def test_a_trainer_that_plays_itself_gets_the_rounds_episodes(tiny_policy: Any, tmp_path: Path) -> None:
     """As many as another's round explores, on new tasks, from the last round's agent; they are stored, with who played.
 
     Interrupted and taken up again it ends as if nothing had happened.
     """
     config = replace(SMALL, attempts=2)
-    if stop:
-        with pytest.raises(KeyboardInterrupt):
-            evolution(tmp_path, tiny_policy, config, trainer=Player(), reporter=Listener(stop_at=stop)).run()
+    for stop in ((1, "improve"), (2, "valid")):
+        interrupt(tmp_path, tiny_policy, config, stop, trainer=Player())
     run = evolution(tmp_path, tiny_policy, config, trainer=Player())
     result = run.run()
     assert result["last"] == 2
