@@ -40,65 +40,57 @@ def test_an_on_policy_trainer_is_a_dataclass_of_settings_with_improve(player: An
     assert not isinstance(player, Trainer) and replace(player) == player
 
 
-def test_an_on_policy_trainer_changes_the_policy_reproducibly(player: Any, toy_envs: Any, tmp_path: Path) -> None:
-    """The same seed gives the same, changed weights; counts add up to what was played, within the budget."""
-    digests, told = [], list[tuple[int, int]]()
-    for _ in range(2):
-        policy, output = toy_envs.word_policy(), tmp_path / "output"
-        rollouts = toy_envs.rollouts(policy, toy_envs.CHAIN, BUDGET, tokens=2)
-        report = player.improve(
-            policy, rollouts, seed=3, output_dir=output, progress=lambda done, total: told.append((done, total))
-        )
-        digests.append(policy.digest())
-        assert 30 < len(rollouts.episodes) <= BUDGET and report.trajectories > 0
-        assert report.trajectories + sum(report.dropped.values()) == len(rollouts.episodes)
-        assert all(report.dropped.values()) and 0 < report.agent_tokens < report.tokens and report.loss
-        about = {name: report.metrics[name] for name in ("learning_rate", "weights_changed") if name in report.metrics}
-        rows = {name: value for row in report.history for name, value in row.items()}
-        assert len(report.history) > 1 and report.metrics == rows | about
-        finite = [torch.isfinite(torch.tensor(value)) for row in report.history for value in row.values()]
-        assert finite and all(finite)
-    assert digests[0] == digests[1] != toy_envs.word_policy().digest()
-    assert [done for done, _ in told] == sorted(done for done, _ in told[: len(told) // 2]) * 2
-    assert {total for _, total in told} == {BUDGET} and told[-1][0] == len(rollouts.episodes)
-    assert all(any(each.iterdir()) for each in tmp_path.rglob("*") if each.is_dir()), "an empty folder was left"
-
-
 class Cut(KeyboardInterrupt):
     """A training is cut off."""
 
 
-def test_an_on_policy_trainer_goes_on_to_the_same_end(player: Any, toy_envs: Any, tmp_path: Path) -> None:
-    """Cut off after its second and its fourth iteration, it ends bit-identical to one that was not.
+def test_an_on_policy_trainer_changes_the_policy_and_resumes_to_the_same_end(
+    player: Any, toy_envs: Any, tmp_path: Path
+) -> None:
+    """Counts add up to what was played, within the budget, and the same seed gives the same, changed weights.
 
-    A trainer that keeps no states starts again, and ends the same.
+    Cut off in its second iteration, and again in the second one after that, it ends bit-identical to one that was not
+    and kept no states. A trainer that keeps no states starts again, and ends the same.
     """
     keeps = info_of(player).resumes
-    if keeps:
-        player = replace(player, checkpoint_minutes=0.0)
 
     def improved(output: Path, cut: int | None = None) -> tuple[Any, ...]:
         policy = toy_envs.word_policy()
         rollouts, told = toy_envs.rollouts(policy, toy_envs.CHAIN, BUDGET, tokens=2), list[int]()
 
         def tell(done: int, total: int) -> None:
+            assert total == BUDGET
             told.append(done)
             if len(told) == cut:
                 raise Cut
 
-        report = player.improve(policy, rollouts, seed=3, output_dir=output, progress=tell)
+        how = replace(player, checkpoint_minutes=0.0) if keeps and output.name == "cut" else player
+        report = how.improve(policy, rollouts, seed=3, output_dir=output, progress=tell)
         rows = [{k: v for k, v in row.items() if k != "tokens_per_second"} for row in report.history]
         said = (rows, report.loss, report.dropped, report.tokens, report.agent_tokens, report.notes)
-        return policy.digest(), rollouts.episodes, said, told
+        return policy.digest(), rollouts.episodes, said, told, report
 
-    whole, output = improved(tmp_path / "whole"), tmp_path / "cut"
-    for _ in range(2):
+    digest, episodes, said, told, report = improved(tmp_path / "whole")
+    assert 30 < len(episodes) <= BUDGET and report.trajectories > 0 and digest != toy_envs.word_policy().digest()
+    assert report.trajectories + sum(report.dropped.values()) == len(episodes)
+    assert all(report.dropped.values()) and 0 < report.agent_tokens < report.tokens and report.loss
+    about = {name: report.metrics[name] for name in ("learning_rate", "weights_changed") if name in report.metrics}
+    rows = {name: value for row in report.history for name, value in row.items()}
+    assert len(report.history) > 1 and report.metrics == rows | about
+    finite = [torch.isfinite(torch.tensor(value)) for row in report.history for value in row.values()]
+    assert finite and all(finite)
+    assert told == sorted(told) and told[-1] == len(episodes)
+    output = tmp_path / "cut"
+    for _ in range(2 if keeps else 1):
         with pytest.raises(Cut):
             improved(output, cut=2)
         assert not keeps or list((output / "states").iterdir())
     resumed = improved(output)
-    assert resumed[:3] == whole[:3] and (0 < len(resumed[3]) < len(whole[3]) or not keeps), "it started again"
+    assert resumed[:3] == (digest, episodes, said) and (0 < len(resumed[3]) < len(told) or not keeps), (
+        "it started again"
+    )
     assert not (output / "states").exists()
+    assert all(any(each.iterdir()) for each in tmp_path.rglob("*") if each.is_dir()), "an empty folder was left"
 
 
 def test_a_state_that_is_damaged_or_another_trainings_is_refused(player: Any, toy_envs: Any, tmp_path: Path) -> None:
