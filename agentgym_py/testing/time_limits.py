@@ -6,6 +6,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from types import FrameType
 from typing import Any
 
@@ -17,8 +18,8 @@ TIMERS = (
     if hasattr(signal, "setitimer")
     else ()
 )
-_handler_of = getattr(signal.getsignal, "__wrapped__", signal.getsignal)
-"""`signal.getsignal`, but in Python 3.11 without its search for an enum member, which takes as long as many a step."""
+_handler_of = import_module("_signal").getsignal
+"""`signal.getsignal` without its search for an enum member, which takes as long as many a step."""
 
 _limited: list[tuple[str, float]] = []
 """The call that has a time limit now, and its seconds; empty between calls."""

@@ -384,6 +384,15 @@ def test_a_call_that_takes_the_alarms_leaves_later_calls_their_limit() -> None:
     assert [signal.getsignal(number) for number in numbers] == before
 
 
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers")
+def test_a_time_limit_searches_for_no_enum_member(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each call of a world has one, and Python's search for the member of a handler takes longer than many a step."""
+    with handled_alarms(), monkeypatch.context() as patch:
+        patch.setattr("signal._int_to_enum", lambda *_: pytest.fail("it searches"))
+        with time_limit(5.0, "step"):
+            pass
+
+
 def test_another_seed_tries_something_else() -> None:
     """Same seed, same episodes; another one, others."""
     seen = []
