@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shutil
 from collections import Counter
 from contextlib import nullcontext
 from dataclasses import fields, replace
@@ -107,42 +108,50 @@ def test_observations_get_no_gradient(
 # ---- the process reward model along the way -------------------------------------------------------------------------
 
 
+@pytest.fixture(scope="module")
+def made(toy_envs: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a process reward model that a training has made; only read it."""
+    folder: Path = tmp_path_factory.mktemp("made")
+    toy_envs.improved(toy_envs.CHAIN, R3(**FEW), 32, folder)
+    return folder
+
+
 def test_without_process_rewards_it_is_ppo(toy_envs: Any, tmp_path: Path) -> None:
     """Byte-equal weights after a training, and no process reward model is made."""
     names = {each.name for each in fields(PPO)}
     same = {name: value for name, value in FEW.items() if name in names}
-    one = toy_envs.improved(toy_envs.CHAIN, R3(**FEW, beta=0.0), 64, tmp_path / "r3")[0]
-    other = toy_envs.improved(toy_envs.CHAIN, PPO(**same), 64, tmp_path / "ppo")[0]
-    paid = toy_envs.improved(toy_envs.CHAIN, R3(**FEW), 64, tmp_path / "paid")[0]
+    one = toy_envs.improved(toy_envs.CHAIN, R3(**FEW, beta=0.0), 48, tmp_path / "r3")[0]
+    other = toy_envs.improved(toy_envs.CHAIN, PPO(**same), 48, tmp_path / "ppo")[0]
+    paid = toy_envs.improved(toy_envs.CHAIN, R3(**FEW), 48, tmp_path / "paid")[0]
     assert one.digest() == other.digest() != paid.digest()
     assert not (tmp_path / "r3").exists() and (tmp_path / "paid" / "heads.safetensors").is_file()
 
 
 def test_the_model_is_updated_frozen_or_given(toy_envs: Any, tmp_path: Path) -> None:
     """Trained on the first episodes, then every few iterations or never; one from a folder stays as it came."""
-    made = {}
+    made, few = {}, FEW | {"tasks_per_iteration": 8}
     for name, every in (("updated", 2), ("frozen", 0)):
-        _, report, _ = toy_envs.improved(toy_envs.CHAIN, R3(**FEW, prm_every=every), 3 * 16, tmp_path / name)
+        _, report, _ = toy_envs.improved(toy_envs.CHAIN, R3(**few, prm_every=every), 3 * 8, tmp_path / name)
         made[name] = [number for number, row in enumerate(report.history) if "prm_loss" in row]
-        assert all("process" in row for row in report.history) and report.metrics["prm_episodes"] == 16
+        assert all("process" in row for row in report.history) and report.metrics["prm_episodes"] == 8
     assert made == {"updated": [0, 2], "frozen": [0]}
-    later = R3(**FEW, prm=str(tmp_path / "frozen"), prm_every=2)
-    _, report, _ = toy_envs.improved(toy_envs.CHAIN, later, 4 * 16, tmp_path / "later")
+    later = R3(**few, prm=str(tmp_path / "frozen"), prm_every=2)
+    _, report, _ = toy_envs.improved(toy_envs.CHAIN, later, 4 * 8, tmp_path / "later")
     assert [number for number, row in enumerate(report.history) if "prm_loss" in row] == [1, 3]
-    gaps = R3(**FEW, prm_every=3, checkpoint_minutes=0.0)
+    gaps = R3(**few, prm_every=3, checkpoint_minutes=0.0)
 
     def tell(done: int, total: int) -> None:
-        if done == 32:
+        if done == 16:
             raise KeyboardInterrupt
 
     for progress in (tell, None):  # one that is taken up again knows when it learnt last
         with nullcontext() if progress is None else pytest.raises(KeyboardInterrupt):
             policy = toy_envs.word_policy()
-            rollouts = toy_envs.rollouts(policy, toy_envs.CHAIN, 4 * 16)
+            rollouts = toy_envs.rollouts(policy, toy_envs.CHAIN, 4 * 8)
             report = gaps.improve(policy, rollouts, seed=0, output_dir=tmp_path / "gaps", progress=progress)
     assert [number for number, row in enumerate(report.history) if "prm_loss" in row] == [0, 3]
-    given = R3(**FEW, prm=str(tmp_path / "frozen"), prm_every=0)
-    _, report, _ = toy_envs.improved(toy_envs.CHAIN, given, 32, tmp_path / "again")
+    given = R3(**few, prm=str(tmp_path / "frozen"), prm_every=0)
+    _, report, _ = toy_envs.improved(toy_envs.CHAIN, given, 16, tmp_path / "again")
     assert not any("prm_loss" in row for row in report.history)
     one, other = (ProcessRewardModel.load(tmp_path / name) for name in ("frozen", "again"))
     assert one.policy.digest() == other.policy.digest()
@@ -215,9 +224,11 @@ def test_a_world_that_fails_as_steps_are_labelled_ends_nothing(
         return snapshots_at(*given)
 
     monkeypatch.setattr("agentgym_py.rewards.state_values.snapshots_at", fails)
-    for labels in ("exact", "monte_carlo"):
+    budgets: dict[Any, int] = {"exact": 48, "monte_carlo": 120}
+    for labels, budget in budgets.items():
+        trainer = R3(**FEW, prm_labels=labels, prm_attempts=2, prm_states=2)
         with pytest.warns(UserWarning, match="whose world failed as it was to play it again"):
-            _, report, _ = toy_envs.improved(toy_envs.CHAIN, R3(**FEW, prm_labels=labels), 160, tmp_path / labels)
+            _, report, _ = toy_envs.improved(toy_envs.CHAIN, trainer, budget, tmp_path / labels)
         assert 0 < report.history[0]["prm_episodes"] < 16 and report.trajectories > 16
 
 
@@ -226,20 +237,19 @@ def test_the_model_foresees_what_is_to_come(toy_envs: Any, tmp_path: Path) -> No
     trainer = R3(
         **{**FEW, "tasks_per_iteration": 32, "prm_first_epochs": 40.0, "prm_epochs": 20.0, "prm_learning_rate": 0.01}
     )
-    _, report, _ = toy_envs.improved(toy_envs.CHAIN, trainer, 4 * 32, tmp_path)
+    _, report, _ = toy_envs.improved(toy_envs.CHAIN, trainer, 2 * 32, tmp_path)
     assert report.metrics["prm_correlation_correctness"] > 0.6
     assert np.isfinite(list(report.metrics.values())).all()
 
 
 @pytest.mark.parametrize("warmup", [0, 2])
 def test_without_any_label_it_is_no_ppo(
-    toy_envs: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, warmup: int
+    toy_envs: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, warmup: int, made: Path
 ) -> None:
     """Where the world does not play its episodes again it ends, before the policy learns, and says why; warned of once.
 
     With a model to begin with it continues, and the report has the note.
     """
-    toy_envs.improved(toy_envs.CHAIN, R3(**FEW), 48, tmp_path / "made")
     monkeypatch.setattr(
         "agentgym_trainers.process_reward.exact_values_of_all",
         lambda given, _: ([None] * len(given), Counter({CHANGED: len(given)})),
@@ -253,9 +263,7 @@ def test_without_any_label_it_is_no_ppo(
     assert policy.digest() == before and len(rollouts.episodes) == (warmup + 1) * 16
     assert not list(tmp_path.glob("none/**/state-*"))
     with pytest.warns(UserWarning, match=why) as said:
-        _, report, _ = toy_envs.improved(
-            toy_envs.CHAIN, R3(**FEW, prm=str(tmp_path / "made")), 5 * 16, tmp_path / "given"
-        )
+        _, report, _ = toy_envs.improved(toy_envs.CHAIN, R3(**FEW, prm=str(made)), 5 * 16, tmp_path / "given")
     assert len([each for each in said if "have no labelled step" in str(each.message)]) == 1
     assert any("have no labelled step" in note for note in report.notes)
     assert {row["prm_episodes"] for row in report.history} == {0.0} and report.trajectories == 5 * 16
@@ -282,11 +290,11 @@ def test_a_budget_that_is_too_small_for_continuations_is_refused(toy_envs: Any, 
     assert any("13 episodes of the budget are left" in note for note in report.notes), report.notes
 
 
-def test_a_model_of_other_tokens_or_none_is_refused(toy_envs: Any, tmp_path: Path) -> None:
+def test_a_model_of_other_tokens_or_none_is_refused(toy_envs: Any, tmp_path: Path, made: Path) -> None:
     """A folder without one before anything runs; one with another vocabulary as soon as there is a policy."""
     with pytest.raises(ConfigError, match="nowhere is not a process reward model"):
         R3(prm="nowhere").check_round(1000)
-    toy_envs.improved(toy_envs.CHAIN, R3(**FEW), 32, tmp_path / "made")
+    shutil.copytree(made, tmp_path / "made")
     file = tmp_path / "made" / "backbone" / "tokenizer.json"
     file.write_text(file.read_text().replace('"east"', '"yonder"'))
     trainer = R3(**FEW, prm=str(tmp_path / "made"))
@@ -328,9 +336,9 @@ def test_it_solves_a_bandit(toy_envs: Any, tmp_path: Path) -> None:
         tasks_per_iteration=32, learning_rate=0.02, critic_learning_rate=0.02, prm_labels="outcome",
         prm_first_epochs=2.0, prm_epochs=1.0, prm_weights={"correctness": 1.0}, prm_backbone=False,
     )  # fmt: skip
-    _, report, rollouts = toy_envs.improved(toy_envs.BANDIT, trainer, 30 * 32, tmp_path)
+    _, report, rollouts = toy_envs.improved(toy_envs.BANDIT, trainer, 16 * 32, tmp_path)
     last = [each.steps[0].action in toy_envs.RIGHT for each in rollouts.episodes[-64:]]
-    assert len(report.history) == 30 and sum(last) > 60
+    assert len(report.history) == 16 and sum(last) > 56
     assert sum(each.steps[0].action in toy_envs.RIGHT for each in rollouts.episodes[:64]) < 45
 
 
