@@ -80,7 +80,7 @@ WORLDS: Mapping[str, World] = {
     "tools": World(ToolsEnv, 20),
     "twentyquestions, asker": World(partial(TwentyQuestionsEnv, role="asker"), 9),
     "twentyquestions, answerer": World(partial(TwentyQuestionsEnv, role="answerer"), 1),
-    "wordle": World(WordleEnv, 20),
+    "wordle": World(WordleEnv, 40),
 }
 
 
@@ -317,16 +317,17 @@ def goals_of_recipes(rng: Rng, envs: Envs) -> Turns:
 
 
 def word_questions(rng: Rng, envs: Envs) -> Turns:
-    """Draw training tasks and guesses, and ask for a word of Wordle's whole list that fits all marks."""
+    """Draw training tasks and guesses, and ask for words of Wordle's whole list that fit all marks."""
     env: Any = envs["wordle", "easy"]
     turns: Turns = []
-    while len(turns) < 40:
+    while len(turns) < 25:
         reset(rng, env)
         hidden, pattern = env.puzzle
         hints: Hints = ()
         fitting = [word for word in words() if may_be_hidden(word, pattern, hints)]
         for _ in range(1 + rng.below(4)):
-            turns.append((describe_letters(pattern, hints), " ".join(rng.choice(fitting))))
+            answers = rng.sample(fitting, min(4, len(fitting)))
+            turns.append((describe_letters(pattern, hints), ", ".join(" ".join(word) for word in answers)))
             guess = rng.choice(fitting)
             hints += ((guess, marks(guess, hidden)),)
             fitting = [word for word in fitting if may_be_hidden(word, pattern, hints)]
@@ -404,6 +405,6 @@ _OTHER_DOCUMENTS: Mapping[str, Callable[[Rng, Envs], Turns]] = {
     "textcraft": goals_of_recipes,
     "todo": requests_to_lists,
     "tools": requests_to_tools,
-    "wordle": lambda rng, envs: rng.choice((word_questions, *3 * (fitting_words,)))(rng, envs),
+    "wordle": lambda rng, envs: rng.choice((fitting_words, *3 * (word_questions,)))(rng, envs),
 }
 """Half of the documents of these worlds: several tasks, most on one long first page, and questions about words."""

@@ -92,16 +92,19 @@ def best_guess(pattern: str, hints: Hints) -> str:
 def describe_letters(pattern: str, hints: Hints) -> str:
     """Say what is known: `. r a . e, with n, not l s`.
 
-    These are the word with dots for unknown letters, the letters that belong elsewhere and the absent ones, sorted.
+    These are the word with dots for unknown letters, the letters that belong elsewhere and the absent ones. Letters
+    keep their order and new ones come last, so that the next description begins as this one.
     """
     places = list(pattern)
-    present, absent = set[str](), set[str]()
+    present, absent = dict[str, None](), dict[str, None]()  # as sets in the order of their first marks
     for guess, signs in hints:
         for place, (letter, mark) in enumerate(zip(guess, signs, strict=True)):
             if mark == RIGHT:
                 places[place] = letter
-            (absent if mark == ABSENT else present).add(letter)
-    named = (("with", sorted(present - set(places))), ("not", sorted(absent - present - set(places))))
+            (absent if mark == ABSENT else present).setdefault(letter)
+    elsewhere = [letter for letter in present if letter not in places]
+    missing = [letter for letter in absent if letter not in present and letter not in places]
+    named = (("with", elsewhere), ("not", missing))
     return ", ".join([" ".join(places), *(" ".join([word, *letters]) for word, letters in named if letters)])
 
 
