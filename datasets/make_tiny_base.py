@@ -7,9 +7,9 @@ of `tiny_documents.py`, whose many questions teach it to read, then documents ab
 documents whose agents think as an expert and act at random, so that acting is left to learn. Longer drills are mixed
 in, tables of random names to look up, and words to write in another style. The loss covers only the answers. Training
 takes several hours on two cores and ends with an exam on unseen questions; the card beside the weights has the results.
-It keeps its state in `--state`, and the same command resumes it. With `--base` another base is trained further, with
-`--grow` at twice its layers, and with `--worlds` and `--short 0` on documents of these worlds alone. Under
-`torchrun --nproc_per_node 2` two processes share each batch.
+It keeps its state in `--state`, and the same command resumes it. With `--base` another base is trained further, or the
+mean of several, with `--grow` at twice its layers, and with `--worlds` and `--short 0` on documents of these worlds
+alone. Under `torchrun --nproc_per_node 2` two processes share each batch.
 """
 
 from __future__ import annotations
@@ -314,7 +314,7 @@ An LFM2 of {parameters} weights ({config}), and a byte-level BPE tokenizer of {v
 A stand-in for the base LLM of the papers: `agentgym evolve` starts from it.
 
 - **Training**: drills until it copied, then tokens of short documents and of long ones, with further drills among them,
-  by these commands, in order (… is a folder, or the result of the command before):
+  by these commands, in order (… is a folder, or the result of the command before; with two bases, of the two before):
 
 {commands}
 
@@ -366,7 +366,10 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--aimless", type=int, default=3_000_000, help="tokens of documents that act at random")
     parser.add_argument("--rate", type=float, default=2e-3, help="learning rate at the start of the first two stages")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--base", type=Path, help="a base to train further; by default a new one")
+    parser.add_argument(
+        "--base", type=Path, nargs="+", default=[], metavar="FOLDER",
+        help="a base to train further, or several, whose weights are averaged; by default a new one",
+    )  # fmt: skip
     parser.add_argument("--worlds", nargs="+", default=[], choices=WORLDS, help="long documents of these worlds only")
     parser.add_argument("--grow", action="store_true", help="double the layers of --base before it is trained further")
     parser.add_argument("--bfloat16", action="store_true", help="write the weights in bfloat16, in half the space")
@@ -405,17 +408,16 @@ def main(words: Sequence[str] | None = None) -> None:
     )
     command += f" --state … --short {args.short} --tokens {args.tokens} --aimless {args.aimless} --seed {args.seed}"
     command += f" --worlds {shlex.join(args.worlds)}" * bool(args.worlds)
-    command += (
-        f" --rate {args.rate}" + " --base …" * bool(args.base) + " --grow" * args.grow + " --bfloat16" * args.bfloat16
-    )
-    earlier = _commands(args.base / "CARD.md") if args.base else []
+    command += f" --rate {args.rate}" + " --base" * bool(args.base) + " …" * len(args.base)
+    command += " --grow" * args.grow + " --bfloat16" * args.bfloat16
+    earlier = dict.fromkeys(line for base in args.base for line in _commands(base / "CARD.md"))
     write_card(Policy.load(args.out), args.out, [*earlier, command])
 
 
-def begin(folder: Path, documents: Documents, base: Path | None, seed: int, *, grow: bool = False) -> Policy:
+def begin(folder: Path, documents: Documents, bases: Sequence[Path], seed: int, *, grow: bool = False) -> Policy:
     """Return the policy that training starts from; a new one copies from its context and is kept in `folder`."""
-    if base:
-        policy = Policy.load(base)
+    if bases:
+        policy = average([Policy.load(base) for base in bases])
         return deepen(policy) if grow else policy
     if not (folder / "done").is_file():
         policy = new_policy(documents, seed)
@@ -425,6 +427,20 @@ def begin(folder: Path, documents: Documents, base: Path | None, seed: int, *, g
         if PROCESSES > 1:
             dist.barrier()
     return Policy.load(folder)
+
+
+def average(policies: Sequence[Policy]) -> Policy:
+    """Give the first policy the mean of all weights.
+
+    Models that were trained further from one base, each on other data, keep much of what each learnt: model soups
+    (Wortsman et al. 2022, arXiv:2203.05482).
+    """
+    if any(policy.tokenizer.get_vocab() != policies[0].tokenizer.get_vocab() for policy in policies):
+        raise SystemExit("--base: bases with different tokenizers have no mean")
+    states = [policy.model.state_dict() for policy in policies]
+    mean = {name: torch.stack([state[name] for state in states]).mean(dim=0) for name in states[0]}
+    policies[0].model.load_state_dict(mean)
+    return policies[0]
 
 
 def deepen(policy: Policy) -> Policy:

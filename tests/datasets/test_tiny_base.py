@@ -506,6 +506,25 @@ def test_a_deeper_base_answers_as_before_and_then_learns_in_every_layer() -> Non
     assert not [name for name, weight in before.items() if torch.equal(weight, after[name])]
 
 
+def test_several_bases_are_averaged(tmp_path: Path) -> None:
+    """Training begins with the mean of their weights, and only if they have one tokenizer."""
+    torch = pytest.importorskip("torch")
+    from agentgym_py.policy import Policy
+
+    module, folders = maker(), [tmp_path / "a", tmp_path / "b"]
+    for number, folder in enumerate(folders):
+        policy = Policy.load("tiny")
+        for weight in policy.model.parameters():
+            weight.data += 0.1 * (number + 1)
+        policy.save(folder)
+    mean, start = (
+        policy.model.state_dict() for policy in (module.begin(tmp_path, None, folders, 0), Policy.load("tiny"))
+    )
+    assert all(torch.allclose(mean[name], start[name] + 0.15, atol=1e-5) for name in start)
+    with pytest.raises(SystemExit, match="different tokenizers"):
+        module.begin(tmp_path, None, [FOLDER / "agentgym_data" / name for name in ("tiny", "tiny-worlds")], 0)
+
+
 _STEPS = """
 import os, sys
 import torch, torch.distributed as dist
