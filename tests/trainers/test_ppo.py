@@ -215,11 +215,11 @@ def test_what_a_reward_is(toy_envs: Any) -> None:
 
 @pytest.mark.parametrize("level", ["token", "turn"])
 def test_it_solves_a_bandit(toy_envs: Any, level: Any) -> None:
-    """16 iterations of 32 episodes, 32 steps: it pulls the better arm, which pays in 4 of 5 tasks only."""
+    """30 iterations of 32 episodes, 60 steps: it pulls the better arm, which pays in 4 of 5 tasks only."""
     trainer = PPO(credit_level=level, tasks_per_iteration=32, learning_rate=0.02, critic_learning_rate=0.02)
-    _, report, rollouts = toy_envs.improved(toy_envs.BANDIT, trainer, 16 * 32)
+    _, report, rollouts = toy_envs.improved(toy_envs.BANDIT, trainer, 30 * 32)
     last = [each.steps[0].action in toy_envs.RIGHT for each in rollouts.episodes[-64:]]
-    assert len(report.history) == 16 and sum(last) > 56
+    assert len(report.history) == 30 and sum(last) > 60
     assert sum(each.steps[0].action in toy_envs.RIGHT for each in rollouts.episodes[:64]) < 45
 
 
@@ -263,7 +263,7 @@ def test_it_plays_and_learns_with_lora(toy_envs: Any) -> None:
     """The adapters play too, the reference is the model without them, and they stay apart from the base."""
     trainer = PPO(tasks_per_iteration=32, lora_rank=2, kl_coef=0.01, learning_rate=0.05, critic_learning_rate=0.02)
     policy = toy_envs.word_policy(spread=0.2)
-    rollouts = toy_envs.rollouts(policy, toy_envs.BANDIT, 12 * 32)
+    rollouts = toy_envs.rollouts(policy, toy_envs.BANDIT, 20 * 32)
     report = trainer.improve(policy, rollouts, seed=0, output_dir=Path("unused"))
     right = [each.steps[0].action in toy_envs.RIGHT for each in rollouts.episodes]
     assert sum(right[-64:]) > sum(right[:64]) + 10

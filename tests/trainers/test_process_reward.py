@@ -216,15 +216,16 @@ def test_a_gradient_that_is_not_finite_stops_it(
 
 def test_a_judges_marks_are_learnt(tiny_policy: Any, played: list[Trajectory], tmp_path: Path) -> None:
     """`train_on` takes the values of anybody; what is left out of the trajectories needs none."""
-    few = [*(each for each in played if each.success), *[each for each in played if not each.success][:2]]
-    marks = [values_from_marks(each, lambda t, i: 0.9 if t.success else 0.1) for each in few]
-    data = [*few, replace(played[0], error="lost")]
-    how = ProcessReward(epochs=20.0, learning_rate=0.006, weights={"correctness": 1.0})
+    marks = [values_from_marks(each, lambda t, i: 0.9 if t.success else 0.1) for each in played]
+    data = [*played, replace(played[0], error="lost")]
+    how = ProcessReward(epochs=30.0, learning_rate=0.004, weights={"correctness": 1.0})
     report = how.train_on(tiny_policy, data, [*marks, [None] * 9], seed=0, output_dir=tmp_path)
     assert report.dropped == {"ended by an infrastructure error": 1}
-    scores = ProcessRewardModel.load(tmp_path).score(few)
-    good, bad = ([s[-1] for s, each in zip(scores, few, strict=True) if each.success is won] for won in (True, False))
-    assert min(good) > 0.5 > max(bad) and len(good) == len(bad) == 2
+    scores = ProcessRewardModel.load(tmp_path).score(played)
+    good, bad = (
+        [s[-1] for s, each in zip(scores, played, strict=True) if each.success is won] for won in (True, False)
+    )
+    assert min(good) > 0.5 > max(bad) and len(good) == 2
 
 
 class StopError(Exception):

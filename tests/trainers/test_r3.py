@@ -336,9 +336,9 @@ def test_it_solves_a_bandit(toy_envs: Any, tmp_path: Path) -> None:
         tasks_per_iteration=32, learning_rate=0.02, critic_learning_rate=0.02, prm_labels="outcome",
         prm_first_epochs=2.0, prm_epochs=1.0, prm_weights={"correctness": 1.0}, prm_backbone=False,
     )  # fmt: skip
-    _, report, rollouts = toy_envs.improved(toy_envs.BANDIT, trainer, 16 * 32, tmp_path)
+    _, report, rollouts = toy_envs.improved(toy_envs.BANDIT, trainer, 30 * 32, tmp_path)
     last = [each.steps[0].action in toy_envs.RIGHT for each in rollouts.episodes[-64:]]
-    assert len(report.history) == 16 and sum(last) > 56
+    assert len(report.history) == 30 and sum(last) > 60
     assert sum(each.steps[0].action in toy_envs.RIGHT for each in rollouts.episodes[:64]) < 45
 
 

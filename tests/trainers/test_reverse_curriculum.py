@@ -228,7 +228,7 @@ def test_it_solves_a_chain_by_its_outcome_alone(toy_envs: Any, order: Any) -> No
     spec = EnvSpec("ToyChain-v0", {"max_steps": 5})
     policy = toy_envs.word_policy()
     trainer = ReverseCurriculum(tasks_per_iteration=8, group_size=8, learning_rate=0.01, order=order)
-    rollouts = toy_envs.rollouts(policy, spec, 14 * 64)
+    rollouts = toy_envs.rollouts(policy, spec, 25 * 64)
     rollouts.scorer = build_reward("success")
     report = trainer.improve(policy, rollouts, seed=0, output_dir=Path("unused"))
     fresh = toy_envs.rollouts(policy, spec, 64, seed=9).groups(64, 1)
