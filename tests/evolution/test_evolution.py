@@ -117,16 +117,19 @@ def whole(tiny_policy: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[R
 def test_other_seeds_meet_other_training_tasks(
     tiny_policy: Any, tmp_path: Path, whole: tuple[RunFolder, dict[str, Any]]
 ) -> None:
-    """A seed draws its training tasks: each is met once in a run, and not by another seed."""
+    """A seed draws its training tasks: each is met once in a run, again by the same seed, and not by another."""
 
     def tasks(folder: RunFolder) -> list[str]:
         return [t.task_id for r in range(3) for t in store.read(folder.round(r) / "trajectories.jsonl")]
 
-    run = evolution(tmp_path / "run", tiny_policy, replace(SMALL, seed=1, valid_tasks=1, test_tasks=0))
-    run.run()
-    first, other = tasks(whole[0]), tasks(run.folder)
-    assert len(set(first)) == len(first) == 3 + 2 * 4 == len(set(other))
-    assert not set(first) & set(other)
+    def run(seed: int) -> RunFolder:
+        of_seed = evolution(tmp_path / str(seed), tiny_policy, replace(SMALL, seed=seed, valid_tasks=1, test_tasks=0))
+        of_seed.run()
+        return of_seed.folder
+
+    first, again, other = tasks(whole[0]), tasks(run(0)), tasks(run(1))
+    assert len(set(first)) == len(first) == 3 + 2 * 4
+    assert first == again and not set(first) & set(other)
 
 
 def test_the_cache_of_its_engines_is_bounded(tiny_policy: Any, tmp_path: Path) -> None:
