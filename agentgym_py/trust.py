@@ -66,6 +66,12 @@ def is_offline() -> bool:
     return _offline
 
 
+def named() -> list[str]:
+    """Return the values of `--trust` on the command line."""
+    variables = [os.environ.get(name, "") for name in _VARIABLES]
+    return [value for value in dict.fromkeys(_trusted) if value not in variables]
+
+
 def options(places: Sequence[str]) -> str:
     """Return the options of a command line that trust these places, each after a blank."""
     return "".join(f" --trust {quote(place)}" for place in places)

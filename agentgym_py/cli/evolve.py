@@ -32,7 +32,7 @@ from agentgym_py.cli.evolve_tasks import require_all_tasks
 from agentgym_py.cli.improvement_options import improvement_lines
 from agentgym_py.cli.interrupts import InterruptibleReporter, no_interrupt_lost
 from agentgym_py.cli.parser import Parser, Values, add_config, wants_help
-from agentgym_py.cli.runtime import announce_torch, console, load_torch, print_json, require_model_files
+from agentgym_py.cli.runtime import console, load_torch, print_json, require_model_files
 from agentgym_py.cli.saved_settings import relative_source, require_sources
 from agentgym_py.cli.trainer_options import trainer_class
 from agentgym_py.cli.values import flatten_options
@@ -145,7 +145,6 @@ def _run(args: Values, opened: list[RunFolder], stack: ExitStack, fork: Fork | N
     executor: Executor = Workers(1)
     engines = None
     if not finished:
-        announce_torch(out)
         base, executor, engines = _load(args, plan, opened, extends, stack, fork)
     folder = opened[0]
     stack.enter_context(executor)

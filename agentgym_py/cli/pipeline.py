@@ -14,6 +14,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import yaml
@@ -126,8 +127,8 @@ class Pipeline:
         return 0
 
     def _advice(self) -> str:
-        out = f" --out {self.folder.path}" if self.has_own_folder else ""
-        return f"agentgym pipeline {self.file}{out} resumes from there"
+        out = f" --out {quote(str(self.folder.path))}" if self.has_own_folder else ""
+        return f"agentgym pipeline {quote(str(self.file))}{out}{trust.options(trust.named())} resumes from there"
 
     def _run_interruptible(self, stage: Stage) -> int:
         try:

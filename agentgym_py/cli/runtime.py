@@ -110,12 +110,14 @@ def require_model_files(name: str) -> None:
 
 
 def load_torch(threads: int | None = None) -> None:
-    """Load torch, silence its libraries and set its threads.
+    """Load torch, silence its libraries and set its threads. A terminal is told, because it takes seconds.
 
     What is loaded stays out of later garbage collections, which would take a quarter of a second each. A command that
     Python code runs undoes this at its end (`run_command`).
     """
     may_freeze = "torch" not in sys.modules and not gc.get_freeze_count()
+    if distributed.is_rank_zero():
+        announce_torch(console(json_output=True))
     with without_collections():
         silence_libraries()
         import torch
@@ -127,7 +129,7 @@ def load_torch(threads: int | None = None) -> None:
 
 
 def announce_torch(out: Console) -> None:
-    """Tell a user at a terminal what takes the seconds until `load_torch` returns."""
+    """Tell a user at a terminal what takes the next seconds, unless torch is loaded."""
     if out.is_terminal and "torch" not in sys.modules:
         out.print("Loading torch and transformers …", style="dim")
 

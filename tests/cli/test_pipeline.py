@@ -342,8 +342,8 @@ def test_an_interrupted_training_goes_on(agentgym: Run, small_model: str, monkey
 
     with monkeypatch.context() as patch:
         patch.setattr("agentgym_py.report.terminal.Phases.training", lambda *_: stopping)
-        status, _, err = agentgym("pipeline", file, "--out", "made")
-    assert status == 130 and f"agentgym pipeline {file} --out made resumes from there" in err
+        status, _, err = agentgym("pipeline", file, "--out", "made", "--trust", "a host")
+    assert status == 130 and f"agentgym pipeline {file} --out made --trust 'a host' resumes from there" in err
     assert any(Path("made/02-sft/trainer").rglob("state-*"))
     status, out, _ = agentgym("pipeline", file, "--out", "made")
     assert status == 0 and "Resuming from the saved state" in out

@@ -7,7 +7,8 @@ import json
 import subprocess
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -162,10 +163,20 @@ def test_the_import_of_torch_is_announced_at_a_terminal(
     is_terminal: bool, loaded: bool, said: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It takes seconds; a pipe or a file gets no such line, nor does a process that has torch already."""
-    if loaded:
-        monkeypatch.setitem(sys.modules, "torch", sys)
-    else:
-        monkeypatch.delitem(sys.modules, "torch", raising=False)
+    import torch
+
+    @contextmanager
+    def loading() -> Iterator[None]:
+        monkeypatch.setitem(sys.modules, "torch", torch)
+        yield
+
+    if not loaded:
+        monkeypatch.delitem(sys.modules, "torch")
     text = io.StringIO()
-    runtime.announce_torch(Console(file=text, force_terminal=is_terminal, color_system=None))
+    monkeypatch.setattr(
+        runtime, "console", lambda **_: Console(file=text, force_terminal=is_terminal, color_system=None)
+    )
+    monkeypatch.setattr(runtime, "without_collections", loading)
+    monkeypatch.setattr(runtime.gc, "freeze", lambda: None)
+    runtime.load_torch(torch.get_num_threads())
     assert text.getvalue() == ("Loading torch and transformers …\n" if said else "")
