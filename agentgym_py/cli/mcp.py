@@ -152,8 +152,7 @@ def _serve_stdio(episodes: EpisodeServer) -> int:
                     os._exit(INTERRUPTED if number == signal.SIGINT else KILLED)  # a thread waits for stdin
         return 0
 
-    status = anyio.run(main)
-    return _leave(episodes, status)
+    return anyio.run(main)
 
 
 def _serve_http(episodes: EpisodeServer, host: str, port: int) -> int:
@@ -169,13 +168,4 @@ def _serve_http(episodes: EpisodeServer, host: str, port: int) -> int:
         print("Press Ctrl-C to stop.", flush=True)
         if host not in (LOOPBACK, "localhost"):
             print("agentgym: warning: connections are not encrypted; use a proxy with TLS", file=sys.stderr)
-        status = serve(make_app(episodes, host, token), server_socket)
-    return _leave(episodes, status)
-
-
-def _leave(episodes: EpisodeServer, status: int) -> int:
-    """Return the status, or end the process if Python would wait for the thread of a world that hangs."""
-    if episodes.hanging_threads:
-        sys.stderr.flush()
-        os._exit(status)
-    return status
+        return serve(make_app(episodes, host, token), server_socket)

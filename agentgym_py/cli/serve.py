@@ -69,8 +69,6 @@ def run(args: Values) -> int:
             timeout_keep_alive=int(limits.idle) + 1,
         )  # fmt: skip
     print(f"\nstopped; sessions opened: {sessions.session_count}", file=sys.stderr, flush=True)
-    if sessions.busy_threads:  # Python would wait for the thread of a hanging world
-        os._exit(status)
     return status
 
 

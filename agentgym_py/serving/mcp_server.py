@@ -34,6 +34,7 @@ from agentgym_py.env.arguments import parse_task
 from agentgym_py.errors import AgentGymError, InfrastructureError
 from agentgym_py.serving.access import has_token
 from agentgym_py.serving.tool_episode import HAS_ENDED, EpisodeSettings, SessionLimits, ToolEpisode
+from agentgym_py.serving.world_threads import NoFreeThreadError, WorldThreads
 from agentgym_py.trajectory import Trajectory
 from agentgym_py.version import __version__
 
@@ -77,10 +78,9 @@ class EpisodeServer:
         self.settings, self.record, self.limits = settings, record, limits or SessionLimits()
         self.stopping = False
         """Whether the server is being stopped: episodes that have not ended then are infrastructure failures."""
-        self.hanging_threads = 0
         self.sessions = set[_Session]()
         self._numbers = itertools.count() if task is None else itertools.repeat(task)
-        self._free = anyio.CapacityLimiter(self.limits.threads)
+        self.threads = WorldThreads(self.limits.threads, self.limits.longest)
 
     def single(self) -> Server[Any]:
         """Return a server with one session in all its life, for stdio."""
@@ -183,14 +183,16 @@ class EpisodeServer:
         """Run a world in a thread. A call that its client cancels runs to its end: nothing can stop a thread.
 
         Raises:
-            InfrastructureError: it has not returned in time; its thread is abandoned.
+            InfrastructureError: it has not returned in time, or a world hangs in every thread.
+            NoFreeThreadError: all threads were busy, so the world was not called.
         """
-        if self.hanging_threads >= self.limits.threads:
+        if not self.threads.is_healthy:
             raise InfrastructureError("a world hangs in every thread of this server; restart it")
-        with anyio.move_on_after(self.limits.longest, shield=True):
-            return await anyio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=self._free)
-        self.hanging_threads += 1
-        raise _HangsError(f"{self.settings.spec.name} did not answer in {self.limits.longest:g} s")
+        with anyio.CancelScope(shield=True):
+            call = await self.threads.run(work)
+        if not call.done():
+            raise _HangsError(f"{self.settings.spec.name} did not answer in {self.limits.longest:g} s")
+        return call.result()
 
 
 class _HangsError(InfrastructureError):
@@ -221,7 +223,7 @@ class _Session:
             episode = await self._begun()
             turn = await self._try(lambda: episode.call(tool, arguments))
             if turn.stop_reason:
-                self._record()
+                await self._record()
             return turn
 
     async def close(self) -> None:
@@ -238,10 +240,10 @@ class _Session:
         with anyio.CancelScope(shield=True), suppress(MCPError):
             with anyio.move_on_after(_LAST_CALL):
                 async with self._lock:
-                    self._record()
+                    await self._record()
                     if not self._hangs:
                         await self._try(self._episode.close)
-            self._record()  # if a call is still running
+            await self._record()  # if a call is still running
         self._error, self._episode = self._error or "the session is closed", None  # mcp keeps the session for a while
 
     async def _begun(self) -> ToolEpisode:
@@ -258,12 +260,14 @@ class _Session:
             return await self._server.in_thread(work)
         except InfrastructureError as error:
             self._error, self._hangs = " ".join(str(error).split()), isinstance(error, _HangsError)
-            self._record()
+            await self._record()
             raise MCPError(types.INTERNAL_ERROR, self._error) from error
+        except NoFreeThreadError as error:  # the episode is as it was
+            raise MCPError(types.INTERNAL_ERROR, f"{error}; try again") from error
         except AgentGymError as error:
             raise MCPError(types.INVALID_PARAMS, " ".join(str(error).split())) from error
 
-    def _record(self) -> None:
+    async def _record(self) -> None:
         """Record the episode once.
 
         Raises:
@@ -274,7 +278,7 @@ class _Session:
         self._recorded = True
         trajectory = self._episode.trajectory(self._agent, self._error)
         try:
-            self._server.record(trajectory)
+            await anyio.to_thread.run_sync(self._server.record, trajectory)  # it may wait for another server
         except (AgentGymError, OSError) as error:
             self._error = f"the trajectory {trajectory.id} cannot be written: {' '.join(str(error).split())}"
             _LOG.error(self._error)

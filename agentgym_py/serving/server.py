@@ -46,7 +46,8 @@ def make_app(sessions: Sessions, token: str, host: str) -> FastAPI:
 
     @app.get("/health")
     async def health() -> Json:
-        return Json({"ok": sessions.is_healthy, "protocol": VERSION}, 200 if sessions.is_healthy else 503)
+        is_healthy = sessions.threads.is_healthy
+        return Json({"ok": is_healthy, "protocol": VERSION}, 200 if is_healthy else 503)
 
     app.include_router(_api(sessions, token))
     return app

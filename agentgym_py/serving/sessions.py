@@ -13,7 +13,6 @@ import re
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
@@ -26,6 +25,7 @@ from agentgym_py.errors import AgentGymError, ConfigError, UnknownNameError, did
 from agentgym_py.http_client import MAX_ANSWER
 from agentgym_py.serving.calls import CALLS, episode_state
 from agentgym_py.serving.protocol import SESSION_GONE, VERSION, Change, Make, decode, encode
+from agentgym_py.serving.world_threads import NoFreeThreadError, WorldThreads
 
 ALLOWED = ("difficulty", "max_steps", "split")
 """Arguments of an environment that clients may always set."""
@@ -134,12 +134,11 @@ class Sessions:
     ) -> None:
         self.limits, self.experts = limits, experts
         self.offers = {offer.id: offer for offer in (Offer(spec, allow) for spec in worlds)}
-        self.session_count = self.expired_count = self.busy_threads = self.stuck_threads = 0
+        self.session_count = self.expired_count = 0
         self.pending_bytes = 0
         """Bytes of the requests that are not answered yet."""
         self._sessions: dict[str, Session] = {}
-        self._threads = ThreadPoolExecutor(limits.threads, "world")
-        self._free = asyncio.Semaphore(limits.threads)
+        self.threads = WorldThreads(limits.threads, limits.longest)
         self._closing = asyncio.Semaphore(max(1, limits.threads // 2))  # leaves threads for calls
         self._unclosed: deque[TextEnv] = deque()
         """Environments of removed sessions."""
@@ -152,13 +151,8 @@ class Sessions:
         return {
             "protocol": VERSION, "worlds": worlds, "experts": self.experts, "limits": asdict(self.limits),
             "sessions": len(self._sessions), "made": self.session_count, "expired": self.expired_count,
-            "stuck": self.stuck_threads, "pending_bytes": self.pending_bytes, "memory_mib": _memory_mib(),
+            "stuck": self.threads.stuck, "pending_bytes": self.pending_bytes, "memory_mib": _memory_mib(),
         }  # fmt: skip
-
-    @property
-    def is_healthy(self) -> bool:
-        """Whether a thread is free of hanging environments."""
-        return self.stuck_threads < self.limits.threads
 
     async def make(self, key: str, raw: bytes) -> bytes:
         """Open a session under the name that the client chose; a repeated request returns the same session."""
@@ -224,7 +218,6 @@ class Sessions:
             await asyncio.wait(self._ending, timeout=self.limits.longest)
         for task in self._ending:
             task.cancel()
-        self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _add(self, key: str, raw: bytes, spec: EnvSpec | None) -> Session:
         """Add a session without an environment; `spec` is that of a forked session."""
@@ -273,7 +266,7 @@ class Sessions:
         async with session.lock:
             if self._find(key) is not session:
                 raise RefusedRequestError(404, SESSION_GONE, "this session was closed and opened again meanwhile")
-            if not self.is_healthy:
+            if not self.threads.is_healthy:
                 raise RefusedRequestError(503, "Stuck", "a world hangs in every thread of this server; restart it")
             session.last_used = time.monotonic()
             future = await self._in_thread(work)
@@ -287,33 +280,11 @@ class Sessions:
             raise RefusedRequestError(504, "WorldHangs", message)
 
     async def _in_thread(self, work: Callable[[], T]) -> asyncio.Future[T]:
-        """Run work in a thread and wait for it. A thread that hangs cannot be stopped, but may return later.
-
-        Raises:
-            RefusedRequestError: no thread was free for as long as a call may take.
-        """
+        """Run work in a thread, as `WorldThreads.run`; RefusedRequestError if no thread was free."""
         try:
-            await asyncio.wait_for(self._free.acquire(), self.limits.longest)
-        except TimeoutError:
-            message = f"no thread was free for {self.limits.longest:g} s (--threads {self.limits.threads})"
-            raise RefusedRequestError(503, "Busy", message) from None
-        future = asyncio.get_running_loop().run_in_executor(self._threads, _guarded, work)
-        self.busy_threads += 1
-        future.add_done_callback(self._thread_done)
-        await asyncio.wait({future}, timeout=self.limits.longest)
-        if not future.done():
-            self.stuck_threads += 1
-            future.add_done_callback(self._unstuck)
-        return future
-
-    def _thread_done(self, ended: asyncio.Future[Any]) -> None:
-        self.busy_threads -= 1
-        self._free.release()
-        if not ended.cancelled():
-            ended.exception()  # asyncio complains if its result is never read
-
-    def _unstuck(self, _: asyncio.Future[Any]) -> None:
-        self.stuck_threads -= 1
+            return await self.threads.run(work)
+        except NoFreeThreadError as error:
+            raise RefusedRequestError(503, "Busy", f"{error} (--threads {self.limits.threads})") from None
 
     def _thread_returned(self, session: Session) -> None:
         session.hangs = False
@@ -361,16 +332,6 @@ class Sessions:
 
 
 # ------------------------------------------------------------------------------------------------ what threads do
-
-
-def _guarded(work: Callable[[], T]) -> T:
-    """Wrap an error that would end the event loop, or that a future does not accept."""
-    try:
-        return work()
-    except BaseException as error:
-        if isinstance(error, Exception) and not isinstance(error, StopIteration):
-            raise
-        raise RuntimeError(repr(error)) from error
 
 
 def _fork_source(session: Session) -> tuple[EnvSpec, int, bytes]:

@@ -112,7 +112,7 @@ def test_a_stop_cuts_requests_off_without_a_traceback(
     env.reset(seed=0)
     with ThreadPoolExecutor(1) as pool:
         hangs = pool.submit(env.step, "hang")
-        until(lambda: server.sessions.busy_threads == 1)
+        until(lambda: server.sessions.threads.busy == 1)
         server.stop()
         woken.set()
         with pytest.raises(InfrastructureError):

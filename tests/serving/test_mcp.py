@@ -39,6 +39,7 @@ from agentgym_py.env import EnvSpec, StopReason
 from agentgym_py.rng import Rng, seed_of
 from agentgym_py.serving.mcp_server import ENDED_NOTE, PATH, EpisodeServer, make_app
 from agentgym_py.serving.tool_episode import EpisodeSettings, SessionLimits
+from agentgym_py.serving.world_threads import NoFreeThreadError, WorldThreads
 from agentgym_py.trajectory import Step, Trajectory
 from agentgym_py.trajectory.store import read
 
@@ -225,6 +226,98 @@ def test_a_call_that_its_client_cancels_is_done_before_the_next(woken: threading
 
     anyio.run(cancel)
     assert (seen, [step.action for step in played[0].steps]) == (["2"], ["hang", "x"])
+
+
+def test_waiting_for_a_thread_is_no_hanging(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time that a call may take begins with the call."""
+    played, answers = list[Trajectory](), list[str]()
+    monkeypatch.setattr(type(EnvSpec("OddForTests-v0").make()), "woken", Sleeper(1.3))
+
+    async def play(server: EpisodeServer) -> None:
+        async with Client(server.single()) as client:
+            answers.extend(texts(await client.call_tool("act", {"action": "hang"})))
+
+    async def both() -> None:
+        server = odd(played.append, threads=1, longest=2)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(play, server)
+            tasks.start_soon(play, server)
+
+    anyio.run(both)
+    assert answers == ["1", "1"] and all(trajectory.is_evidence for trajectory in played)
+
+
+class Sleeper:
+    """An event that comes after some seconds."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+
+    def wait(self, _: float) -> None:
+        """Sleep until then."""
+        time.sleep(self.seconds)
+
+
+def test_a_thread_that_returns_serves_again(woken: threading.Event) -> None:
+    """A world that was too slow once does not end the server."""
+    server, answers = odd(lambda _: None, threads=1, longest=0.5), list[str]()
+
+    async def play() -> None:
+        async with Client(server.single()) as client:
+            with pytest.raises(MCPError, match="did not answer"):
+                await client.call_tool("act", {"action": "hang"})
+        assert not server.threads.is_healthy
+        woken.set()
+        with anyio.fail_after(30):
+            while not server.threads.is_healthy:
+                await anyio.sleep(0.01)
+        async with Client(server.single()) as client:
+            answers.extend(texts(await client.call_tool("act", {"action": "x"})))
+
+    anyio.run(play)
+    assert answers == ["1"]
+
+
+def test_a_busy_server_leaves_the_episode_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client may call again."""
+    played, answers = list[Trajectory](), list[str]()
+
+    async def busy(_: WorldThreads, work: Callable[[], Any]) -> Any:
+        raise NoFreeThreadError("no thread was free for 30 s")
+
+    async def play() -> None:
+        async with Client(odd(played.append).single()) as client:
+            await client.list_tools()
+            with monkeypatch.context() as patch:
+                patch.setattr(WorldThreads, "run", busy)
+                with pytest.raises(MCPError, match="no thread was free for 30 s; try again"):
+                    await client.call_tool("act", {"action": "x"})
+            answers.extend(texts(await client.call_tool("act", {"action": "x"})))
+
+    anyio.run(play)
+    assert answers == ["1"] and played[0].is_evidence
+
+
+def test_others_are_served_while_a_trajectory_waits_for_its_file() -> None:
+    """Another server may hold the file for seconds."""
+    served, was_served = threading.Event(), list[bool]()
+    server = odd(lambda _: was_served.append(served.wait(10)))
+
+    async def leave() -> None:
+        async with Client(server.single()) as client:
+            await client.list_tools()
+
+    async def play() -> None:
+        async with Client(server.single()) as client:
+            await client.list_tools()
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(leave)
+                await anyio.sleep(0.2)
+                await client.call_tool("act", {"action": "x"})
+                served.set()
+
+    anyio.run(play)
+    assert was_served[0]
 
 
 def test_a_trajectory_that_cannot_be_written_is_an_error() -> None:

@@ -308,7 +308,7 @@ def test_who_waits_for_a_thread_does_not_wait_for_ever(woken: threading.Event) -
         path, other = made(client), made(client, key=f"other-{KEY}")
         with ThreadPoolExecutor(2) as pool:
             hangs = pool.submit(client.post, f"{path}/step", json={"n": 2, "action": "hang"})
-            until(lambda: sessions.busy_threads == 1)
+            until(lambda: sessions.threads.busy == 1)
             waits = pool.submit(client.post, f"{other}/step", json={"n": 2, "action": "x"})
             assert error(hangs.result(30))[:2] == (504, "WorldHangs")
             assert error(waits.result(30))[:2] == (503, "Busy")
@@ -327,9 +327,9 @@ def test_who_finds_no_thread_to_be_made_or_closed_in(monkeypatch: pytest.MonkeyP
         env = sessions._sessions[f"other-{KEY}"].env
         monkeypatch.setattr(type(env), "close", lambda self: closed.append(self))
         with ThreadPoolExecutor(2) as pool:
-            monkeypatch.setattr(sessions, "stuck_threads", -1)  # it is long at work, but no one gives it up
+            monkeypatch.setattr(sessions.threads, "stuck", -1)  # it is long at work, but no one gives it up
             hangs = pool.submit(client.post, f"{path}/step", json={"n": 2, "action": "hang"})
-            until(lambda: sessions.busy_threads == 1)
+            until(lambda: sessions.threads.busy == 1)
             late = pool.submit(client.put, f"{SESSIONS}/late-{KEY}", json={"env": ODD})
             assert client.delete(other).json() == {"closed": True}
             assert error(late.result(30))[:2] == (503, "Busy")
@@ -349,7 +349,7 @@ def test_a_world_is_not_closed_while_a_thread_is_in_it(monkeypatch: pytest.Monke
         monkeypatch.setattr(type(sessions._sessions[KEY].env), "close", lambda self: closed.append(woken.is_set()))
         with ThreadPoolExecutor(1) as pool:
             hangs = pool.submit(client.post, f"{path}/step", json={"n": 2, "action": "hang"})
-            until(lambda: sessions.busy_threads == 1)
+            until(lambda: sessions.threads.busy == 1)
             assert client.delete(path).json() == {"closed": True}
             assert hangs.result(30).status_code == 504
         other = made(client, key=f"other-{KEY}")
@@ -372,10 +372,10 @@ def test_sessions_that_end_leave_threads_to_the_others(monkeypatch: pytest.Monke
     ) as client:
         for number in range(6):
             client.delete(made(client, key=f"{number}-{KEY}"))
-        until(lambda: sessions.stuck_threads == 2)
+        until(lambda: sessions.threads.stuck == 2)
         path = made(client, "maze")
         assert client.post(f"{path}/actions", json={}).status_code == 200
-        assert sessions.busy_threads == sessions.stuck_threads == 2
+        assert sessions.threads.busy == sessions.threads.stuck == 2
         back.set()
         until(lambda: len(closed) == 6)
 
@@ -393,11 +393,11 @@ def test_sessions_are_closed_as_fast_as_they_end(monkeypatch: pytest.MonkeyPatch
         done.clear()
         with ThreadPoolExecutor(4) as pool:
             hangs = pool.submit(client.post, f"{path}/step", json={"n": 2, "action": "hang"})
-            until(lambda: sessions.busy_threads == 1)
+            until(lambda: sessions.threads.busy == 1)
             assert client.delete(others[0]).json() == {"closed": True}
-            until(lambda: len(sessions._free._waiters or ()) == 1)
+            until(lambda: len(sessions.threads._free._waiters or ()) == 1)
             calls = [pool.submit(client.post, f"{others[1]}/actions", json={}) for _ in range(2)]
-            until(lambda: len(sessions._free._waiters or ()) == 2)  # the second waits for the first
+            until(lambda: len(sessions.threads._free._waiters or ()) == 2)  # the second waits for the first
             for other in others[2:]:
                 client.delete(other)
             assert not done
