@@ -14,6 +14,7 @@ from agentgym_py.env import StopReason
 from agentgym_py.errors import DataError
 from agentgym_py.trajectory import Provenance, Step, Tokens, Trajectory
 from agentgym_py.trajectory.formats import atif
+from agentgym_py.trajectory.formats.foreign import Conversation
 from agentgym_py.trajectory.reading import detect, read_any
 from agentgym_py.trajectory.types import Usage
 
@@ -130,6 +131,16 @@ def test_a_document_of_another_program_is_read_as_text() -> None:
     )
     assert look.usage == Usage(120, 4, 0.0002, "some-model-2026-10") and look.tokens is None
     assert (last.observation, last.reply) == ("a.txt\n\n3 a.txt", "a.txt has 3 lines.")
+
+
+def test_a_reply_in_two_parts_has_the_usage_of_both() -> None:
+    """Tokens and costs are added; what one part does not report is left out."""
+    conversation = Conversation()
+    conversation.add_observation("How many?")
+    for text, usage in (("I look.", Usage(10, 2, 0.5, "m")), ("3", Usage(20, None, 0.25, "m")), ("!", None)):
+        conversation.add_reply(text, usage=usage)
+    [step] = conversation.steps
+    assert (step.reply, step.usage) == ("I look.\n3\n!", Usage(30, 2, 0.75, "m"))
 
 
 @pytest.mark.parametrize("name", ["a.json", "a.jsonl"])

@@ -10,7 +10,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from agentgym_py.env import StopReason
 from agentgym_py.env.actions import format_reply, json_object, parse_reply
@@ -20,6 +20,8 @@ from agentgym_py.trajectory.types import Provenance, Step, Trajectory, Usage
 
 ACT = "act"
 """Name of the tool whose argument `action` is a whole action, in files that this project writes."""
+
+_Number = TypeVar("_Number", int, float)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,8 @@ class Conversation:
         """Add a reply; one that directly follows another is part of it."""
         if self.steps and not self.observation:
             last = self.steps[-1]
-            self.steps[-1] = _step(last.observation, f"{last.reply}\n{text}", last.trained and trained, usage)
+            both = _both(last.usage, usage)
+            self.steps[-1] = _step(last.observation, f"{last.reply}\n{text}", last.trained and trained, both)
         else:
             self.steps.append(_step("\n\n".join(self.observation), text, trained, usage))
             self.observation = []
@@ -96,6 +99,20 @@ def _step(observation: str, text: str, trained: bool, usage: Usage | None) -> St
     return Step(
         observation, text, reply.thought, reply.action, reply.action_input, 0.0, True, trained=trained, usage=usage
     )
+
+
+def _both(first: Usage | None, second: Usage | None) -> Usage | None:
+    """Return the usage of a reply in two parts; a count that one part lacks is that of the other."""
+    if first is None or second is None:
+        return first or second
+
+    def total(a: _Number | None, b: _Number | None) -> _Number | None:
+        return (a if b is None else b) if a is None or b is None else a + b
+
+    return Usage(
+        total(first.prompt_tokens, second.prompt_tokens), total(first.completion_tokens, second.completion_tokens),
+        total(first.cost, second.cost), second.model or first.model, second.cut,
+    )  # fmt: skip
 
 
 def reply_text(content: str, reasoning: str = "", calls: Sequence[ToolCall] = ()) -> str:
