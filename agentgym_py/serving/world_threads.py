@@ -55,11 +55,9 @@ class WorldThreads:
             call.add_done_callback(self._unstuck)
         return call
 
-    def _returned(self, call: asyncio.Future[T]) -> None:
+    def _returned(self, _: asyncio.Future[T]) -> None:
         self.busy -= 1
         self._free.release()
-        if not call.cancelled():
-            call.exception()  # asyncio complains if its result is never read
 
     def _unstuck(self, _: asyncio.Future[T]) -> None:
         self.stuck -= 1
@@ -73,6 +71,7 @@ def in_daemon(work: Callable[[], T]) -> asyncio.Future[T]:
     """
     loop = asyncio.get_running_loop()
     call: asyncio.Future[T] = loop.create_future()
+    call.add_done_callback(lambda ended: ended.cancelled() or ended.exception())  # or asyncio may complain: never read
 
     def end(settle: Callable[[Any], None], outcome: Any) -> None:
         if not call.done():  # it may be cancelled
