@@ -12,9 +12,8 @@ infrastructure failure the server's status is 500: the rollout fails and has no 
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from functools import partial
 from typing import Any, Unpack
 
 from fastapi import FastAPI, Request
@@ -24,6 +23,7 @@ from resources_servers.gymnasium import GymnasiumServer, extract_text
 
 from agentgym_py.env import EnvSpec, StopReason
 from agentgym_py.errors import InfrastructureError, ResetNeededError
+from agentgym_py.serving.async_episode import AsyncEpisode
 from agentgym_py.serving.task_rows import RowOptions, rows_with, start_row
 
 AGENT = "agentgym_agent"
@@ -72,11 +72,11 @@ class AgentGymServer(GymnasiumServer):
 
         Raises:
             ConfigError, UnknownNameError: a column of the row is missing or wrong.
-            InfrastructureError: the world failed.
+            InfrastructureError: the world failed, or hangs.
         """
         await self.close_session(session_id)
-        episode = self.session_state[session_id] = await asyncio.to_thread(start_row, metadata)
-        return episode.opening, {"task_id": episode.task.id, "supports_explicit_close": True}
+        live = self.session_state[session_id] = await AsyncEpisode.start(partial(start_row, metadata))
+        return live.episode.opening, {"task_id": live.episode.task.id, "supports_explicit_close": True}
 
     async def step(
         self, action: NeMoGymResponse, metadata: Mapping[str, Any], session_id: str | None = None
@@ -84,17 +84,18 @@ class AgentGymServer(GymnasiumServer):
         """Do one step; after the last one the observation is in `info` only.
 
         Raises:
-            InfrastructureError: the world failed, and the episode is lost.
+            InfrastructureError: the world failed, or hangs, and the episode is lost.
         """
         del metadata
-        episode = self.session_state.get(session_id)
-        if episode is None:
+        live = self.session_state.get(session_id)
+        if live is None:
             raise ResetNeededError("there is no episode, or its world has failed: POST /reset first")
         try:
-            turn = await asyncio.to_thread(episode.step, extract_text(action))
+            turn = await live.step(extract_text(action))
         except InfrastructureError:
             await self.close_session(session_id)
             raise
+        episode = live.episode
         info = {
             "success": bool(episode.env.succeeded), "steps": len(episode.steps), "valid_action": turn.valid,
             "stop_reason": str(turn.stop_reason or ""), "observation": turn.observation,
@@ -105,7 +106,6 @@ class AgentGymServer(GymnasiumServer):
 
     async def close_session(self, session_id: str | None) -> None:
         """Close the world of a session."""
-        episode = self.session_state.pop(session_id, None)
-        if episode is not None:
-            with suppress(InfrastructureError):
-                await asyncio.to_thread(episode.close)
+        live = self.session_state.pop(session_id, None)
+        if live is not None:
+            await live.close()

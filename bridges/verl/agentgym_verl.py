@@ -12,10 +12,9 @@ sampled, with the mask 1 and their log-probabilities; verl's template tokens and
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from functools import partial
 from typing import Any, Unpack
 from uuid import uuid4
 
@@ -24,8 +23,8 @@ from verl.utils.profiler import simple_timer
 
 from agentgym_py.env import EnvSpec
 from agentgym_py.errors import ConfigError, InfrastructureError
+from agentgym_py.serving.async_episode import AsyncEpisode
 from agentgym_py.serving.task_rows import RowOptions, rows_with, start_row
-from agentgym_py.serving.tool_episode import ToolEpisode
 
 NAME = "agentgym"
 """The agent loop of the rows."""
@@ -68,16 +67,15 @@ class AgentGymLoop(AgentLoopBase):
 
         Raises:
             ConfigError, UnknownNameError: a column of the row is missing or wrong.
-            InfrastructureError: the world failed in all attempts. There is no score, and verl stops.
+            InfrastructureError: the world failed, or hung, in all attempts. There is no score, and verl stops.
         """
         for attempt in range(self._retries + 1):
             try:
-                episode = await asyncio.to_thread(start_row, row)
+                live = await AsyncEpisode.start(partial(start_row, row))
                 try:
-                    return await self._play(episode, sampling_params, **row)
+                    return await self._play(live, sampling_params, **row)
                 finally:
-                    with suppress(InfrastructureError):  # what was played counts
-                        await asyncio.to_thread(episode.close)
+                    await live.close()
             except InfrastructureError as error:
                 if attempt == self._retries:
                     raise
@@ -85,10 +83,10 @@ class AgentGymLoop(AgentLoopBase):
         raise AssertionError("retries is negative")
 
     async def _play(
-        self, episode: ToolEpisode, sampling_params: Mapping[str, Any], *, raw_prompt: Sequence[dict[str, Any]],
+        self, live: AsyncEpisode, sampling_params: Mapping[str, Any], *, raw_prompt: Sequence[dict[str, Any]],
         priority: int = 0, **row: Any,
     ) -> AgentLoopOutput:  # fmt: skip
-        messages = list(raw_prompt)
+        messages, episode = list(raw_prompt), live.episode
         if messages[-1]["content"] != episode.opening:
             raise ConfigError(
                 f"the row of {row['task']} has another prompt than its world: make the data set again with `rows`"
@@ -113,7 +111,7 @@ class AgentGymLoop(AgentLoopBase):
             if len(mask) > self._limit:
                 break
             with simple_timer("tool_calls", metrics):
-                turn = await asyncio.to_thread(episode.step, text)
+                turn = await live.step(text)
             rewards.append(turn.reward)
             if turn.stop_reason or len(rewards) == self._max_turns:
                 break
