@@ -36,7 +36,7 @@ class TimedConnection:
             kind = {"http": http.client.HTTPConnection, "https": http.client.HTTPSConnection}[parts.scheme]
             self.http = kind(parts.hostname, parts.port, timeout=timeout)
         except (ValueError, LookupError, http.client.InvalidURL) as error:
-            message = f"url must be an address such as http://127.0.0.1:8000, as agentgym serve prints it; got {url!r}"
+            message = f"url must be an address such as http://127.0.0.1:8000, got {url!r}"
             raise ConfigError(message) from error
         self.http.response_class = _TimedResponse
         self.url, self._path = url, parts.path.rstrip("/")

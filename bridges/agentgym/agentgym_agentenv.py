@@ -75,7 +75,7 @@ class Sessions:
         with self._lock:
             if len(self._by_number) >= self._limits.sessions:
                 since = time.monotonic() - self._limits.idle
-                for number in [number for number, found in self._by_number.items() if found.last_used < since]:
+                for number in [number for number, one in self._by_number.items() if one.last_used < since]:
                     self._by_number.pop(number).close()
             if len(self._by_number) >= self._limits.sessions:
                 raise ServerFullError(f"all {self._limits.sessions} sessions are in use; start it with more --sessions")
@@ -85,19 +85,19 @@ class Sessions:
 
     def find(self, number: Any) -> Session:
         """Return a session; UnknownNameError if it was closed or never existed."""
-        found = self._by_number.get(number) if isinstance(number, int) else None
-        if found is None:
+        session = self._by_number.get(number) if isinstance(number, int) else None
+        if session is None:
             raise UnknownNameError(f"there is no session {number!r:.40}: POST /create opens one")
-        found.last_used = time.monotonic()
-        return found
+        session.last_used = time.monotonic()
+        return session
 
     def close(self, number: Any) -> bool:
         """Close a session; return whether it existed."""
         with self._lock:
-            found = self._by_number.pop(number, None) if isinstance(number, int) else None
-        if found is not None:
-            found.close()
-        return found is not None
+            session = self._by_number.pop(number, None) if isinstance(number, int) else None
+        if session is not None:
+            session.close()
+        return session is not None
 
 
 def make_app(settings: EpisodeSettings, dialect: str | None = None, limits: SessionLimits | None = None) -> FastAPI:
@@ -130,12 +130,12 @@ def make_app(settings: EpisodeSettings, dialect: str | None = None, limits: Sess
     @app.post("/create")
     def create() -> Any:
         number = sessions.create()
-        opened = {"id": number, "observation": "", "reward": 0, "done": False}
-        return opened if speaks.session == "id" else number
+        answer = {"id": number, "observation": "", "reward": 0, "done": False}
+        return answer if speaks.session == "id" else number
 
     @app.post("/reset")
     def reset(body: JsonBody) -> Any:
-        task = body.get(speaks.task, 0)
+        task = body.get(speaks.task)
         if type(task) is not int:
             raise ConfigError(f"{speaks.task} must be a number, got {task!r:.40}")
         session = sessions.find(body.get(speaks.session))
@@ -155,17 +155,17 @@ def make_app(settings: EpisodeSettings, dialect: str | None = None, limits: Sess
             except InfrastructureError:
                 session.close()
                 raise
-            return _step_answer(speaks, episode, turn.observation, turn.reward)
+            return _step_answer(speaks, episode, turn.observation)
 
     @app.get("/observation")
     def observation(request: Request) -> Any:
-        session = sessions.find(_asked(request, speaks))
+        session = sessions.find(_session_number(request, speaks))
         with session.lock:
             return _observation(session.running())
 
     @app.get("/available_actions")
     def available_actions(request: Request) -> list[str]:
-        session = sessions.find(_asked(request, speaks))
+        session = sessions.find(_session_number(request, speaks))
         with session.lock:
             return session.running().env.actions() or []
 
@@ -176,7 +176,7 @@ def make_app(settings: EpisodeSettings, dialect: str | None = None, limits: Sess
     return app
 
 
-def _asked(request: Request, dialect: Dialect) -> int | None:
+def _session_number(request: Request, dialect: Dialect) -> int | None:
     """Return the session in the query of a request."""
     name = request.query_params.get(dialect.session, "")
     return int(name) if name.isdecimal() else None
@@ -191,7 +191,7 @@ def _reset_answer(kind: str, dialect: Dialect, number: int, episode: ToolEpisode
         return episode.opening
     if dialect.reset_answer == "list":
         return [episode.opening, None]
-    answer = {"id": number, **_step_answer(dialect, episode, episode.opening, 0.0)}
+    answer = {"id": number, **_step_answer(dialect, episode, episode.opening)}
     if kind == "sciworld":  # its client joins the two by a line break
         task, _, rest = episode.opening.partition("\n")
         answer |= {"task_name": episode.task.kind, "var_num": 0, "task_description": task, "observation": rest}
@@ -200,14 +200,14 @@ def _reset_answer(kind: str, dialect: Dialect, number: int, episode: ToolEpisode
     return answer
 
 
-def _step_answer(dialect: Dialect, episode: ToolEpisode, text: str, reward: float) -> dict[str, Any]:
+def _step_answer(dialect: Dialect, episode: ToolEpisode, text: str) -> dict[str, Any]:
     """Answer with what any client of AgentGym reads, and `success` and `truncated`, which ours reads."""
+    so_far = sum(step.reward for step in episode.steps)
     answer = {
-        dialect.observation: text, "reward": reward, "done": episode.stop_reason is not None, "info": None,
-        "success": bool(episode.env.succeeded), "truncated": episode.stop_reason == "truncated",
+        dialect.observation: text, "reward": so_far, dialect.reward: so_far, "info": None,
+        "done": episode.stop_reason is not None, "success": bool(episode.env.succeeded),
+        "truncated": episode.stop_reason == "truncated",
     }  # fmt: skip
-    if dialect.reward == "score":
-        answer["score"] = sum(step.reward for step in episode.steps)
     if dialect.task == "game":
         answer["available_actions"] = episode.env.actions() or []
     return answer

@@ -21,7 +21,7 @@ class Dialect:
     observation: str = "observation"
     """Name of the observation in an answer of `/step`."""
     reward: Literal["reward", "score"] = "reward"
-    """Name of the reward in an answer of `/step`; a score is the sum of the rewards so far."""
+    """Name of the reward in an answer of `/step`: the return so far, as AgentGym takes the last one as the return."""
     whole_reply: bool = False
     """Whether `/step` takes the whole reply; otherwise the action alone, which the client parses."""
     reset_answer: Literal["object", "list", "text"] = "object"

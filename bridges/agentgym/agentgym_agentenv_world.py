@@ -14,12 +14,11 @@ from urllib.parse import urlencode
 
 from agentgym_agentenv_dialects import DIALECTS, Dialect
 
-from agentgym_py import trust
 from agentgym_py.env import SPLITS, Reply
 from agentgym_py.env.foreign import ForeignEnv, ForeignSession, ForeignTurn, action_text
 from agentgym_py.errors import ConfigError, InfrastructureError, UnknownNameError, did_you_mean
 from agentgym_py.files import parse_json
-from agentgym_py.http_client import MOST_ANSWER_VALUES
+from agentgym_py.http_client import MOST_ANSWER_VALUES, require_limits
 from agentgym_py.serving.timed_http import TimedConnection
 
 
@@ -34,10 +33,10 @@ class GymServerEnv(ForeignEnv):
 
     Observation: the server's. Rules are in the client classes of AgentGym, not on the server: give them as `rules`.
 
-    Reward: the server's; a score counts by its rise.
+    Reward: the rise of the server's reward or score, which is the return so far.
 
-    End: the server's `done`, or `max_steps`. Success is an end with a reward, or score, of at least `success_reward`:
-    1 in most worlds, 100 in SciWorld.
+    End: the server's `done`, or `max_steps`. Success is an end with a return of at least `success_reward`: 1 in most
+    worlds, 100 in SciWorld.
 
     Args:
         url: address of the server, such as http://127.0.0.1:36001.
@@ -45,7 +44,7 @@ class GymServerEnv(ForeignEnv):
         ranges: first number and number after the last, by split; None as above.
         rules: text that opens an episode.
         max_steps: step limit.
-        success_reward: last reward or score from which an episode counts as success.
+        success_reward: return from which an episode counts as success.
         timeout: seconds after which a request counts as lost.
         split: where tasks come from if `reset` names no split.
         render_mode: `ansi` or None.
@@ -60,12 +59,10 @@ class GymServerEnv(ForeignEnv):
         max_steps: int = 30, success_reward: float = 1.0, timeout: float = 60.0, split: str = "train",
         render_mode: str | None = None,
     ) -> None:  # fmt: skip
-        if not url.startswith(("http://", "https://")) or timeout <= 0:
-            raise ConfigError(f"url must begin with http:// and timeout be above 0, got {url!r:.200} and {timeout}")
+        require_limits(timeout=timeout)
         if dialect not in DIALECTS:
             raise UnknownNameError(f"No dialect {dialect!r}." + did_you_mean(dialect, DIALECTS, "There are"))
-        trust.require_host(url)
-        self.url, self.dialect, self.timeout = url.rstrip("/"), DIALECTS[dialect], timeout
+        self.url, self.dialect, self.http = url.rstrip("/"), DIALECTS[dialect], TimedConnection(url, timeout)
         self.ranges = None if ranges is None else _disjoint(ranges)
         self.success_reward, self.lists_actions = success_reward, dialect == "alfworld"
         self.rules: Mapping[str, str] = {"full": rules, "brief": rules, "none": ""}  # type: ignore[misc]  # as given
@@ -86,30 +83,30 @@ class GymServerEnv(ForeignEnv):
 
 def _disjoint(ranges: Mapping[str, Sequence[int]]) -> dict[str, range]:
     """Return the ranges by split; ConfigError if two have a task in common, or one is none."""
-    found = dict[str, range]()
+    numbers = dict[str, range]()
     for split, limits in ranges.items():
         if split not in SPLITS or len(limits) != 2 or not all(type(number) is int for number in limits):
             raise ConfigError(
                 f"ranges must be like {{'train': [0, 374], 'test': [374, 474]}}, got {dict(ranges)!r:.200}"
             )
-        found[split] = range(max(0, limits[0]), limits[1])
-    ordered = sorted(found.values(), key=lambda numbers: numbers.start)
+        numbers[split] = range(max(0, limits[0]), limits[1])
+    ordered = sorted(numbers.values(), key=lambda some: some.start)
     if any(before.stop > after.start for before, after in pairwise(ordered)):
         raise ConfigError(f"ranges have tasks in common: {dict(ranges)!r:.200}")
-    return found
+    return numbers
 
 
 class _Session:
     """A session of the server."""
 
     def __init__(self, env: GymServerEnv) -> None:
-        self._env, self._http = env, TimedConnection(env.url, env.timeout)
-        created = self._ask("POST", "create", env.dialect.create_body)
-        number = created.get("id") if isinstance(created, dict) else created
+        self._env = env
+        answer = self._ask("POST", "create", env.dialect.create_body)
+        number = answer.get("id") if isinstance(answer, dict) else answer
         if type(number) is not int:
-            raise InfrastructureError(f"{env.url} opened no session: it answered {created!r:.100}")
+            raise InfrastructureError(f"{env.url} opened no session: it answered {answer!r:.100}")
         self._who: dict[str, int] = {env.dialect.session: number}
-        self._score = 0.0
+        self._return = 0.0
 
     def _ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
         """Send a request; an error in the answer is a failure, whatever its status."""
@@ -118,7 +115,7 @@ class _Session:
         sent = b"" if method == "GET" else json.dumps(body).encode()
         url = f"{env.url}/{path}"
         try:
-            status, raw = self._http.send(method, f"/{path}{question}", sent, {"Content-Type": "application/json"})
+            status, raw = env.http.send(method, f"/{path}{question}", sent, {"Content-Type": "application/json"})
             content = parse_json(raw, MOST_ANSWER_VALUES)
         except (OSError, HTTPException, ValueError) as error:
             raise InfrastructureError(f"no answer from {url}: {error!r}") from error
@@ -130,17 +127,17 @@ class _Session:
         """Start a task by its number."""
         env, speaks = self._env, self._env.dialect
         body = {**speaks.reset_body, **self._who, speaks.task: env.number_of(split, number)}
-        answer, self._score = self._ask("POST", "reset", body), 0.0
+        answer, self._return = self._ask("POST", "reset", body), 0.0
         if speaks.reset_answer != "object":
             answer = {"observation": self._ask("GET", "observation")}
         text = _text(answer, "observation")
         if "task_description" in answer:
             text = f"{answer['task_description']}\n{text}"
         if env.lists_actions:
-            listed = answer.get("available_actions")
-            if not isinstance(listed, list) or not all(isinstance(action, str) for action in listed):
-                raise InfrastructureError(f"{env.url} lists no actions: {listed!r:.200}")
-            text += f"\nAVAILABLE ACTIONS: {','.join(listed)}"
+            actions = answer.get("available_actions")
+            if not isinstance(actions, list) or not all(isinstance(action, str) for action in actions):
+                raise InfrastructureError(f"{env.url} lists no actions: {actions!r:.200}")
+            text += f"\nAVAILABLE ACTIONS: {','.join(actions)}"
         return text
 
     def step(self, reply: Reply, text: str) -> ForeignTurn:
@@ -153,8 +150,7 @@ class _Session:
             value = float(answer[speaks.reward])
         except (LookupError, TypeError, ValueError, OverflowError) as error:
             raise InfrastructureError(f"{self._env.url} gave no {speaks.reward}: {answer!r:.200}") from error
-        reward = value - self._score if speaks.reward == "score" else value
-        self._score = value
+        reward, self._return = value - self._return, value
         truncated = done and answer.get("truncated") is True
         success = answer.get("success", done and value >= self._env.success_reward) is True
         return ForeignTurn(observation, reward, done and not truncated, truncated, success)
@@ -164,7 +160,7 @@ class _Session:
         try:
             self._ask("POST", "close", self._who)
         finally:
-            self._http.close()
+            self._env.http.close()
 
 
 def _text(answer: Any, name: str) -> str:

@@ -24,9 +24,9 @@ from agentgym_py.env.foreign import ForeignEnv, ForeignSession, ForeignTurn, act
 from agentgym_py.env.spaces import UnicodeText
 from agentgym_py.env.tracebacks import contained
 from agentgym_py.env.types import MAX_TEXT
-from agentgym_py.errors import ConfigError, InfrastructureError
+from agentgym_py.errors import InfrastructureError
 from agentgym_py.files import parse_json
-from agentgym_py.http_client import MOST_ANSWER_VALUES
+from agentgym_py.http_client import MOST_ANSWER_VALUES, require_limits
 from agentgym_py.serving.timed_http import TimedConnection
 
 ACT = "act"
@@ -72,10 +72,9 @@ class OpenEnvEnv(ForeignEnv):
         self, *, url: str, max_steps: int = 50, success_reward: float = 1.0, timeout: float = 60.0,
         split: str = "train", render_mode: str | None = None,
     ) -> None:  # fmt: skip
-        if not url.startswith(("http://", "https://")) or timeout <= 0:
-            raise ConfigError(f"url must begin with http:// and timeout be above 0, got {url!r:.200} and {timeout}")
-        trust.require_host(url)
+        require_limits(timeout=timeout)
         self.url, self.success_reward, self.timeout = url.rstrip("/"), success_reward, timeout
+        self._http = TimedConnection(url, timeout)
         schemas = self._get("schema")
         if not isinstance(schemas, dict) or not isinstance(schema := schemas.get("action"), dict):
             raise InfrastructureError(f"{url} is no server of OpenEnv: it has no schema of actions")
@@ -97,7 +96,7 @@ class OpenEnvEnv(ForeignEnv):
         """Ask the server a question; None if it does not know the answer."""
         method, sent = ("GET", b"") if body is None else ("POST", json.dumps(body).encode())
         try:
-            with closing(TimedConnection(self.url, self.timeout)) as http:
+            with closing(self._http) as http:
                 status, raw = http.send(method, f"/{path}", sent, {"Content-Type": "application/json"})
             content = parse_json(raw, MOST_ANSWER_VALUES) if status == HTTPStatus.OK else raw[:200]
         except (OSError, HTTPException, ValueError, RecursionError) as error:
@@ -111,8 +110,8 @@ class OpenEnvEnv(ForeignEnv):
     def _find_splits(self) -> tuple[dict[str, str], dict[str, int]]:
         """Return the server's names of our splits, and their numbers of tasks; empty without a task API."""
         name = (self._get("list_environments") or [""])[0]
-        listed = (self._get(f"{name}/splits") if name else None) or []
-        kinds = {split["type"]: split["name"] for split in reversed(listed)}
+        answer = (self._get(f"{name}/splits") if name else None) or []
+        kinds = {split["type"]: split["name"] for split in reversed(answer)}
         splits = {ours: kinds[theirs] for ours, theirs in _SPLITS.items() if theirs in kinds}
         counts = {ours: self._get(f"{name}/num_tasks", {"split": theirs}) for ours, theirs in splits.items()}
         if not splits or None in counts.values():
@@ -150,10 +149,11 @@ class _Session:
 
     def __init__(self, env: OpenEnvEnv) -> None:
         trust.require_online(env.url)
-        self._env, address = env, f"ws{env.url.removeprefix('http')}/ws"
+        self._env, address = env, f"ws{env.url[len('http') :]}/ws"
         try:
             self._socket: ClientConnection = connect(
                 address, open_timeout=env.timeout, max_size=_MAX_BYTES,
+                ping_interval=None,  # a world may block its server's event loop: `recv` has the timeout
                 proxy=None if trust.is_loopback(trust.host(env.url) or "") else True,
             )  # fmt: skip
         except (OSError, WebSocketException) as error:
@@ -174,8 +174,8 @@ class _Session:
     def reset(self, split: str, number: int) -> str:
         """Start a task by split and index, or by its seed."""
         seed = 3 * number + list(_SPLITS).index(split)  # of one split only
-        chosen = {"split": self._env.splits[split], "index": number} if self._env.splits else {}
-        return _text(self._require(self._ask("reset", {"seed": seed, **chosen})))
+        task = {"split": self._env.splits[split], "index": number} if self._env.splits else {}
+        return _text(self._require(self._ask("reset", {"seed": seed, **task})))
 
     def step(self, reply: Reply, text: str) -> ForeignTurn:
         """Do an action."""

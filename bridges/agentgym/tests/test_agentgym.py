@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import closing
+from itertools import pairwise
 from typing import Any
 
 import pytest
 import requests
 from agentenv import envs
-from agentgym_agentenv import make_app
+from agentgym_agentenv import JsonBody, make_app
 from agentgym_agentenv_client import WorldTask
 from agentgym_agentenv_dialects import DIALECTS
 from agentgym_agentenv_world import GymServerEnv
 from checks import FAILURE, fail, note_starts, serving
-from scripted import SHOP, TASKS, WORLDS, World, plays_as_directly, scores_so_far, scripts
+from fastapi import FastAPI
+from scripted import SHOP, TASKS, WORLDS, World, plays_as_directly, scripts
 from through import (
     CLIENTS,
-    CUMULATIVE,
+    ScriptedAgent,
     follow,
     follow_back,
     play,
     play_back,
+    rises,
     server,
     task_of,
     textcraft,
@@ -53,28 +57,58 @@ def test_each_client_plays_its_dialect(dialect: str, world: World) -> None:
     with server(world, dialect) as url:
         task = task_of(url, dialect)
         for number, script in enumerate(played):
-            found, wanted = follow(task, number, script, dialect in CUMULATIVE), visible(script.episode)
-            assert found.observations[0].startswith(wanted.observations[0])
-            assert found.observations[1:] == wanted.observations[1:]
-            rewards = scores_so_far(wanted).rewards if dialect in CUMULATIVE else wanted.rewards
-            assert (found.rewards, found.stop_reason) == (rewards, wanted.stop_reason)
+            episode, wanted = follow(task, number, script), visible(script.episode)
+            assert episode.observations[0].startswith(wanted.observations[0])
+            assert episode.observations[1:] == wanted.observations[1:]
+            assert (episode.rewards, episode.stop_reason) == (wanted.rewards, wanted.stop_reason)
 
 
 @pytest.mark.parametrize("world", WORLDS, ids=lambda world: world.name)
 def test_a_server_as_a_world_plays_as_the_world_itself(world: World) -> None:
     """The same tasks in `AgentGymServer-v0`, at our server."""
-    plays_as_directly(world, play_back)
+    plays_as_directly(world, play_back, visible=rises)
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_the_world_speaks_every_dialect(dialect: str) -> None:
     """Ten tasks; only alfworld adds the admissible actions to the first observation."""
     played = scripts(HOUSE, 10)
-    for found, script in zip(play_back(HOUSE, played, dialect), played, strict=True):
-        assert found.observations[0].startswith(script.episode.observations[0])
-        assert found.observations[1:] == script.episode.observations[1:]
-        assert (found.rewards, found.stop_reason) == (script.episode.rewards, script.episode.stop_reason)
-        assert found.success == script.episode.success
+    for episode, script in zip(play_back(HOUSE, played, dialect), played, strict=True):
+        assert episode.observations[0].startswith(script.episode.observations[0])
+        assert episode.observations[1:] == script.episode.observations[1:]
+        assert (episode.rewards, episode.stop_reason) == (script.episode.rewards, script.episode.stop_reason)
+        assert episode.success == script.episode.success
+
+
+REPORTS = {
+    "todo": [0.0, 0.5, 0.5, 1.0, 1.0],
+    "todo, whose end state is wrong": [0.5, 1.0, 0.0],
+    "weather": [1.0, 1.0, 1.0],
+    "searchqa": [0.0, 0.0, 1.0],
+}
+"""The rewards that AgentGym's tool servers report in the steps of an episode: progress so far, plateaus included."""
+
+
+@pytest.mark.parametrize("reports", REPORTS.values(), ids=REPORTS)
+def test_the_progress_of_a_tool_server_counts_once(reports: list[float]) -> None:
+    """The rewards sum to the last report, which AgentGym takes as the return."""
+    app, steps = FastAPI(), list[str]()
+    app.post("/create")(lambda: 0)
+    app.post("/reset")(steps.clear)
+    app.get("/observation")(lambda: "Now new trial starts.")
+
+    @app.post("/step")
+    def step(body: JsonBody) -> dict[str, Any]:
+        steps.append(body["action"])
+        done = len(steps) == len(reports)
+        return {"observation": "Give me one action.", "reward": reports[len(steps) - 1], "done": done}
+
+    with serving(app) as url, closing(GymServerEnv(url=url, dialect="tools")) as env:
+        for _ in range(2):
+            env.reset(options={"task": 0})
+            rewards = [env.step("Action: finish\nAction Input: {}")[1] for _ in reports]
+            assert rewards == [after - before for before, after in pairwise([0.0, *reports])]
+            assert (env.succeeded, env.stop_reason) == (reports[-1] == 1, StopReason.TERMINATED)
 
 
 def test_a_group_starts_in_one_state(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,17 +122,24 @@ def test_a_group_starts_in_one_state(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_infrastructure_failure_has_no_reward(monkeypatch: pytest.MonkeyPatch) -> None:
-    """AgentGym's client raises an error, and so does `AgentGymServer-v0`; the next episode is whole."""
+    """The status is 500: AgentGym's client raises an error, and so does our world; the next episode is whole."""
     _, second, third = scripts(SHOP, 3)
     fail(monkeypatch, step=second.episode.task)
     with server(SHOP, "tools") as url:
         task = WorldTask({"env_server_base": url, "data_len": 3})
-        with pytest.raises(AssertionError):
-            follow(task, 1, second)
-        with pytest.raises(AssertionError):
-            task.clients[0].step("search[cup]")
+        (client,) = task.clients
+        client.reset(1)
+        answers = [
+            requests.post(f"{url}/step", json={"env_idx": client.env_id, "action": action}, timeout=30)
+            for action in (*second.actions[:2], "search[cup]")
+        ]
+        assert [answer.status_code for answer in answers] == [200, 500, 400]
+        assert FAILURE in answers[1].json()["error"] and "POST /reset" in answers[2].json()["error"]
+        with pytest.raises(AssertionError) as raised:
+            task.generate_experience(ScriptedAgent(second), 1)
+        assert raised.traceback[-1].name == "_post", "AgentGym's client asserts that the status is 200"
         assert follow(task, 2, third) == visible(third.episode)
-        assert task.clients[0].close() is True
+        assert client.close() is True
         with closing(GymServerEnv(url=url, dialect="tools", ranges={"train": [0, 3]})) as env:
             env.reset(options={"task": 1})
             env.step(second.actions[0])
@@ -120,20 +161,19 @@ def test_wrong_requests_are_refused_and_silent_sessions_make_room() -> None:
             answer = requests.post(f"{url}/{path}", json=body, timeout=30)
             return answer.status_code, answer.json()
 
-        status, created = post("create", {"commands": None})
-        assert (status, created["id"]) == (200, 0) and post("create", {})[0] == 503
+        status, answer = post("create", {"commands": None})
+        assert (status, answer["id"]) == (200, 0) and post("create", {})[0] == 503
         for path, body, words in [
             ("step", {"id": 0, "action": "search[cup]"}, "POST /reset first"),
             ("step", {"id": 0}, "action must be a text"),
             ("reset", {"id": 0, "data_idx": "first"}, "data_idx must be a number"),
+            ("reset", {"id": 0, "session_id": 5}, "data_idx must be a number"),
             ("reset", {"id": 7, "data_idx": 0}, "POST /create"),
             ("reset", {"id": 0, "data_idx": -1}, "No task"),
         ]:
             status, answer = post(path, body)
             assert status == 400 and words in answer["error"], answer
         assert post("reset", [])[0] == 422
-        import time
-
         time.sleep(0.3)
         assert post("create", {})[1]["id"] == 1 and post("step", {"id": 0, "action": "x"})[0] == 400
         assert post("close", {"id": 1}) == (200, True) and post("close", {"id": 1}) == (200, False)
@@ -151,8 +191,8 @@ def craft_url() -> Iterator[str]:
 
 def craft_env(url: str, **more: Any) -> GymServerEnv:
     """That server as a world of ours."""
-    given = {"url": url, "dialect": "textcraft", "ranges": {"train": [0, 400], "test": [400, 544]}} | more
-    env = EnvSpec("gymserver", given).make()
+    kwargs = {"url": url, "dialect": "textcraft", "ranges": {"train": [0, 400], "test": [400, 544]}} | more
+    env = EnvSpec("gymserver", kwargs).make()
     assert isinstance(env, GymServerEnv)
     return env
 
@@ -205,4 +245,6 @@ def test_tasks_are_divided_among_the_splits(craft_url: str) -> None:
         craft_env(craft_url, dialect="textcrafts")
     with pytest.raises(ConfigError, match="url"):
         craft_env("localhost:1")
+    with pytest.raises(ConfigError, match="timeout"):
+        craft_env(craft_url, timeout=0)
     assert set(CLIENTS) == set(DIALECTS) and issubclass(CLIENTS["tools"], envs.TodoEnvClient)

@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from agentgym_agentenv import make_app
 from agentgym_agentenv_client import WorldClient
 from agentgym_agentenv_world import GymServerEnv
 from checks import serving
-from scripted import MAX_STEPS, SEED, Played, Script, World
+from scripted import MAX_STEPS, SEED, Played, Script, World, scores_so_far
 
 from agentgym_py.env import StopReason
 from agentgym_py.serving.tool_episode import EpisodeSettings, SessionLimits
@@ -34,8 +35,6 @@ CLIENTS: Mapping[str, Any] = {
     "tools": WorldClient,
 }
 """AgentGym's client by dialect."""
-CUMULATIVE = ("babyai", "sciworld")
-"""Dialects whose reward is the score so far."""
 
 
 class ScriptedAgent(APIAgent):
@@ -53,11 +52,10 @@ class ScriptedAgent(APIAgent):
 @contextmanager
 def server(world: World, dialect: str | None, sessions: int = 8, **settings: Any) -> Iterator[str]:
     """Serve a world without rules; the address is the value."""
-    given = {"prompt": "none", "seed": SEED} | settings
-    limits = SessionLimits(sessions=sessions)
-    with serving(
-        make_app(EpisodeSettings.of_world(world.name, {"max_steps": MAX_STEPS}, **given), dialect, limits)
-    ) as url:
+    episodes = EpisodeSettings.of_world(
+        world.name, {"max_steps": MAX_STEPS}, **({"prompt": "none", "seed": SEED} | settings)
+    )
+    with serving(make_app(episodes, dialect, SessionLimits(sessions=sessions))) as url:
         yield url
 
 
@@ -70,30 +68,35 @@ def task_of(url: str, dialect: str) -> Any:
     return Task({"env_server_base": url, "data_len": 1000})
 
 
-def follow(task: Any, number: int, script: Script, cumulative: bool = False) -> Played:
-    """Play a script by AgentGym's rollout loop."""
+def follow(task: Any, number: int, script: Script) -> Played:
+    """Play a script by AgentGym's rollout loop. It keeps the last reward, and its evaluator counts 1 as success."""
     (client,) = task.clients
     rewards, done, step = list[float](), [False], type(client).step
 
-    def noted(action: str) -> Any:
+    def note(action: str) -> Any:
         output = step(client, action)
         rewards.append(output.reward)
         done.append(output.done)
         return output
 
-    client.step = noted
+    client.step = note
     (episode,) = task.generate_experience(ScriptedAgent(script), number, max_rounds=len(script.actions))
     seen = [message["content"] for message in episode.conversation[2:] if message["role"] == "user"]
-    assert episode.reward == rewards[-1], "AgentGym keeps the last reward"
-    total = rewards[-1] if cumulative else sum(rewards)
+    assert episode.reward == script.episode.reward
     reason = StopReason.TERMINATED if done[-1] else StopReason.GAVE_UP
-    return Played(script.episode.task, tuple(seen), tuple(rewards), done[-1] and total == 1, reason)
+    return Played(script.episode.task, tuple(seen), tuple(rewards), episode.reward == 1, reason)
 
 
 def visible(episode: Played) -> Played:
-    """Take away how an episode has ended: AgentGym knows only that it has."""
+    """Sum the rewards, and take away how an episode has ended: AgentGym knows only that it has."""
     ended = episode.stop_reason is not StopReason.GAVE_UP
-    return replace(episode, stop_reason=StopReason.TERMINATED if ended else StopReason.GAVE_UP)
+    return replace(scores_so_far(episode), stop_reason=StopReason.TERMINATED if ended else StopReason.GAVE_UP)
+
+
+def rises(episode: Played) -> Played:
+    """Turn the rewards into rises of the return so far, which differ from them by rounding."""
+    so_far = (0.0, *scores_so_far(episode).rewards)
+    return replace(episode, rewards=tuple(after - before for before, after in pairwise(so_far)))
 
 
 def follow_back(env: GymServerEnv, number: int, script: Script) -> Played:
@@ -113,7 +116,7 @@ def play(world: World, scripts: Sequence[Script], dialect: str = "tools") -> lis
     """Play the scripts by AgentGym."""
     with server(world, dialect) as url:
         task = task_of(url, dialect)
-        return [follow(task, number, script, dialect in CUMULATIVE) for number, script in enumerate(scripts)]
+        return [follow(task, number, script) for number, script in enumerate(scripts)]
 
 
 def play_back(world: World, scripts: Sequence[Script], dialect: str = "tools") -> list[Played]:

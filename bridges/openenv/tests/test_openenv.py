@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import agentgym_openenv_world
 import pytest
 import requests
 from agentgym_openenv import AgentGymAction, AgentGymEnvironment
@@ -215,6 +218,27 @@ def test_a_foreign_error_is_an_infrastructure_failure(counter: OpenEnvEnv) -> No
         counter.step('{"by": 99}')
 
 
+class Blocking(Counter):
+    """The same world, whose step blocks the event loop of its server, so that it answers no ping."""
+
+    async def step_async(self, action: MoveAction, timeout_s: float | None = None, **_: Any) -> CountObservation:
+        """Take as many seconds as are added."""
+        time.sleep(action.by)
+        return self.step(action)
+
+
+def test_a_slow_step_has_until_the_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After it the episode is an infrastructure failure; pings of the connection do not end it before."""
+    impatient = partial(agentgym_openenv_world.connect, ping_interval=0.2, ping_timeout=0.2)
+    monkeypatch.setattr(agentgym_openenv_world, "connect", impatient)
+    app = create_app(Blocking, MoveAction, CountObservation, env_name="blocking", max_concurrent_envs=4)
+    with serving(app) as url, closing(OpenEnvEnv(url=url, timeout=3)) as env:
+        env.reset(options={"task": 0})
+        assert env.step('{"by": 2}')[1] == 0.25
+        with pytest.raises(InfrastructureError, match="does not answer: TimeoutError"):
+            env.step('{"by": 5}')
+
+
 def test_the_package_is_valid_and_its_oracle_has_the_reward(tmp_path: Path) -> None:
     """`agentgym-openenv init`, `openenv validate`, and the last step from the injected state."""
     folder, scripts_folder = tmp_path / "my_todo", Path(sys.executable).parent
@@ -243,6 +267,8 @@ def test_wrong_arguments_are_errors_at_once() -> None:
         EpisodeSettings.of_world("shop", split="trian")
     with pytest.raises(ConfigError, match="url"):
         OpenEnvEnv(url="localhost:8000")
+    with pytest.raises(ConfigError, match="timeout"):
+        OpenEnvEnv(url="http://localhost:8000", timeout=0)
     with serving(FastAPI()) as url, pytest.raises(InfrastructureError, match="no server of OpenEnv"):
         OpenEnvEnv(url=url)
     with server(TODO) as url, closing(OpenEnvEnv(url=url)) as env:

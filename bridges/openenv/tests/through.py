@@ -19,13 +19,10 @@ from agentgym_py.serving.tool_episode import EpisodeSettings, SessionLimits
 @contextmanager
 def server(world: World, sessions: int = 8, **settings: Any) -> Iterator[str]:
     """Serve a world without rules; the address is the value."""
-    given = {"prompt": "none", "seed": SEED} | settings
-    app = make_app(
-        EpisodeSettings.of_world(world.name, {"max_steps": MAX_STEPS}, **given),
-        tasks=60,
-        limits=SessionLimits(sessions=sessions),
+    episodes = EpisodeSettings.of_world(
+        world.name, {"max_steps": MAX_STEPS}, **({"prompt": "none", "seed": SEED} | settings)
     )
-    with serving(app) as url:
+    with serving(make_app(episodes, tasks=60, limits=SessionLimits(sessions=sessions))) as url:
         yield url
 
 
