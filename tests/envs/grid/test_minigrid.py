@@ -6,6 +6,7 @@ import contextlib
 import io
 import sys
 from pathlib import Path
+from typing import Any
 
 import gymnasium
 import pytest
@@ -55,7 +56,7 @@ def visible(env: Original) -> set[tuple[int, int]]:
 @pytest.mark.parametrize("level", LEVELS)
 def test_rooms_and_limits_are_those_of_the_registered_level(level: str) -> None:
     """Rows, columns and size of the rooms, and the limit of moves for each walk that the mission needs."""
-    env = gymnasium.make(f"BabyAI-{level}-v0").unwrapped
+    env: Any = gymnasium.make(f"BabyAI-{level}-v0").unwrapped
     for seed in range(3):
         with contextlib.redirect_stdout(io.StringIO()):
             env.reset(seed=seed)
