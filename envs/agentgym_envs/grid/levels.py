@@ -376,7 +376,7 @@ LEVELS: dict[str, Level] = {
     "GoToDoor": Level("easy", _go_to_door, size=7),
     "GoToObjDoor": Level("easy", _go_to_thing_or_door),
     "OpenRedDoor": Level("easy", _open_red_door, 1, 2, 5),
-    "OpenDoor": Level("easy", _open_door, size=7),
+    "OpenDoor": Level("easy", _open_door),
     "ActionObjDoor": Level("easy", _act_on_thing_or_door, size=7),
     "OneRoomS8": Level("easy", _pick_up_ball, 1, 1),
     "PickupDist": Level("easy", _pick_up_one_of_five, 1, 1, 7),

@@ -133,7 +133,7 @@ def _with_thing(lab: Lab, i: int, holders: list[int], vessels: list[int]) -> Ite
     name = thing.name
     if traits.door:
         yield f"{'close' if i in lab.opened else 'open'} {name}"
-    if traits.switch:
+    if traits.switch and not traits.steady:
         yield f"{'deactivate' if i in lab.on else 'activate'} {name}"
     if traits.portable:
         yield f"look at {name}"

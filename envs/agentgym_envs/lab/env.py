@@ -54,7 +54,7 @@ class LabEnv(GeneratedEnv[Puzzle]):
     things. Supplies never run out, and `drain` takes what was poured by mistake, so only a wrong focus is final.
 
     Observation: one or two sentences; a room shows everything in it that is not behind a door. A device shows its
-    degrees, unless the task is to measure them.
+    degrees, unless the task is to measure them: then what it warms cannot be taken away, and it stays on.
 
     Time: each command takes a moment, `wait` ten. Substances approach the temperature of their device or room, and stay
     at the melting or boiling point while they change. Seeds grow in moist soil, eggs in an incubator that is on.
@@ -67,13 +67,17 @@ class LabEnv(GeneratedEnv[Puzzle]):
     before its measurement. So no box is right without a thermometer, no plane before all were timed, no animal
     before its guide was read, and no trait before a plant has grown. A thing to find must be looked at first. A focus
     on a supply, or on a vessel that holds one substance, is a focus on this substance. A right focus may be repeated,
-    which changes nothing. `max_steps` truncates.
+    which changes nothing. A device is powered by a source only if no other source gives power in its circuit.
+    `max_steps` truncates.
+
+    Luck: a guess is right in half of the tasks with two answers, and in a quarter or less of those with more. It also
+    needs the measurement, so random actions solve almost nothing.
 
     Differences from ScienceWorld: parts of a circuit have two equal ends. Substances are always in something. Answers
     are given by a focus on a box, never by putting a sample into one.
 
-    Splits: each of train, valid and test has its own wordings of every request and its own invented names. The train
-    split has grammars and hundreds of names, two of five of them made up.
+    Splits: each of train, valid and test has its own wordings of every request and its own invented names. Valid and
+    test have three wordings of each. The train split has grammars and hundreds of names, two of five of them made up.
 
     Experts: `expert` knows everything and returns a successful plan from any state; it measures what an answer needs.
     Plans are not always shortest. `fair_expert` knows what the episode has shown, and how time changes it, such as
@@ -89,7 +93,7 @@ class LabEnv(GeneratedEnv[Puzzle]):
     """
 
     name: ClassVar[str] = "lab"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     reading_actions: ClassVar[tuple[str, ...]] = ("look", "read", "inventory")
     max_return: ClassVar[float | None] = 1.0
     evolve_defaults: ClassVar[Mapping[str, Any]] = TINY_WORLDS_DEFAULTS

@@ -26,8 +26,8 @@ class Kind:
     """It gives its stock only while it is on."""
     tempers: bool = False
     """While it is on, what it holds takes its temperature."""
-    unmarked: bool = False
-    """Its temperature is not shown."""
+    steady: bool = False
+    """Its temperature is not shown, and it stays on."""
     part: str = ""
     """Its part in a circuit: source, lamp, wire or sample."""
     alive: str = ""
@@ -39,14 +39,14 @@ KINDS: Mapping[str, Kind] = {
     "cupboard": Kind(holds=True, door=True),
     "box": Kind(holds=True),
     "heater": Kind(holds=True, switch=True, tempers=True),
-    "keeper": Kind(holds=True, switch=True, tempers=True, unmarked=True),
+    "keeper": Kind(holds=True, switch=True, tempers=True, steady=True),
     "cooler": Kind(holds=True, switch=True, tempers=True, door=True),
     "tap": Kind(switch=True, gated=True),
     "parent": Kind(),
     "pod": Kind(gated=True),
     "supply": Kind(),
     "cup": Kind(portable=True, vessel=True),
-    "ampoule": Kind(portable=True, vessel=True, sealed=True),
+    "ampoule": Kind(vessel=True, sealed=True),
     "planter": Kind(vessel=True),
     "incubator": Kind(vessel=True, switch=True),
     "thermometer": Kind(portable=True),

@@ -94,10 +94,11 @@ def _cell(puzzle: Puzzle, i: int, values: object) -> Cell:
     if type(contents) is not list or len({_index(value, substances) for value in contents}) != len(contents):
         raise ValueError(f"impossible contents: {contents!r:.60}")
     stages = puzzle.substances[contents[0]].stages if contents else ()
-    if not puzzle.traits[i].portable and contents and (len(contents) > 1 or not stages):
+    grows = not (puzzle.traits[i].portable or puzzle.traits[i].sealed)
+    if grows and contents and (len(contents) > 1 or not stages):
         raise ValueError(f"{contents!r:.60} does not grow")
     cell = Cell(list(contents), _index(temperature, range(_COLDEST, _HOTTEST)), _index(phase, range(GAS + 1)))
-    last = (len(stages) - 1) * STAGE if stages and not puzzle.traits[i].portable else 0
+    last = (len(stages) - 1) * STAGE if stages and grows else 0
     cell.growth = _index(growth, range(last + 1))
     cell.water, cell.pollinated = _index(water, range(MOIST + 1)), _index(pollinated, range(2))
     return cell

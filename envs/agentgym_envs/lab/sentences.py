@@ -22,7 +22,7 @@ def describe(lab: Lab, i: int) -> str:
     """Return a thing's name, state and what it holds."""
     thing, traits = lab.puzzle.things[i], lab.puzzle.traits[i]
     marks = list[str]()
-    if traits.tempers and not traits.unmarked:
+    if traits.tempers and not traits.steady:
         marks.append(f"{thing.value} degrees")
     if traits.switch:
         marks.append("on" if i in lab.on else "off")

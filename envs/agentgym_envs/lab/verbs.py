@@ -248,6 +248,8 @@ def _deactivate(lab: Lab, name: str, _: str) -> str:
     i = _thing(lab, name)
     if i not in lab.on:
         raise RefusedError(f"The {name} is not on.")
+    if lab.puzzle.traits[i].steady:
+        raise RefusedError(f"The {name} must stay on.")
     lab.on.remove(i)
     return f"The {name} is off."
 

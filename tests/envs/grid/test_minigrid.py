@@ -6,7 +6,9 @@ import contextlib
 import io
 import sys
 from pathlib import Path
+from typing import Any
 
+import gymnasium
 import pytest
 
 from agentgym_envs.grid import wording
@@ -49,6 +51,30 @@ def visible(env: Original) -> set[tuple[int, int]]:
     corner = env.agent_pos + forward * 6 - right * 3
     cells = (corner - forward * j + right * i for j in range(7) for i in range(7) if mask[i, j])
     return {(int(x), int(y)) for x, y in cells if 0 <= x < env.width and 0 <= y < env.height}
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_rooms_and_limits_are_those_of_the_registered_level(level: str) -> None:
+    """Rows, columns and size of the rooms, and the limit of moves for each walk that the mission needs."""
+    env: Any = gymnasium.make(f"BabyAI-{level}-v0").unwrapped
+    for seed in range(3):
+        with contextlib.redirect_stdout(io.StringIO()):
+            env.reset(seed=seed)
+        layout = draw(Rng("limit", level, seed), level, wording.COLORS)
+        assert (layout.rows, layout.columns, layout.size) == (env.num_rows, env.num_cols, env.room_size)
+        if LEVELS[level].limit is None:
+            walks = env.num_navs_needed(env.instrs)
+            assert layout.limit * walks == env.max_steps * layout.mission.navigations
+        else:
+            assert layout.limit == env.max_steps
+
+
+def test_the_pages_tell_how_many_levels_are_registered() -> None:
+    """In both tables."""
+    count = sum(name.startswith("BabyAI-") for name in gymnasium.registry)
+    guides = Path(__file__).parents[3] / "docs" / "guides"
+    assert f"| levels | {count} registered |" in (guides / "grid.md").read_text(encoding="utf-8")
+    assert f"any seed of {count} levels" in (guides / "originals.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("level", LEVELS)

@@ -38,9 +38,13 @@ def draw(site: Site, kind: str) -> Goal:
 
 
 def is_lit(lab: Lab) -> bool:
-    """Tell whether the wanted lamp is on by the wanted source."""
+    """Tell whether the wanted lamp is on by the wanted source, and by no other one."""
     lamp, source = lab.puzzle.goal.targets
-    return any(flows and lamp in ring and source in ring for ring, flows in lab.powered())
+
+    def live(ring: Sequence[int]) -> list[int]:
+        return [i for i in ring if lab.puzzle.traits[i].part == "source" and lab.gives_power(i)]
+
+    return any(flows and lamp in ring and live(ring) == [source] for ring, flows in lab.powered())
 
 
 def progress(lab: Lab) -> Sequence[bool]:
@@ -98,7 +102,10 @@ def _gather(planner: Planner, parts: Sequence[int]) -> str | None:
         room = planner.puzzle.outdoors
     else:
         room = lab.room_of(min(lab.wires)[0]) if lab.wires else planner.puzzle.start
-    missing = [i for i in parts if lab.place[i] == HAND or lab.room_of(i) != room or not _is_open(lab, i)]
+    missing = [
+        i for i in parts
+        if not planner.knows(i) or lab.place[i] == HAND or lab.room_of(i) != room or not _is_open(lab, i)
+    ]  # fmt: skip
     known = sorted((i for i in missing if planner.knows(i)), key=planner.distance)
     for i in (*known, *missing):
         if step := planner.hold(i):

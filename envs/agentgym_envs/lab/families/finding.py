@@ -33,12 +33,12 @@ SIGNS = {
 
 
 def draw_find(site: Site, kind: str) -> Goal:
-    """Draw things of all classes with names that say nothing, and a box."""
-    rng = site.rng
-    counts = {"animal": 2, "plant": 2, "object": 2}
-    for thing, count in counts.items():
-        for _ in range(count):
-            site.add(thing, site.word(), site.somewhere(), sign=rng.choice(SIGNS[thing]))
+    """Draw two things that fit and six others, with names that say nothing, and a box."""
+    rng, fitting = site.rng, FIND[kind]
+    others = [thing for thing in SIGNS if thing not in fitting]
+    things = [*fitting * (2 // len(fitting)), *others * (6 // len(others))]
+    for thing in rng.sample(things, len(things)):  # in any order, because a room lists them in this one
+        site.add(thing, site.word(), site.somewhere(), sign=rng.choice(SIGNS[thing]))
     (box,) = site.boxes(1)
     return Goal(kind, (), (box,), slots={"a": site.things[box].name})
 
@@ -88,7 +88,7 @@ def advise_find(planner: Planner) -> str:
 def draw_lives(site: Site, kind: str) -> Goal:
     """Draw animals and a guide with their life spans."""
     rng = site.rng
-    count = 3 if site.easy else 4 if not site.hard else 5
+    count = 5 if site.hard else 4
     animals = [
         site.add("animal", site.word(), site.somewhere(), sign=rng.choice(SIGNS["animal"])) for _ in range(count)
     ]

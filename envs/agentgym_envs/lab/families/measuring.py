@@ -18,20 +18,19 @@ TEMPERATURE, MELTING, UNKNOWN = "measure temperature", "measure melting point", 
 def draw(site: Site, kind: str) -> Goal:
     """Draw a substance whose temperature or melting point lies on one side of a threshold."""
     rng = site.rng
+    limit = 75 + rng.below(120)
+    truth = limit + rng.choice((-1, 1)) * (5 + rng.below(30))  # on either side equally often, whatever the limit is
     site.add("thermometer", "thermometer", site.somewhere())
     above, below = site.boxes()
     if kind == TEMPERATURE:
-        truth = 40 + 10 * rng.below(14)
         substance = site.substance(site.word())
         keeper = site.add("keeper", site.pick(kinds.HEATERS), site.inside(), value=truth, on=True)
         site.add("ampoule", "sealed ampoule", keeper, contents=(substance,), temperature=truth)
     else:
-        truth = 40 + rng.below(190)
         name = f"unknown substance {rng.choice('ABCDEFGHJK')}" if kind == UNKNOWN else site.word()
         substance = site.substance(name.lower(), melts=truth, boils=truth + 300)
         site.supply(substance)
-        add_devices(site, cold=False, needed=truth)
-    limit = truth + rng.choice((-1, 1)) * (5 + rng.below(30))
+        add_devices(site, cold=False, needed=limit + 35)
     site.cups(2)
     site.clutter()
     answers = {"a": site.things[above].name, "b": site.things[below].name}

@@ -30,7 +30,7 @@ def draw(site: Site, kind: str) -> Goal:
 
 def _draw_chemicals(site: Site) -> Goal:
     rng = site.rng
-    raw = [site.substance(site.word()) for _ in range(3 if site.easy else 4)]
+    raw = [site.substance(site.word()) for _ in range(4)]
     for substance in raw:
         site.supply(substance)
     lines = list[str]()

@@ -24,7 +24,7 @@ def seconds(degrees: int, friction: float) -> float:
 def draw(site: Site, kind: str) -> Goal:
     """Draw planes that differ in their angle or in their friction."""
     rng = site.rng
-    count = 2 if site.easy else 3
+    count = 2 if site.easy else 4
     if kind == ANGLE:
         surface, angles = rng.below(3) / 10, rng.sample(range(25, 65, 5), count)
         times = [seconds(angle, surface) for angle in angles]
