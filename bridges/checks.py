@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from scripted import Played, Script
@@ -15,30 +15,32 @@ from agentgym_py.env import StopReason
 from agentgym_py.errors import InfrastructureError
 from agentgym_py.serving.tool_episode import ToolEpisode
 
+T = TypeVar("T")
 FAILURE = "the disk is full"
 """The message of the failures of `fail`."""
 
 
 def play_rows(
-    rows: Sequence[dict[str, Any]],
+    rows: Sequence[T],
     scripts: Sequence[Script],
-    run: Callable[[list[dict[str, Any]], int | None], Iterable[Played]],
+    run: Callable[[list[T], int | None], Iterable[Played]],
 ) -> list[Played]:
     """Play the rows of scripts; those that are given up end at a limit of one turn.
 
     Args:
-        rows: The row of each script.
+        rows: What the framework plays for each script: a row, or a task's number.
         scripts: The scripts.
         run: Plays some of the rows, in any order, with at most this number of turns each, or without a limit.
     """
-    played = dict[str, Played]()
+    episodes = dict[str, Played]()
     for limit in (None, 1):
         some = [
             row for row, script in zip(rows, scripts, strict=True)
             if (script.episode.stop_reason is StopReason.GAVE_UP) is (limit is not None)
         ]  # fmt: skip
-        played |= {episode.task: episode for episode in run(some, limit)}
-    return [played[script.episode.task] for script in scripts]
+        if some:
+            episodes |= {episode.task: episode for episode in run(some, limit)}
+    return [episodes[script.episode.task] for script in scripts]
 
 
 def note_starts(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[bytes]]:
@@ -53,9 +55,26 @@ def note_starts(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[bytes]]:
     return starts
 
 
-def fail(monkeypatch: pytest.MonkeyPatch, *, start: str | None = None, step: str | None = None) -> None:
-    """Let the world fail at the start of the task `start`, and in the second step of the task `step`."""
-    begin, do = ToolEpisode._begin, ToolEpisode.step
+def note_closed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return the task of every world that is closed from now on."""
+    tasks, close = list[str](), ToolEpisode.close
+
+    def closes(self: ToolEpisode) -> None:
+        tasks.append(self.task.id)
+        close(self)
+
+    monkeypatch.setattr(ToolEpisode, "close", closes)
+    return tasks
+
+
+def fail(
+    monkeypatch: pytest.MonkeyPatch, *, start: str | None = None, step: str | None = None, hang: str | None = None
+) -> threading.Event:
+    """Let the world fail at the start of the task `start`, and in the second step of the task `step`.
+
+    In the second step of the task `hang` it hangs until the event that is returned is set.
+    """
+    begin, do, release = ToolEpisode._begin, ToolEpisode.step, threading.Event()
 
     def begins(self: ToolEpisode, name: Any) -> None:
         if name == start:
@@ -65,10 +84,13 @@ def fail(monkeypatch: pytest.MonkeyPatch, *, start: str | None = None, step: str
     def steps(self: ToolEpisode, text: str) -> Any:
         if self.task.id == step and self.steps:
             raise InfrastructureError(FAILURE)
+        if self.task.id == hang and self.steps:
+            release.wait()
         return do(self, text)
 
     monkeypatch.setattr(ToolEpisode, "_begin", begins)
     monkeypatch.setattr(ToolEpisode, "step", steps)
+    return release
 
 
 @contextmanager

@@ -20,10 +20,10 @@ from agentgym_py.rng import seed_of
 REPEATS = 3
 
 
-def play_directly(played: list[Script]) -> None:
+def play_directly(shop_scripts: list[Script]) -> None:
     """Repeat the scripts by `reset` and `step`."""
     with closing(SHOP.spec.make()) as env:
-        for script in played:
+        for script in shop_scripts:
             task = script.episode.task
             env.reset(seed=seed_of(SEED, "world", task), options={"task": task})
             for action in script.actions:
@@ -45,12 +45,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("name")
     name = parser.parse_args().name
-    played, through = scripts(SHOP), import_module("through")
-    steps = sum(len(script.actions) for script in played)
-    direct = best_of(lambda: play_directly(played)) / steps
+    shop_scripts, through = scripts(SHOP), import_module("through")
+    steps = sum(len(script.actions) for script in shop_scripts)
+    direct = best_of(lambda: play_directly(shop_scripts)) / steps
     print(f"{name}: {1e6 * direct:.0f} µs a step directly")
     for what, play in through.TIMED.items():
-        print(f"{name}: {1e6 * best_of(partial(play, SHOP, played)) / steps:.0f} µs of CPU time {what}")
+        print(f"{name}: {1e6 * best_of(partial(play, SHOP, shop_scripts)) / steps:.0f} µs of CPU time {what}")
 
 
 if __name__ == "__main__":

@@ -1,15 +1,17 @@
 """Test bridges against the real packages: `python bridges/test.py all|quick|NAME... [--time] [-- pytest options]`.
 
-Each bridge has an environment of its own, `build/bridges/NAME`, which the first test makes with the versions in
-`bridges/NAME/constraints.txt`, or in those of the repository. `sources.txt` there lists packages to install without
-their dependencies, with paths from the root of the repository. `tests.txt` lists tests of the repository that need the
-package. Bridges whose package needs a newer Python than this one are left out of `all`. `quick` are those that install
-in two minutes. `--time` prints what a step costs instead.
+Each bridge has an environment of its own, `build/bridges/NAME`, with the versions in `bridges/NAME/constraints.txt`, or
+in those of the repository. A test makes it first, and again after a change of these files, of `pyproject.toml` here or
+there, or of `sources.txt`. The last lists packages to install without their dependencies, with paths from the root of
+the repository. `tests.txt` lists tests of the repository that need the package. Bridges whose package needs a newer
+Python than this one are left out of `all`. `quick` are those that install in two minutes. `--time` prints what a step
+costs instead.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import os
 import re
 import subprocess
@@ -38,22 +40,29 @@ def oldest_python(name: str) -> tuple[int, int]:
 
 
 def python_of(name: str) -> str:
-    """Return the Python of a bridge's environment, which is made unless it is whole."""
+    """Return the Python of a bridge's environment, which is made unless it is whole and up to date."""
     folder = ROOT / "build" / "bridges" / name
-    python = str(folder / "bin" / "python")
-    if not (folder / "whole").is_file():
+    python, whole = str(folder / "bin" / "python"), folder / "whole"
+    own, sources = BRIDGES / name / "constraints.txt", BRIDGES / name / "sources.txt"
+    pins = own if own.is_file() else ROOT / "constraints.txt"
+    digest = digest_of(pins, sources, BRIDGES / name / "pyproject.toml", ROOT / "pyproject.toml")
+    if not whole.is_file() or whole.read_text(encoding="utf-8") != digest:
         began = time.monotonic()
         venv.create(folder, clear=True, with_pip=True)
-        own = BRIDGES / name / "constraints.txt"
-        pins = own if own.is_file() else ROOT / "constraints.txt"
         install = [python, "-m", "pip", "install", "-q"]
-        words = ["-c", str(pins), *TEST_TOOLS, "-e", str(ROOT), "-e", f"{BRIDGES / name}[test]"]
+        words = ["-c", str(pins), *TEST_TOOLS, "-e", str(ROOT), "-e", f"{BRIDGES / name}[run,test]"]
         subprocess.run([*install, *words], check=True)
-        if (sources := BRIDGES / name / "sources.txt").is_file():
+        if sources.is_file():
             subprocess.run([*install, "--no-deps", "-r", str(sources)], check=True, cwd=ROOT)
-        (folder / "whole").touch()
+        whole.write_text(digest, encoding="utf-8")
         print(f"{name}: installed in {time.monotonic() - began:.0f} s", flush=True)
     return python
+
+
+def digest_of(*files: Path) -> str:
+    """Return a digest of the files that exist."""
+    contents = {str(path): path.read_bytes() for path in files if path.is_file()}
+    return hashlib.sha256(repr(contents).encode()).hexdigest()
 
 
 def tests_of(name: str) -> list[str]:

@@ -8,6 +8,8 @@ from inspect import Parameter
 from operator import or_
 from typing import Any, Literal
 
+FAILED = "The environment has failed; this episode is over."
+"""What a function of a tool returns after an infrastructure failure."""
 _TYPES = {"string": str, "integer": int, "number": float, "boolean": bool, "object": dict, "null": None}
 
 

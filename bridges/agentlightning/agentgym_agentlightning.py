@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import time
 from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any, Unpack
@@ -20,7 +21,7 @@ from agentlightning.client import AgentLightningAsyncClient
 from openai import AsyncOpenAI
 
 from agentgym_py.env import EnvSpec
-from agentgym_py.errors import ConfigError
+from agentgym_py.errors import ConfigError, InfrastructureError
 from agentgym_py.files import parse_json
 from agentgym_py.serving.chat_play import play_chat
 from agentgym_py.serving.task_rows import RowOptions, rows_with, start_row
@@ -31,6 +32,8 @@ MODEL = "policy"
 """Name of the model in requests; the gateway puts that of its server in its place."""
 RETRIES = 20
 """How often a request is repeated: the gateway refuses requests while the trainer updates the weights."""
+START = 120.0
+"""Seconds after which a rollout that the controller has not marked as running counts as failed."""
 UNFINISHED = "unfinished"
 """Name of an attempt that has no events."""
 
@@ -71,7 +74,7 @@ class AgentGymAgent:
 
         Raises:
             ConfigError, UnknownNameError: the rollout's input is not one of `rows`, or a variable is missing.
-            InfrastructureError: the world failed.
+            InfrastructureError: the world failed, or the rollout ended before its process began.
             httpx.HTTPError, openai.OpenAIError: Agent Lightning or the model's server failed.
         """
         row, settings = _variable(ROW), _variable(SETTINGS)
@@ -101,13 +104,21 @@ async def _hide_until_success(lightning: AgentLightningAsyncClient, rollout: str
     The trainer reads the events of the last attempt, and trains replies without a reward as if the reward were
     `reward_fillna_value`, which is 0. So this names a last attempt without events. The controller names the real one
     after the start, for which this waits, and again when the process has exited with 0.
+
+    Raises:
+        InfrastructureError: the rollout has ended, or still waits after `START` seconds.
     """
-    while True:
-        answer = (await lightning.get(rollout)).raise_for_status().json()
-        if answer["rollout"]["status"]["state"] == "running":
-            break
+    ends = time.monotonic() + START
+    while (state := await _state(lightning, rollout)) != "running":
+        if state != "queuing" or time.monotonic() > ends:
+            raise InfrastructureError(f"the rollout is not running: Agent Lightning's state of it is {state!r}")
         await asyncio.sleep(0.05)
     (await lightning.patch(rollout, json={"status": {"last_attempt_id": UNFINISHED}})).raise_for_status()
+
+
+async def _state(lightning: AgentLightningAsyncClient, rollout: str) -> str:
+    answer = (await lightning.get(rollout)).raise_for_status().json()
+    return str(answer["rollout"]["status"]["state"])
 
 
 def _variable(name: str) -> dict[str, Any]:

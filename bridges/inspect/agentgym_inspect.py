@@ -2,8 +2,9 @@
 
     inspect eval agentgym_inspect/agentgym -T env=shop -T tasks=100 --model PROVIDER/MODEL
 
-A sample is a task of the world. Its scores are `success` (0 or 1) and `return`. After an infrastructure failure it has
-an error and no score. `agentgym compare A.eval B.eval --score outcome/success` compares two logs.
+A sample is a task of the world. Its scores are `success` (0 or 1) and `return`. After a failure of the world or of the
+model's endpoint it has an error and no score. So has one that is cancelled while its world is in a call.
+`agentgym compare A.eval B.eval --score outcome/success` compares two logs.
 """
 
 from __future__ import annotations
@@ -13,17 +14,18 @@ from contextlib import closing
 from functools import partial
 from typing import Any
 
-import anyio.to_thread
+import anyio
 from inspect_ai import Task, task
 from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.model import ChatMessage, ChatMessageTool, ChatMessageUser, get_model
 from inspect_ai.scorer import Score, Scorer, Target, ci_wilson, mean, scorer, stderr
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.tool import ToolInfo, ToolParams
+from inspect_ai.util import LimitExceededError
 
-from agentgym_py.collection.env_turn import EnvTurn
 from agentgym_py.env import EnvSpec, Prompt
 from agentgym_py.errors import ConfigError, InfrastructureError
+from agentgym_py.serving.async_episode import AsyncEpisode
 from agentgym_py.serving.tool_episode import EpisodeSettings, ToolEpisode
 
 _OUTCOME = "agentgym"
@@ -62,9 +64,9 @@ def agentgym(
 
 
 def _sample(world: Any, settings: EpisodeSettings, number: int) -> Sample:
-    found = world.task(number, settings.split)
-    about = {"kind": found.kind, "difficulty": found.difficulty, "optimal_steps": found.optimal_steps}
-    return Sample(input=settings.opening(world, found.id), id=found.id, metadata=about)
+    row = world.task(number, settings.split)
+    about = {"kind": row.kind, "difficulty": row.difficulty, "optimal_steps": row.optimal_steps}
+    return Sample(input=settings.opening(world, row.id), id=row.id, metadata=about)
 
 
 @solver
@@ -73,47 +75,47 @@ def play(settings: EpisodeSettings, tools: bool) -> Solver:
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         del generate  # it would run the tools itself
-        episode = await _in_thread(ToolEpisode, settings, str(state.sample_id))
-        is_evidence = True
+        live = await AsyncEpisode.start(partial(ToolEpisode, settings, str(state.sample_id)))
+        episode, is_evidence = live.episode, True
         try:
-            await _play(state, episode, tools)
-        except InfrastructureError:
-            is_evidence = False  # Inspect scores such a sample, too, with `score_on_error`
+            await _play(state, live, tools)
+        except Exception as error:
+            is_evidence = isinstance(error, LimitExceededError)  # Inspect may score other errors, too
             raise
-        finally:  # also after a limit of Inspect
-            if is_evidence:
+        finally:  # also after a time limit; one that comes within a call of the world says nothing about the model
+            if is_evidence and not live.is_in_world:
                 state.metadata[_OUTCOME] = {
                     "success": float(episode.env.succeeded), "return": sum(step.reward for step in episode.steps),
                     "steps": len(episode.steps), "stop_reason": episode.stop_reason or "gave_up",
                 }  # fmt: skip
             with anyio.CancelScope(shield=True):
-                await _in_thread(episode.close)
+                await live.close()
         return state
 
     return solve
 
 
-async def _play(state: TaskState, episode: ToolEpisode, tools: bool) -> None:
+async def _play(state: TaskState, live: AsyncEpisode, tools: bool) -> None:
     """Play until the world ends the episode, the context is full or a limit of Inspect is reached."""
-    model = get_model()
+    model, episode = get_model(), live.episode
     while episode.stop_reason is None and not state.completed:
         offered = [_tool_info(tool["function"]) for tool in episode.tools] if tools else []
         state.output = await model.generate(state.messages, offered)
         state.messages.append(state.output.message)
         if state.output.stop_reason == "model_length":
             return
-        state.messages += await _steps(state, episode)
+        state.messages += await _steps(state, live)
 
 
-async def _steps(state: TaskState, episode: ToolEpisode) -> Sequence[ChatMessage]:
+async def _steps(state: TaskState, live: AsyncEpisode) -> Sequence[ChatMessage]:
     """Do what the model's last message says; return the observations."""
     message = state.output.message
     if not message.tool_calls:
-        turn: EnvTurn = await _in_thread(episode.step, message.text)
+        turn = await live.step(message.text)
         return [ChatMessageUser(content=turn.observation)]
     answers = []
     for call in message.tool_calls:
-        turn = await _in_thread(episode.call, call.function, call.arguments)
+        turn = await live.call(call.function, call.arguments)
         answers.append(ChatMessageTool(content=turn.observation, tool_call_id=call.id, function=call.function))
     return answers
 
@@ -123,23 +125,18 @@ def _tool_info(function: Mapping[str, Any]) -> ToolInfo:
     return ToolInfo(name=function["name"], description=function.get("description") or "", parameters=parameters)
 
 
-async def _in_thread(work: Any, *args: Any) -> Any:
-    """Run a world outside the event loop, so that other samples and Inspect's time limits go on."""
-    return await anyio.to_thread.run_sync(partial(work, *args), abandon_on_cancel=True)
-
-
 @scorer(metrics={"success": [mean(), ci_wilson()], "return": [mean(), stderr()]})
 def outcome() -> Scorer:
     """Score success (0 or 1) and return; `steps` and `stop_reason` are metadata of the score."""
 
     async def score(state: TaskState, target: Target) -> Score:
         del target
-        found = state.metadata.get(_OUTCOME)
-        if found is None:
+        result = state.metadata.get(_OUTCOME)
+        if result is None:
             raise InfrastructureError(
-                "no outcome: the world failed, or a limit of Inspect came before the episode began"
+                "no outcome: the world or the model's endpoint failed, or the sample was cancelled in its world's call"
             )
-        values = {"success": found["success"], "return": found["return"]}
-        return Score(value=values, metadata={"steps": found["steps"], "stop_reason": found["stop_reason"]})
+        values = {"success": result["success"], "return": result["return"]}
+        return Score(value=values, metadata={"steps": result["steps"], "stop_reason": result["stop_reason"]})
 
     return score

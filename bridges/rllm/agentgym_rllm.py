@@ -66,19 +66,19 @@ class AgentGymFlow:
                 )
                 return completion.choices[0].message.content or ""
 
-            played = await play_chat(partial(start_row, task.metadata), reply, config.model, self._max_turns)
-        last = len(played.steps) - 1
+            episode = await play_chat(partial(start_row, task.metadata), reply, config.model, self._max_turns)
+        last = len(episode.steps) - 1
         steps = [
             Step(input=step.observation, output=step.reply, action=step.action, reward=step.reward, done=number == last)
-            for number, step in enumerate(played.steps)
+            for number, step in enumerate(episode.steps)
         ]
-        gave_up = played.stop_reason is StopReason.GAVE_UP
+        gave_up = episode.stop_reason is StopReason.GAVE_UP
         return Episode(
-            task=task.metadata, is_correct=played.success, trajectories=[Trajectory(name=self.name, steps=steps)],
+            task=task.metadata, is_correct=episode.success, trajectories=[Trajectory(name=self.name, steps=steps)],
             termination_reason=TerminationReason.MAX_TURNS_EXCEEDED if gave_up else TerminationReason.ENV_DONE,
             artifacts={
-                "return": played.reward, "success": played.success, "stop_reason": str(played.stop_reason),
-                "final_observation": played.final_observation,
+                "return": episode.reward, "success": episode.success, "stop_reason": str(episode.stop_reason),
+                "final_observation": episode.final_observation,
             },
         )  # fmt: skip
 
@@ -88,5 +88,5 @@ def outcome(task: Task, episode: Episode) -> EvalOutput:
     """Return the episode's return and success."""
     del task
     steps = Signal("steps", float(len(episode.trajectories[0].steps)))
-    found = episode.artifacts
-    return EvalOutput(reward=found["return"], is_correct=found["success"], signals=[steps])
+    artifacts = episode.artifacts
+    return EvalOutput(reward=artifacts["return"], is_correct=artifacts["success"], signals=[steps])

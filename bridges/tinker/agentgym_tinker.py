@@ -3,15 +3,14 @@
     dataset = WorldDataset("shop", renderer, tasks=range(1000), group_size=8, batch_size=32)
 
 A group is one task, so all its episodes start in the same state. After an infrastructure failure the rollout raises an
-error and has no reward: tinker-cookbook's `RetryOnFailure` repeats it.
+error and has no reward: tinker-cookbook's `RetryOnFailure` repeats it. The worlds of a group are closed at its end.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 
 from tinker_cookbook.renderers import Renderer
 from tinker_cookbook.renderers.base import Message, ensure_text
@@ -21,6 +20,7 @@ from tinker_cookbook.rl.types import Env, EnvGroupBuilder, RLDataset
 from agentgym_py.env import EnvSpec, Prompt
 from agentgym_py.env.registration import short_name
 from agentgym_py.errors import ConfigError, InfrastructureError
+from agentgym_py.serving.async_episode import AsyncEpisode
 from agentgym_py.serving.tool_episode import EpisodeSettings, ToolEpisode
 
 
@@ -30,33 +30,44 @@ class WorldMessages(MessageEnv):
     def __init__(self, settings: EpisodeSettings, task: str) -> None:
         self._settings, self._task = settings, task
         self._messages: list[Message] = []
+        self._live: AsyncEpisode | None = None
+        self._is_closed = False
 
     async def initial_observation(self) -> list[Message]:
-        """Start the task; InfrastructureError if the world fails."""
-        self._episode = await asyncio.to_thread(ToolEpisode, self._settings, self._task)
-        self._messages = [Message(role="user", content=self._episode.opening)]
+        """Start the task; InfrastructureError if the world fails, or the group has ended."""
+        self._live = await AsyncEpisode.start(partial(ToolEpisode, self._settings, self._task))
+        if self._is_closed:
+            await self.close()
+        self._messages = [Message(role="user", content=self._episode().episode.opening)]
         return list(self._messages)
 
     async def step(self, message: Message) -> MessageStepResult:
         """Do one step; InfrastructureError if the world fails, and the episode is lost."""
+        live = self._episode()
         try:
-            turn = await asyncio.to_thread(self._episode.step, ensure_text(message["content"]))
+            turn = await live.step(ensure_text(message["content"]))
         except InfrastructureError:
-            await self._close()
+            await self.close()
             raise
         self._messages += [message, Message(role="user", content=turn.observation)]
         done = turn.stop_reason is not None
         metrics = {"valid_action": float(turn.valid)}
         if done:
-            metrics |= {"success": float(self._episode.env.succeeded), f"stop/{turn.stop_reason}": 1.0}
-            await self._close()
+            metrics |= {"success": float(live.episode.env.succeeded), f"stop/{turn.stop_reason}": 1.0}
+            await self.close()
         logs = {"task": self._task, "observation": turn.observation}
         return MessageStepResult(turn.reward, done, list(self._messages), metrics, logs)
 
-    async def _close(self) -> None:
-        """Close the world."""
-        with suppress(InfrastructureError):
-            await asyncio.to_thread(self._episode.close)
+    def _episode(self) -> AsyncEpisode:
+        if self._live is None:
+            raise InfrastructureError("the world has been closed, because its group has ended")
+        return self._live
+
+    async def close(self) -> None:
+        """Close the world; no later call opens it again."""
+        self._is_closed, live, self._live = True, self._live, None
+        if live is not None:
+            await live.close()
 
 
 @dataclass(frozen=True)
@@ -73,16 +84,25 @@ class WorldGroupBuilder(EnvGroupBuilder):
     """Turns messages into tokens and back."""
     max_trajectory_tokens: int | None = None
     """Length at which an episode is given up; what was gained until then counts."""
+    _worlds: list[WorldMessages] = field(default_factory=list, init=False, repr=False, compare=False)
+    """Those of `make_envs` that `cleanup` has not closed."""
 
     async def make_envs(self) -> Sequence[Env]:
         """Make one environment for each attempt."""
+        worlds = [WorldMessages(self.settings, self.task) for _ in range(self.group_size)]
+        self._worlds.extend(worlds)
         return [
             EnvFromMessageEnv(
-                self.renderer, WorldMessages(self.settings, self.task), failed_parse_reward=0.0,
-                context_overflow_reward=0.0, max_trajectory_tokens=self.max_trajectory_tokens,
+                self.renderer, world, failed_parse_reward=0.0, context_overflow_reward=0.0,
+                max_trajectory_tokens=self.max_trajectory_tokens,
             )
-            for _ in range(self.group_size)
+            for world in worlds
         ]  # fmt: skip
+
+    async def cleanup(self) -> None:
+        """Close the worlds, also those whose episode ended by its length or was left."""
+        while self._worlds:
+            await self._worlds.pop().close()
 
     def logging_tags(self) -> list[str]:
         """Return the world's name."""

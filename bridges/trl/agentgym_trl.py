@@ -15,27 +15,25 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
+from dataclasses import replace
 from functools import cached_property, lru_cache, partial
 from inspect import Parameter, Signature
 from keyword import iskeyword
 from typing import TYPE_CHECKING, Any
 
 from agentgym_py.agents.chat import ACT, offered_tools
-from agentgym_py.env import EnvSpec, Prompt, TextEnv, require_split
-from agentgym_py.env.arguments import require_prompt
+from agentgym_py.env import EnvSpec, Prompt, TextEnv
 from agentgym_py.errors import AgentGymError, ConfigError, InfrastructureError, ResetNeededError
 from agentgym_py.rewards.functions import build_reward
 from agentgym_py.rng import seed_of
 from agentgym_py.serving.tool_episode import EpisodeSettings, ToolEpisode
-from agentgym_py.serving.tool_parameters import tool_parameters
+from agentgym_py.serving.tool_parameters import FAILED, tool_parameters
 from agentgym_py.trajectory import Trajectory
 from agentgym_py.trajectory.scores import Scorer, apply_scores
 
 if TYPE_CHECKING:
     from datasets import Dataset
 
-FAILED = "The environment has failed; this episode is over."
-"""What every call returns after an infrastructure failure."""
 _RESERVED = ("reset", "get_reward", "trajectory")
 """Names that no tool can have: trl calls these methods itself, or the environment needs the name."""
 
@@ -64,21 +62,20 @@ class AgentGymSpec:
         tools: bool = True, prompt: Prompt = "full", seed: int = 0,
     ) -> None:  # fmt: skip
         spec = EnvSpec(env) if isinstance(env, str) else env
-        require_split(split)
-        require_prompt(prompt)
+        self.settings = EpisodeSettings(spec, split, seed, prompt)
+        """How episodes start."""
         self.scorer = build_reward(reward)
+        self.task_ids = self.settings.task_ids(tasks)
+        """Ids of the tasks."""
+        if not self.task_ids:
+            raise ConfigError("tasks is empty: give at least one number, such as range(100)")
         with closing(spec.make()) as world:
             self.max_steps = world.max_steps
             """The world's step limit: a value for `max_tool_calling_iterations`."""
-            self.task_ids = [world.task(number, split).id for number in tasks]
-            """Ids of the tasks."""
-            if not self.task_ids:
-                raise ConfigError("tasks is empty: give at least one number, such as range(100)")
             shared = _shared_tools(world, self.task_ids, seed) if tools else None
         self.tools: Sequence[Mapping[str, Any]] = shared or [ACT]
         """JSON schemas of the methods."""
-        self.settings = EpisodeSettings(spec, split, seed, prompt, tools=shared is not None)
-        """How episodes start."""
+        self.settings = replace(self.settings, tools=shared is not None)
 
     @cached_property
     def train_dataset(self) -> Dataset:
@@ -130,7 +127,7 @@ class ToolEnvironment:
             try:
                 return self._episode.call(tool, arguments).observation
             except InfrastructureError as error:
-                self._error = str(error)  # trl would show the exception to the model, and go on
+                self._error = str(error)  # trl would show the exception to the model, and continue
         return FAILED
 
     @property
@@ -199,7 +196,7 @@ def _can_be_method(tool: Mapping[str, Any]) -> bool:
     name, parameters = tool["function"]["name"], tool["function"]["parameters"].get("properties", {})
     names = [name, *parameters]
     return name not in _RESERVED and all(
-        each.isidentifier() and not iskeyword(each) and not each.startswith("_") for each in names
+        word.isidentifier() and not iskeyword(word) and not word.startswith("_") for word in names
     )
 
 
@@ -221,7 +218,7 @@ def _method(function: Mapping[str, Any]) -> Callable[..., str]:
     this = Parameter("self", Parameter.POSITIONAL_ONLY)
     call.__signature__ = Signature([this, *parameters], return_annotation=str)  # type: ignore[attr-defined]
     call.__name__ = call.__qualname__ = name
-    call.__annotations__ = {**{each.name: each.annotation for each in parameters}, "return": str}
+    call.__annotations__ = {**{parameter.name: parameter.annotation for parameter in parameters}, "return": str}
     about = [f"    {key}: {value.get('description') or f'The {key}.'}" for key, value in properties.items()]
     call.__doc__ = "\n".join([function.get("description") or name, *(["", "Args:", *about] if about else [])])
     return call

@@ -21,11 +21,9 @@ from pydantic import Field
 
 from agentgym_py.errors import InfrastructureError
 from agentgym_py.serving.tool_episode import ToolEpisode
-from agentgym_py.serving.tool_parameters import tool_parameters
+from agentgym_py.serving.tool_parameters import FAILED, tool_parameters
 
 __all__ = ["AgentGymToolTask", "AgentGymToolTaskset", "AgentGymTools", "EpisodeState"]
-
-FAILED = "The environment has failed; this episode is over."
 
 
 class EpisodeState(vf.State):
@@ -61,15 +59,17 @@ class AgentGymTools(vf.Toolset[vf.ToolsetConfig, EpisodeState]):
 
     def _tool(self, function: Mapping[str, Any]) -> Callable[..., Any]:
         """Make the function of a tool, whose signature gives its schema back to MCP."""
+        schema = function["parameters"]
+        required = schema.get("required", ())
 
         async def call(**arguments: Any) -> str:
-            given = {key: value for key, value in arguments.items() if value is not None}
-            return await anyio.to_thread.run_sync(self._call, self.state, function["name"], given)
+            filled = {key: value for key, value in arguments.items() if value is not None or key in required}
+            return await anyio.to_thread.run_sync(self._call, self.state, function["name"], filled)
 
-        about = {key: value.get("description") for key, value in function["parameters"]["properties"].items()}
+        about = {key: value.get("description") for key, value in schema["properties"].items()}
         parameters = [
-            each.replace(annotation=Annotated[each.annotation, Field(description=about[each.name])])
-            for each in tool_parameters(function["parameters"])
+            parameter.replace(annotation=Annotated[parameter.annotation, Field(description=about[parameter.name])])
+            for parameter in tool_parameters(schema)
         ]
         call.__signature__ = inspect.Signature(parameters, return_annotation=str)  # type: ignore[attr-defined]
         call.__name__ = function["name"]

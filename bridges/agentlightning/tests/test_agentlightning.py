@@ -7,8 +7,9 @@ import os
 import signal
 from typing import Any
 
+import httpx
 import pytest
-from agentgym_agentlightning import AgentGymAgent, local_runner, rows
+from agentgym_agentlightning import AgentGymAgent, _hide_until_success, local_runner, rows
 from agentlightning.schemas import RolloutState
 from agentlightning.server.app import create_app
 from chat_server import chat_server, reply_of
@@ -17,7 +18,7 @@ from scripted import SHOP, WORLDS, World, only_return, plays_as_directly, script
 from through import KEY, PROXY, ask, controller, play, read, rows_of, run
 
 from agentgym_py.env import SPLITS
-from agentgym_py.errors import ConfigError, UnknownNameError
+from agentgym_py.errors import ConfigError, InfrastructureError, UnknownNameError
 
 
 @pytest.mark.parametrize("world", WORLDS, ids=lambda world: world.name)
@@ -77,6 +78,25 @@ def test_real_processes_play_and_a_killed_one_has_no_reward() -> None:
     assert read(whole) == only_return(played[0].episode) and whole.rollout_state is RolloutState.SUCCEEDED
     assert killed.rollout_state is RolloutState.FAILED and "code -9" in killed.error_message
     assert (killed.final_reward, killed.triplets, killed.events) == (None, [], [])
+
+
+@pytest.mark.parametrize("state", [RolloutState.FAILED, RolloutState.SUCCEEDED, RolloutState.QUEUING])
+def test_a_process_whose_rollout_does_not_run_ends(state: RolloutState, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At once if the rollout has ended, and after a deadline if it never starts."""
+    monkeypatch.setattr("agentgym_agentlightning.START", 0.2)
+    answer = httpx.Response(
+        200, json={"rollout": {"status": {"state": state}}}, request=httpx.Request("GET", "http://a")
+    )
+
+    class Client:
+        """Agent Lightning's client."""
+
+        async def get(self, path: str) -> httpx.Response:
+            """Answer with the rollout."""
+            return answer
+
+    with pytest.raises(InfrastructureError, match=f"state of it is '{state}'"):
+        asyncio.run(asyncio.wait_for(_hide_until_success(Client(), "rollout"), 20))
 
 
 def test_the_model_is_asked_as_the_settings_say(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import art
 from agentgym_art import world_groups
 from chat_server import Reply, chat_server, reply_of
+from checks import play_rows
 from scripted import SEED, Played, Script, World
 
 from agentgym_py.env import StopReason
@@ -41,15 +42,14 @@ def read(trajectory: art.Trajectory) -> Played:
     )  # fmt: skip
 
 
-def play(world: World, scripts: Sequence[Script], attempts: int = 1) -> list[Played]:
+def play(world: World, scripts: Sequence[Script]) -> list[Played]:
     """Play the scripts; those that are given up end at a limit of one turn."""
-    limits = {StopReason.GAVE_UP: 1}
-    groups = dict[int, art.TrajectoryGroup]()
-    for limit in (None, 1):
-        numbers = [n for n, script in enumerate(scripts) if limits.get(script.episode.stop_reason) == limit]
-        found = run(world, reply_of(scripts), numbers, attempts, limit) if numbers else []
-        groups |= dict(zip(numbers, found, strict=True))
-    return [read(trajectory) for number in range(len(scripts)) for trajectory in groups[number]]
+
+    def play_some(numbers: Sequence[int], limit: int | None) -> list[Played]:
+        groups = run(world, reply_of(scripts), numbers, max_turns=limit)
+        return [read(trajectory) for group in groups for trajectory in group]
+
+    return play_rows(range(len(scripts)), scripts, play_some)
 
 
 TIMED = {"through ART with a local server, which is in it": play}

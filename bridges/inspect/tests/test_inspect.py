@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 from agentgym_inspect import agentgym
-from checks import FAILURE, fail, note_starts
+from checks import FAILURE, fail, note_closed, note_starts
 from scripted import SHOP, WORLDS, World, only_return, plays_as_directly, scripts
-from through import play, run
+from through import play, read, run
 
 from agentgym_py.errors import ConfigError, UnknownNameError
 from agentgym_py.evaluation.foreign import load
@@ -45,6 +45,35 @@ def test_an_infrastructure_failure_has_no_score(monkeypatch: pytest.MonkeyPatch)
     assert success.scored_samples == 4
     scored = run(SHOP, played, fail_on_error=False, score_on_error=True)
     assert scored.samples and sum(bool(sample.scores) for sample in scored.samples) == 4, "Inspect asks the scorer"
+
+
+def test_a_failing_endpoint_has_no_score() -> None:
+    """Although Inspect asks the scorer: the sample has an error, and success is the mean of the others."""
+    played = scripts(SHOP, 5)
+    first, *others = played
+    object.__setattr__(first, "calls", (first.calls[0], RuntimeError("503: overloaded")))
+    log = run(SHOP, played, fail_on_error=False, score_on_error=True)
+    assert log.samples and log.results
+    (lost,) = (sample for sample in log.samples if sample.id == first.episode.task)
+    assert lost.error is not None and "no outcome" in lost.error.message and not lost.scores
+    success = next(score for score in log.results.scores if score.name == "success")
+    assert success.scored_samples == 4
+    assert success.metrics["mean"].value == sum(script.episode.success for script in others) / 4
+
+
+def test_a_world_that_hangs_has_no_score(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A time limit within its call ends the sample, and does not close the world during the call."""
+    played, closed = scripts(SHOP, 2), note_closed(monkeypatch)
+    release = fail(monkeypatch, hang=played[0].episode.task)
+    try:
+        log = run(SHOP, played, fail_on_error=False, time_limit=10)
+        assert closed == [played[1].episode.task]
+    finally:
+        release.set()
+    assert log.samples is not None
+    lost, whole = sorted(log.samples, key=lambda sample: sample.id != played[0].episode.task)
+    assert lost.error is not None and "no outcome" in lost.error.message and not lost.scores
+    assert read(whole, SHOP) == only_return(played[1].episode)
 
 
 def test_a_limit_of_inspect_gives_up() -> None:

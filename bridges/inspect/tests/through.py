@@ -24,8 +24,10 @@ def run(world: World, scripts: Sequence[Script], **more: Any) -> EvalLog:
         turn = sum(message.role == "assistant" for message in messages)
         if turn == len(script.calls):  # as a provider says that the context is full
             output = ModelOutput.from_content("mockllm", "", stop_reason="model_length")
+        elif isinstance(call := script.calls[turn], Exception):  # as an endpoint fails
+            raise call
         elif world.tools:
-            output = ModelOutput.for_tool_call("mockllm", *script.calls[turn])
+            output = ModelOutput.for_tool_call("mockllm", *call)
         else:
             output = ModelOutput.from_content("mockllm", script.actions[turn])
         output.usage = ModelUsage()  # else the mock counts tokens with a tokenizer that it downloads

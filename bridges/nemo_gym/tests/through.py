@@ -10,7 +10,7 @@ from typing import Any
 
 import requests
 from agentgym_nemo_gym import AgentGymServer, rows
-from checks import serving
+from checks import play_rows, serving
 from fastapi import FastAPI
 from nemo_gym import server_utils
 from nemo_gym.base_resources_server import BaseResourcesServerConfig
@@ -103,21 +103,21 @@ def read(row: dict[str, Any], result: dict[str, Any]) -> Played:
 
 def rows_of(world: World, scripts: Sequence[Script]) -> list[dict[str, Any]]:
     """The rows of the scripts' tasks, without rules, as they come from a file."""
-    made = rows(world.spec, range(len(scripts)), prompt="none", seed=SEED)
-    return [json.loads(json.dumps(row)) for row in made]
+    table = rows(world.spec, range(len(scripts)), prompt="none", seed=SEED)
+    return [json.loads(json.dumps(row)) for row in table]
 
 
 def play(world: World, scripts: Sequence[Script]) -> list[Played]:
     """Play the scripts; those that are given up end at a limit of one step."""
-    table, played = rows_of(world, scripts), dict[int, Played]()
-    for gives_up in (False, True):
-        with nemo_gym(reply_of(scripts), 1 if gives_up else LONG) as (agent, _):
-            for number, script in enumerate(scripts):
-                if (script.episode.stop_reason is StopReason.GAVE_UP) is gives_up:
-                    answer = requests.post(f"{agent}/run", json=table[number], timeout=60)
-                    answer.raise_for_status()
-                    played[number] = read(table[number], answer.json())
-    return [played[number] for number in range(len(scripts))]
+
+    def play_some(table: Sequence[dict[str, Any]], limit: int | None) -> Iterator[Played]:
+        with nemo_gym(reply_of(scripts), limit or LONG) as (agent, _):
+            for row in table:
+                answer = requests.post(f"{agent}/run", json=row, timeout=60)
+                answer.raise_for_status()
+                yield read(row, answer.json())
+
+    return play_rows(rows_of(world, scripts), scripts, play_some)
 
 
 TIMED = {"through NeMo Gym's agent and two servers on loopback, all of them in it": play}

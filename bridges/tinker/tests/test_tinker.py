@@ -7,7 +7,7 @@ import pickle
 
 import pytest
 from agentgym_tinker import WorldDataset
-from checks import FAILURE, fail, note_starts
+from checks import FAILURE, fail, note_closed, note_starts
 from scripted import SHOP, WORLDS, World, plays_as_directly, scripts
 from through import GROUP, dataset_of, play, run
 from tinker_cookbook.rl.rollout_strategy import RetryOnFailure
@@ -51,15 +51,38 @@ def test_an_infrastructure_failure_has_no_reward(monkeypatch: pytest.MonkeyPatch
     assert not failures and group.get_total_rewards() == [played[1].episode.reward] * GROUP
 
 
+def test_every_world_is_closed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of episodes that end in every way, of those that a failed sibling stops, and of a start that comes too late."""
+    played, closed = scripts(SHOP, 5), note_closed(monkeypatch)
+    run(SHOP, played)
+    assert sorted(closed) == [script.episode.task for script in played for _ in range(GROUP)]
+    closed.clear()
+    builder = dataset_of(SHOP, played)[0].builders[0]
+
+    async def stop_early() -> None:
+        running, late = await builder.make_envs()
+        await running.initial_observation()
+        for _ in range(2):
+            await builder.cleanup()
+            assert closed == [builder.task]
+        with pytest.raises(InfrastructureError, match="its group has ended"):
+            await running.message_env.step({"role": "assistant", "content": "search[cup]"})
+        with pytest.raises(InfrastructureError, match="its group has ended"):
+            await late.initial_observation()
+        assert closed == [builder.task] * 2
+
+    asyncio.run(stop_early())
+
+
 def test_batches_hold_every_task_once() -> None:
     """In order; a builder can be pickled; a wrong argument is an error."""
     dataset, _ = dataset_of(SHOP, scripts(SHOP, 10))
     batches = [dataset.get_batch(number) for number in range(len(dataset))]
     assert [len(batch) for batch in batches] == [8, 2]
-    assert [builder.task for batch in batches for builder in batch] == [f"shop/train/medium/{n}" for n in range(10)]
-    given = dataset.builders[0]
-    assert pickle.loads(pickle.dumps(given.settings)) == given.settings and given.logging_tags() == ["shop"]  # noqa: S301
+    assert [group.task for batch in batches for group in batch] == [f"shop/train/medium/{n}" for n in range(10)]
+    builder = dataset.builders[0]
+    assert pickle.loads(pickle.dumps(builder.settings)) == builder.settings and builder.logging_tags() == ["shop"]  # noqa: S301
     with pytest.raises(ConfigError, match="group_size"):
-        WorldDataset("shop", given.renderer, tasks=[0], group_size=0, batch_size=1)
+        WorldDataset("shop", builder.renderer, tasks=[0], group_size=0, batch_size=1)
     with pytest.raises(UnknownNameError, match="train"):
-        WorldDataset("shop", given.renderer, tasks=[0], group_size=1, batch_size=1, split="trian")
+        WorldDataset("shop", builder.renderer, tasks=[0], group_size=1, batch_size=1, split="trian")

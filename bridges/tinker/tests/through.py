@@ -29,7 +29,7 @@ class ScriptedPolicy(TokenCompleter):
     async def __call__(self, model_input: Any, stop: Any, *, max_tokens: int | None = None) -> TokensWithLogprobs:
         """Reply with the next action, and tinker-cookbook's stop sequence."""
         text = self.tokenizer.decode(model_input.to_ints())
-        script = next(found for opening, found in self.scripts.items() if text.startswith(f"User: {opening}\n\n"))
+        script = next(script for opening, script in self.scripts.items() if text.startswith(f"User: {opening}\n\n"))
         turn = text.count("Assistant:") - 1
         ends = turn == len(script.actions)
         tokens = self.tokenizer.encode(

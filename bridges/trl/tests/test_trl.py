@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import torch
-from agentgym_trl import FAILED, AgentGymSpec
+from agentgym_trl import AgentGymSpec
 from scripted import SHOP, TOOLS, WORLDS, World, plays_as_directly, scripts
 from through import follow, make_trainer, play, spec_of, texts_of
 from transformers.utils import get_json_schema
@@ -19,6 +19,7 @@ from agentgym_py import registry
 from agentgym_py.env import EnvSpec, function_tool
 from agentgym_py.errors import ConfigError, InfrastructureError, ResetNeededError, UnknownNameError
 from agentgym_py.serving.tool_episode import HAS_ENDED, ToolEpisode
+from agentgym_py.serving.tool_parameters import FAILED
 
 torch.set_num_threads(1)
 
@@ -86,7 +87,7 @@ def test_names_that_no_method_can_have(name: str, monkeypatch: pytest.MonkeyPatc
         monkeypatch.setattr(world, "tools", lambda self, tool=tool: [tool])
         allowed = name in ("reset", "trajectory") and tool["function"]["name"] == "go"
         tools = AgentGymSpec("maze", tasks=range(1)).tools
-        assert [each["function"]["name"] for each in tools] == ["go" if allowed else "act"]
+        assert [tool["function"]["name"] for tool in tools] == ["go" if allowed else "act"]
 
 
 def test_wrong_arguments_are_errors_at_once() -> None:
@@ -127,8 +128,8 @@ def test_a_sum_of_reward_functions_is_the_reward() -> None:
     def log(name: str, value: float) -> None:
         logged[name] += value
 
-    found = spec.reward_funcs[0](environments=environments, log_metric=log)
-    assert found == pytest.approx([2 * s.episode.success + 0.5 * s.episode.reward for s in played])
+    rewards = spec.reward_funcs[0](environments=environments, log_metric=log)
+    assert rewards == pytest.approx([2 * s.episode.success + 0.5 * s.episode.reward for s in played])
     assert logged == {
         "success": sum(s.episode.success for s in played), "steps": sum(len(s.calls) for s in played),
         "infrastructure_failures": 0,

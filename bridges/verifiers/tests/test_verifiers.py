@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import verifiers.v1 as vf
 from agentgym_verifiers import AgentGymConfig, AgentGymTaskset, ChatHarness
-from agentgym_verifiers_tools import FAILED, AgentGymTools, AgentGymToolTaskset, EpisodeState
+from agentgym_verifiers_tools import AgentGymTools, AgentGymToolTaskset, EpisodeState
 from chat_server import reply_of
 from checks import FAILURE, fail, note_starts
 from mcp.server.mcpserver import MCPServer
@@ -24,6 +24,7 @@ from verifiers.v1.utils.loaders import environment_class, harness_class, taskset
 
 from agentgym_py.errors import InfrastructureError, UnknownNameError
 from agentgym_py.serving.tool_episode import ToolEpisode
+from agentgym_py.serving.tool_parameters import FAILED
 
 
 @pytest.mark.parametrize("world", WORLDS, ids=lambda world: world.name)
@@ -35,8 +36,16 @@ def test_verifiers_plays_as_one_plays_directly(world: World) -> None:
 def test_the_command_plays_as_one_plays_directly() -> None:
     """`vf-eval`, which stores the episodes: groups of two."""
     played = scripts(SHOP, 3)
-    found = run_command(SHOP, reply_of(played), tasks=3, attempts=2)
-    assert [read(episode) for episode in found] == [only_return(script.episode) for script in played for _ in range(2)]
+    episodes = [read(episode) for episode in run_command(SHOP, reply_of(played), tasks=3, attempts=2)]
+    assert episodes == [only_return(script.episode) for script in played for _ in range(2)]
+
+
+@pytest.mark.skipif(which("uv") is None, reason="the harness `null` needs uv")
+def test_the_command_plays_by_tool_calls() -> None:
+    """`vf-eval` with the options of the README: two tasks."""
+    played, options = scripts(SHOP, 2), ("--env.agent.harness.id", "null", "--env.agent.runtime.type", "subprocess")
+    stored = run_command(SHOP, calls_of(played), 2, 1, "agentgym-verifiers-tools", *options)
+    assert [read_tools(episode) for episode in stored] == [only_return(script.episode) for script in played]
 
 
 def test_a_group_starts_in_one_state(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,8 +80,7 @@ def test_the_tool_server_plays_as_one_plays_directly(world: World) -> None:
 def test_tool_calls_play_as_one_plays_directly() -> None:
     """Five tasks, which end in all ways, by the tool server and the harness `null`, in processes of their own."""
     played = scripts(SHOP, 5)
-    found = run_tools(SHOP, calls_of(played), range(5))
-    episodes = [read_tools(episode.model_dump(mode="json")) for episode in found]
+    episodes = [read_tools(e.model_dump(mode="json")) for e in run_tools(SHOP, calls_of(played), range(5))]
     assert episodes == [only_return(script.episode) for script in played]
 
 
@@ -139,15 +147,25 @@ def test_the_tool_server_lists_what_a_model_must_know(world: str) -> None:
     server, listed = AgentGymTools(vf.ToolsetConfig()), MCPServer("world")
     asyncio.run(server.setup_task(task.data))
     server.register(listed)
-    found = {tool.name: (tool.description, tool.input_schema) for tool in asyncio.run(listed.list_tools())}
-    assert list(found) == [tool["function"]["name"] for tool in server._episode.tools]
+    schemas = {tool.name: (tool.description, tool.input_schema) for tool in asyncio.run(listed.list_tools())}
+    assert list(schemas) == [tool["function"]["name"] for tool in server._episode.tools]
     for function in (tool["function"] for tool in server._episode.tools):
-        description, schema = found[function["name"]]
+        description, schema = schemas[function["name"]]
         wanted = function["parameters"]
         assert description == function["description"]
         assert schema.get("required", []) == wanted.get("required", [])
         about = {key: value.get("description") for key, value in wanted["properties"].items()}
         assert {key: value.get("description") for key, value in schema["properties"].items()} == about
+
+
+def test_a_null_of_a_required_parameter_reaches_the_world() -> None:
+    """One of an optional parameter does not: it stands for a value that the model has not given."""
+    server, calls = AgentGymTools(vf.ToolsetConfig()), list[Any]()
+    kinds = {"type": ["string", "null"]}
+    schema = {"properties": {"owner": kinds, "note": kinds}, "required": ["owner"]}
+    server._call = lambda state, tool, arguments: calls.append(arguments) or ""
+    asyncio.run(server._tool({"name": "assign", "parameters": schema})(owner=None, note=None))
+    assert calls == [{"owner": None}]
 
 
 def test_the_package_exports_one_of_each() -> None:

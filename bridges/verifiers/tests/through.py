@@ -18,6 +18,7 @@ import verifiers.v1 as vf
 from agentgym_verifiers import AgentGymConfig, AgentGymEnv, AgentGymEnvConfig
 from agentgym_verifiers_tools import AgentGymTools, AgentGymToolTaskset, EpisodeState
 from chat_server import Reply, chat_server, reply_of
+from checks import play_rows
 from scripted import MAX_STEPS, SEED, Call, Played, Script, World
 from verifiers.v1.clients import EvalClientConfig, ModelContext
 from verifiers.v1.envs.single_agent import SingleAgentEnv, SingleAgentEnvConfig
@@ -77,13 +78,16 @@ def run_env(env: Any, reply: Reply, tasks: Sequence[int], attempts: int = 1, at_
         return asyncio.run(episodes(url))
 
 
-def run_command(world: World, reply: Reply, tasks: int, attempts: int) -> list[dict[str, Any]]:
+def run_command(
+    world: World, reply: Reply, tasks: int, attempts: int = 1, package: str = "agentgym-verifiers", *options: str
+) -> list[dict[str, Any]]:
     """Run `vf-eval` on the first tasks; return its episodes as it stored them, by task."""
     folder = Path(tempfile.mkdtemp())
     settings = settings_of(world)
+    del settings["id"]
     with chat_server(reply) as url:
         words = [
-            str(Path(sys.executable).with_name("vf-eval")), settings.pop("id"),
+            str(Path(sys.executable).with_name("vf-eval")), package, *options,
             *(word for name, value in settings.items()
               for word in (f"--env.taskset.{name.replace('_', '-')}", value if name == "env" else json.dumps(value))),
             "-n", str(tasks), "-r", str(attempts), "-m", "scripted",
@@ -94,8 +98,8 @@ def run_command(world: World, reply: Reply, tasks: int, attempts: int) -> list[d
         env = os.environ | {"NO_KEY": "none"}
         done = subprocess.run(words, capture_output=True, text=True, timeout=1200, env=env)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-    found = [json.loads(line) for line in (folder / "run" / "traces.jsonl").read_text().splitlines()]
-    return sorted(found, key=lambda episode: episode["task"]["data"]["idx"])
+    episodes = [json.loads(line) for line in (folder / "run" / "traces.jsonl").read_text().splitlines()]
+    return sorted(episodes, key=lambda episode: episode["task"]["data"]["idx"])
 
 
 def read(episode: Mapping[str, Any]) -> Played:
@@ -128,12 +132,12 @@ def read_tools(episode: Mapping[str, Any]) -> Played:
 
 def play(world: World, scripts: Sequence[Script]) -> list[Played]:
     """Play the scripts; those that are given up end at a limit of one turn."""
-    given_up = [n for n, script in enumerate(scripts) if script.episode.stop_reason is StopReason.GAVE_UP]
-    others = [n for n in range(len(scripts)) if n not in given_up]
-    reply = reply_of(scripts)
-    episodes = run(world, reply, others) + (run(world, reply, given_up, max_turns=1) if given_up else [])
-    played = [read(episode.model_dump(mode="json")) for episode in episodes]
-    return [episode for _, episode in sorted(zip(others + given_up, played, strict=True), key=lambda pair: pair[0])]
+
+    def play_some(numbers: Sequence[int], limit: int | None) -> list[Played]:
+        episodes = run(world, reply_of(scripts), numbers, max_turns=limit)
+        return [read(episode.model_dump(mode="json")) for episode in episodes]
+
+    return play_rows(range(len(scripts)), scripts, play_some)
 
 
 def play_tools(world: World, scripts: Sequence[Script]) -> list[Played]:
