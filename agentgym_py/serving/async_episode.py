@@ -52,11 +52,11 @@ class AsyncEpisode:
 
     async def step(self, text: str) -> EnvTurn:
         """Do one step, given as a whole reply; InfrastructureError if the world fails or hangs."""
-        return await self._run(lambda: self.episode.step(text))
+        return await self.run(lambda: self.episode.step(text))
 
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> EnvTurn:
         """Do one call of a tool; otherwise as `step`."""
-        return await self._run(lambda: self.episode.call(tool, arguments))
+        return await self.run(lambda: self.episode.call(tool, arguments))
 
     async def close(self) -> None:
         """Close the world; one that is in a call, as soon as that returns. Failures do not matter any more."""
@@ -64,9 +64,10 @@ class AsyncEpisode:
             self._call.add_done_callback(lambda _: in_daemon(self.episode.close))
             return
         with suppress(InfrastructureError):
-            await self._run(self.episode.close)
+            await self.run(self.episode.close)
 
-    async def _run(self, work: Callable[[], T]) -> T:
+    async def run(self, work: Callable[[], T]) -> T:
+        """Run what asks the world something; otherwise as `step`."""
         if self.is_in_world:
             raise InfrastructureError(f"{self.episode.settings.spec.name} is still in its last call")
         call = self._call = in_daemon(work)

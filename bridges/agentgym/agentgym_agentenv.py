@@ -9,13 +9,14 @@ After an infrastructure failure the answer has status 500, which AgentGym's clie
 from __future__ import annotations
 
 import argparse
+import asyncio
 import itertools
 import json
 import sys
-import threading
 import time
-from contextlib import suppress
-from typing import Annotated, Any
+from collections.abc import Callable
+from functools import partial
+from typing import Annotated, Any, TypeVar
 
 from agentgym_agentenv_dialects import DIALECTS, USUAL, Dialect
 from fastapi import Body, FastAPI, Request
@@ -23,9 +24,11 @@ from fastapi.responses import JSONResponse
 
 from agentgym_py.env.registration import short_name
 from agentgym_py.errors import AgentGymError, ConfigError, InfrastructureError, UnknownNameError, did_you_mean
+from agentgym_py.serving.async_episode import AsyncEpisode
 from agentgym_py.serving.tool_episode import EpisodeSettings, SessionLimits, ToolEpisode
 
 JsonBody = Annotated[dict[str, Any], Body()]
+T = TypeVar("T")
 
 
 class ServerFullError(AgentGymError):
@@ -35,30 +38,33 @@ class ServerFullError(AgentGymError):
 class Session:
     """A session of a client, with one episode at a time; its requests run one after another."""
 
-    def __init__(self, settings: EpisodeSettings) -> None:
-        self._settings = settings
-        self.lock = threading.Lock()
+    def __init__(self, settings: EpisodeSettings, longest: float) -> None:
+        self._settings, self._longest = settings, longest
+        self.lock = asyncio.Lock()
         self.last_used = time.monotonic()
-        self.episode: ToolEpisode | None = None
+        self._live: AsyncEpisode | None = None
 
-    def reset(self, number: int) -> ToolEpisode:
+    async def reset(self, number: int) -> None:
         """Start a task of the server's split; UnknownNameError if it has none of this number."""
-        env, self.episode = self.episode.env if self.episode else None, None
-        self.episode = ToolEpisode(self._settings, number, env)
-        return self.episode
+        env, self._live = self._live.episode.env if self._live else None, None
+        self._live = await AsyncEpisode.start(partial(ToolEpisode, self._settings, number, env), self._longest)
 
-    def running(self) -> ToolEpisode:
-        """Return the episode; ConfigError without one."""
-        if self.episode is None:
+    async def ask(self, work: Callable[[ToolEpisode], T]) -> T:
+        """Do something with the episode; ConfigError without one. An episode whose world fails or hangs is lost."""
+        live = self._live
+        if live is None:
             raise ConfigError("there is no episode, or its world has failed: POST /reset first")
-        return self.episode
+        try:
+            return await live.run(lambda: work(live.episode))
+        except InfrastructureError:
+            await self.close()
+            raise
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Close the world."""
-        episode, self.episode = self.episode, None
-        if episode is not None:
-            with suppress(InfrastructureError):
-                episode.close()
+        live, self._live = self._live, None
+        if live is not None:
+            await live.close()
 
 
 class Sessions:
@@ -67,21 +73,19 @@ class Sessions:
     def __init__(self, settings: EpisodeSettings, limits: SessionLimits) -> None:
         self._settings, self._limits = settings, limits
         self._numbers = itertools.count()
-        self._lock = threading.Lock()
         self._by_number: dict[int, Session] = {}
 
-    def create(self) -> int:
+    async def create(self) -> int:
         """Open a session and return its number; ServerFullError if all are in use."""
-        with self._lock:
-            if len(self._by_number) >= self._limits.sessions:
-                since = time.monotonic() - self._limits.idle
-                for number in [number for number, one in self._by_number.items() if one.last_used < since]:
-                    self._by_number.pop(number).close()
-            if len(self._by_number) >= self._limits.sessions:
-                raise ServerFullError(f"all {self._limits.sessions} sessions are in use; start it with more --sessions")
-            number = next(self._numbers)
-            self._by_number[number] = Session(self._settings)
-            return number
+        if len(self._by_number) >= self._limits.sessions:
+            since = time.monotonic() - self._limits.idle
+            for number in [number for number, one in self._by_number.items() if one.last_used < since]:
+                await self.close(number)
+        if len(self._by_number) >= self._limits.sessions:
+            raise ServerFullError(f"all {self._limits.sessions} sessions are in use; start it with more --sessions")
+        number = next(self._numbers)
+        self._by_number[number] = Session(self._settings, self._limits.longest)
+        return number
 
     def find(self, number: Any) -> Session:
         """Return a session; UnknownNameError if it was closed or never existed."""
@@ -91,12 +95,12 @@ class Sessions:
         session.last_used = time.monotonic()
         return session
 
-    def close(self, number: Any) -> bool:
+    async def close(self, number: Any) -> bool:
         """Close a session; return whether it existed."""
-        with self._lock:
-            session = self._by_number.pop(number, None) if isinstance(number, int) else None
+        session = self._by_number.pop(number, None) if isinstance(number, int) else None
         if session is not None:
-            session.close()
+            async with session.lock:
+                await session.close()
         return session is not None
 
 
@@ -106,7 +110,7 @@ def make_app(settings: EpisodeSettings, dialect: str | None = None, limits: Sess
     Args:
         settings: The world and how its episodes start; `split` is that of the tasks, which are given by number.
         dialect: Kind of AgentGym server; None: the usual one of the world.
-        limits: Number of sessions, and after how many silent seconds one may be closed.
+        limits: Number of sessions, after how many silent seconds one may be closed, and how long a world may take.
 
     Raises:
         UnknownNameError: there is no such dialect.
@@ -124,54 +128,49 @@ def make_app(settings: EpisodeSettings, dialect: str | None = None, limits: Sess
         return JSONResponse({"error": " ".join(str(error).split())}, status)
 
     @app.get("/")
-    def hello() -> str:
+    async def hello() -> str:
         return f"This is environment {world}."
 
     @app.post("/create")
-    def create() -> Any:
-        number = sessions.create()
+    async def create() -> Any:
+        number = await sessions.create()
         answer = {"id": number, "observation": "", "reward": 0, "done": False}
         return answer if speaks.session == "id" else number
 
     @app.post("/reset")
-    def reset(body: JsonBody) -> Any:
+    async def reset(body: JsonBody) -> Any:
         task = body.get(speaks.task)
         if type(task) is not int:
             raise ConfigError(f"{speaks.task} must be a number, got {task!r:.40}")
         session = sessions.find(body.get(speaks.session))
-        with session.lock:
-            return _reset_answer(kind, speaks, body[speaks.session], session.reset(task))
+        async with session.lock:
+            await session.reset(task)
+            return await session.ask(lambda episode: _reset_answer(kind, speaks, body[speaks.session], episode))
 
     @app.post("/step")
-    def step(body: JsonBody) -> Any:
+    async def step(body: JsonBody) -> Any:
         action = body.get("action")
         if not isinstance(action, str):
             raise ConfigError(f"action must be a text, got {action!r:.40}")
         session = sessions.find(body.get(speaks.session))
-        with session.lock:
-            episode = session.running()
-            try:
-                turn = episode.step(action)
-            except InfrastructureError:
-                session.close()
-                raise
-            return _step_answer(speaks, episode, turn.observation)
+        async with session.lock:
+            return await session.ask(lambda episode: _step_answer(speaks, episode, episode.step(action).observation))
 
     @app.get("/observation")
-    def observation(request: Request) -> Any:
+    async def observation(request: Request) -> Any:
         session = sessions.find(_session_number(request, speaks))
-        with session.lock:
-            return _observation(session.running())
+        async with session.lock:
+            return await session.ask(_observation)
 
     @app.get("/available_actions")
-    def available_actions(request: Request) -> list[str]:
+    async def available_actions(request: Request) -> list[str]:
         session = sessions.find(_session_number(request, speaks))
-        with session.lock:
-            return session.running().env.actions() or []
+        async with session.lock:
+            return await session.ask(lambda episode: episode.env.actions() or [])
 
     @app.post("/close")
-    def close(body: JsonBody) -> bool:
-        return sessions.close(body.get(speaks.session))
+    async def close(body: JsonBody) -> bool:
+        return await sessions.close(body.get(speaks.session))
 
     return app
 
