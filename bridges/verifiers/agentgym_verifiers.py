@@ -13,10 +13,9 @@ import itertools
 import ssl
 from collections.abc import Iterator
 from contextlib import closing
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
-import anyio.to_thread
 import httpx
 import verifiers.v1 as vf
 from openai import AsyncOpenAI, DefaultAsyncHttpxClient, OpenAIError
@@ -25,6 +24,7 @@ from verifiers.v1.dialects.chat import message_to_wire
 
 from agentgym_py.env import EnvSpec, Prompt
 from agentgym_py.errors import UnknownNameError
+from agentgym_py.serving.async_episode import AsyncEpisode
 from agentgym_py.serving.tool_episode import EpisodeSettings, ToolEpisode
 
 __all__ = [
@@ -106,19 +106,19 @@ class AgentGymEnv(vf.Env[AgentGymEnvConfig]):
 
     async def run(self, task: AgentGymTask, agents: vf.Agents) -> None:
         """Play until the world or a limit of the player ends the episode."""
-        episode = await anyio.to_thread.run_sync(ToolEpisode, settings_of(task.data), task.data.id)
+        live = await AsyncEpisode.start(partial(ToolEpisode, settings_of(task.data), task.data.id))
         try:
             async with agents.player.interaction(task) as interaction:
                 segment = await interaction.turn()
                 while not segment.terminated:
-                    turn = await anyio.to_thread.run_sync(episode.step, segment.last_reply)
+                    turn = await live.step(segment.last_reply)
                     if turn.stop_reason:
                         break
                     segment = await interaction.turn(turn.observation)
         finally:
-            await anyio.to_thread.run_sync(episode.close)
+            await live.close()
         if interaction.trace.ok:  # else the model's endpoint has failed: no evidence about the model
-            _record(interaction.trace, episode)
+            _record(interaction.trace, live.episode)
 
 
 def _record(trace: vf.Trace, episode: ToolEpisode) -> None:
