@@ -10,7 +10,7 @@ from agentgym_envs.sheet.book import Book, canonical, trim
 from agentgym_envs.sheet.drafting import Puzzle
 from agentgym_envs.sheet.evaluate import Value, constant
 from agentgym_envs.sheet.formulas import LETTERS, MAX_COLUMNS, MAX_LENGTH, MAX_ROWS
-from agentgym_envs.sheet.judge import has_lost, marks
+from agentgym_envs.sheet.judge import has_lost, wrong_cells
 from agentgym_envs.sheet.repair import plan
 from agentgym_envs.sheet.requests import draft
 from agentgym_envs.sheet.tools import ASCENDING, DESCENDING, TOOLS, call
@@ -158,9 +158,7 @@ class SheetEnv(ToolEnv[Puzzle]):
     def _finish(self, observation: str, answer: object) -> Outcome:
         self._over = True
         puzzle = self._puzzle
-        start, goal, now = (marks(book) for book in (puzzle.start, puzzle.goal, self._book))
-        requested = {place for place in start.keys() | goal.keys() if start.get(place) != goal.get(place)}
-        wrong = {place for place in goal.keys() | now.keys() if goal.get(place) != now.get(place)}
+        requested, wrong = (wrong_cells(book, puzzle.goal) for book in (puzzle.start, self._book))
         right = not puzzle.answer or _is_answer(answer, puzzle.answer)
         parts = {"collateral": float(len(wrong - requested))}
         if requested:
