@@ -69,8 +69,8 @@ class SheetEnv(ToolEnv[Puzzle]):
     Reward: 0 before `finish`. Then it is the mean of `changes` and `answer`, if the request has them, divided by 1 +
     `collateral`. `changes` is the share of the cells to be changed that are right, `answer` is 1 or 0, and `collateral`
     is the number of other changed cells. `info["success"]` is strict: the answer and every cell are right. A formula is
-    right if it shows the right value here and after all values below the headers were changed. So a calculated number
-    is wrong in its place.
+    right if it shows the right value here and in 13 workbooks with other values below the headers. So a constant, or a
+    reference to a cell that holds the right value today, is wrong in its place.
 
     Costs: `overwritten` is 1 at a call that overwrites a cell's content which the request leaves as it is, `deletions`
     at one that deletes it with its row or column.
@@ -94,7 +94,7 @@ class SheetEnv(ToolEnv[Puzzle]):
     """
 
     name: ClassVar[str] = "sheet"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     reading_actions: ClassVar[tuple[str, ...]] = _READING
     max_return: ClassVar[float | None] = 1.0
     costs: ClassVar[Mapping[str, str]] = {

@@ -13,25 +13,26 @@ from agentgym_envs.sheet.formulas import write_number
 from agentgym_py.rng import Rng
 
 TWINS = 13
-"""Workbooks with other values that formulas are tried in: a prime number, above the number of rows of any goal."""
+"""Workbooks with other values, in which formulas are tried: a prime number above the number of rows of any goal."""
 _BOUND = re.compile(r"[<>]=?(\d+(?:\.\d+)?)")
 _MAX_NEAR, _LEAST_TOP = 9, 40
-"""At most so many numbers of a ladder are chosen because of bounds; others are at most twice the largest, or this."""
+"""Most numbers in a ladder that bounds determine, and the least range of the others; it is twice the largest number."""
 Fact = tuple[str, str, str]
 """The name of a row, the header of a column, and the content there."""
 
 
 def wrong_cells(book: Book, goal: Book) -> set[Place]:
-    """Return the cells that are not as in the goal; a formula is, if it shows the same here and in all twins.
+    """Return the cells that are not as in the goal.
 
-    So a formula must be right in general, and a constant or a reference that is right only here is wrong.
+    A formula is right if it shows the same value as the goal's, here and in all twins of the goal. Twins keep the
+    goal's formulas and have other values, so a formula that is right only here is wrong.
     """
     if book.sheets == goal.sheets:
         return set()
     now, wanted = contents(book), contents(goal)
     formulas = {place for place in now.keys() & wanted.keys() if now[place][0] == wanted[place][0] == "="}
     wrong = {place for place in now.keys() | wanted.keys() if now.get(place) != wanted.get(place)} - formulas
-    right = _equal(formulas, book.values, goal.values)
+    right = _equal(formulas, book.values, goal.values) if formulas else formulas
     for twin in twins(goal) if right else ():
         shared = {place: content for place, content in twin.items() if now.get(place) == wanted[place]}
         right = _equal(right, compute(_replaced(book, shared)), compute(_replaced(goal, twin)))
@@ -81,7 +82,7 @@ def twins(goal: Book) -> Iterator[dict[Place, str]]:
     """Yield other contents for the constants below the headers, `TWINS` times; a number stays one, and a text too.
 
     Each cell of a column takes each value of the column's ladder once. A ladder has `TWINS` values, a prime number, so
-    any count or total of some cells changes. In the first twin, texts that no formula names are new ones.
+    any count or total of some cells changes. Texts that no formula names are new ones.
     """
     places: dict[tuple[str, int], list[Place]] = {}
     held = contents(goal)
@@ -96,8 +97,8 @@ def twins(goal: Book) -> Iterator[dict[Place, str]]:
         for column, ladder in ladders.items():
             for i, place in enumerate(places[column]):
                 value = ladder[(i * (column[1] + 1) + twin) % len(ladder)]
-                is_new = not twin and _is_text(ladder) and value not in formulas
-                others[place] = f"new {value}" if is_new else value
+                is_named = not _is_text(ladder) or f'"{value}"' in formulas
+                others[place] = value if is_named else f"new {value}"
         yield others
 
 
@@ -126,9 +127,10 @@ def _ladders(columns: Columns, bounds: Sequence[str]) -> dict[tuple[str, int], l
 
 
 def _numbers(rng: Rng, top: int, bounds: Sequence[str], *, parts: int) -> list[str]:
-    """Draw different numbers, multiples of one part: bounds, the numbers next to them, and others up to `top`."""
+    """Draw different multiples of one part: one part, bounds, the numbers next to them, and others up to `top`."""
     near = [Fraction(bound) + Fraction(side, parts) for bound in dict.fromkeys(bounds) for side in (0, -1, 1)]
     numbers = {number for number in near[:_MAX_NEAR] if number > 0 and (number * parts).denominator == 1}
+    numbers.add(Fraction(1, parts))
     while len(numbers) < TWINS:
         numbers.add(Fraction(1 + rng.below(top * parts), parts))
     return [write_number(number) for number in sorted(numbers)]
