@@ -10,7 +10,7 @@ from agentgym_envs.sheet.book import Book, canonical, trim
 from agentgym_envs.sheet.drafting import Puzzle
 from agentgym_envs.sheet.evaluate import Value, constant
 from agentgym_envs.sheet.formulas import LETTERS, MAX_COLUMNS, MAX_LENGTH, MAX_ROWS
-from agentgym_envs.sheet.judge import has_lost, marks
+from agentgym_envs.sheet.judge import has_lost, wrong_cells
 from agentgym_envs.sheet.repair import plan
 from agentgym_envs.sheet.requests import draft
 from agentgym_envs.sheet.tools import ASCENDING, DESCENDING, TOOLS, call
@@ -69,8 +69,8 @@ class SheetEnv(ToolEnv[Puzzle]):
     Reward: 0 before `finish`. Then it is the mean of `changes` and `answer`, if the request has them, divided by 1 +
     `collateral`. `changes` is the share of the cells to be changed that are right, `answer` is 1 or 0, and `collateral`
     is the number of other changed cells. `info["success"]` is strict: the answer and every cell are right. A formula is
-    right if it shows the right value here and after all values below the headers were changed. So a calculated number
-    is wrong in its place.
+    right if it shows the right value here and in 13 workbooks with other values below the headers. So a constant, or a
+    reference to a cell that holds the right value today, is wrong in its place.
 
     Costs: `overwritten` is 1 at a call that overwrites a cell's content which the request leaves as it is, `deletions`
     at one that deletes it with its row or column.
@@ -94,7 +94,7 @@ class SheetEnv(ToolEnv[Puzzle]):
     """
 
     name: ClassVar[str] = "sheet"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     reading_actions: ClassVar[tuple[str, ...]] = _READING
     max_return: ClassVar[float | None] = 1.0
     costs: ClassVar[Mapping[str, str]] = {
@@ -158,9 +158,7 @@ class SheetEnv(ToolEnv[Puzzle]):
     def _finish(self, observation: str, answer: object) -> Outcome:
         self._over = True
         puzzle = self._puzzle
-        start, goal, now = (marks(book) for book in (puzzle.start, puzzle.goal, self._book))
-        requested = {place for place in start.keys() | goal.keys() if start.get(place) != goal.get(place)}
-        wrong = {place for place in goal.keys() | now.keys() if goal.get(place) != now.get(place)}
+        requested, wrong = (wrong_cells(book, puzzle.goal) for book in (puzzle.start, self._book))
         right = not puzzle.answer or _is_answer(answer, puzzle.answer)
         parts = {"collateral": float(len(wrong - requested))}
         if requested:
