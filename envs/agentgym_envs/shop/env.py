@@ -41,8 +41,8 @@ class ShopEnv(TextEnv):
     Python floats, as in WebShop: 100 dollars shows as `$100.0`.
 
     Reward: WebShop's, at the purchase: type x (matching attributes + options + price) / (their number), from 0 to 1,
-    with its parts in `info["reward_parts"]`. `info["success"]` is stricter: every requested item must match literally
-    (see `reward.exact_match`).
+    with its parts in `info["reward_parts"]`. `info["success"]` is stricter: the kind of product and every requested
+    item must match literally (see `reward.exact_match`).
 
     Costs: `wrong_purchase` is 1 at a purchase that is no success.
 
@@ -67,7 +67,7 @@ class ShopEnv(TextEnv):
     name: ClassVar[str] = "shop"
     reading_actions: ClassVar[tuple[str, ...]] = ("search",)
     max_return: ClassVar[float | None] = 1.0
-    version: ClassVar[int] = 0
+    version: ClassVar[int] = 1
     rules: ClassVar[Mapping[str, str]] = react.RULES
     evolve_defaults: ClassVar[Mapping[str, Any]] = {
         "expert_tasks": 25, "explore_tasks": 500, "merge": "all", "restart": "base",

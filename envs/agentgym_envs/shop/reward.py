@@ -140,12 +140,13 @@ def reward_parts(product: Product, goal: Goal, price: float, chosen: Mapping[str
 def exact_match(product: Product, goal: Goal, price: float, chosen: Mapping[str, str]) -> bool:
     """Tell whether a purchase literally matches the goal; its reward is then 1.
 
-    The product's attributes or texts contain each attribute (in any case), and each option is chosen literally, under
-    its name if the goal states one. WebShop's reward alone is more lenient: it takes 4 ounce (pack of 2) for 4 ounce
-    (pack of 1).
+    The product is of the goal's kind, its attributes or texts contain each attribute (in any case), and each option is
+    chosen literally, under its name if the goal states one. WebShop's reward alone is more lenient: it takes 4 ounce
+    (pack of 2) for 4 ounce (pack of 1), and a computer mouse for a keyboard.
     """
     return (
-        all(_has_literally(product, attribute) for attribute in goal.attributes)
+        product.query == goal.query
+        and all(_has_literally(product, attribute) for attribute in goal.attributes)
         and all(_is_chosen(option, chosen) for option in goal.options)
         and reward_parts(product, goal, price, chosen).reward == 1.0
     )

@@ -195,6 +195,19 @@ def test_the_reward_comes_with_its_parts(at_item: ShopEnv) -> None:
     assert parts["r_option"] < 1 and parts["r_type"] == parts["r_att"] == parts["r_price"] == 1.0
 
 
+def test_a_thing_of_another_kind_is_no_success() -> None:
+    """A mouse is no keyboard, even with the full reward of WebShop's."""
+    env = ShopEnv(difficulty="easy")
+    env.reset(options={"task": "shop/test/easy/10"})
+    assert "rechargeable keyboards with color: black" in env.shop_task.goal.instruction
+    mouse = env.catalogue.by_asin["B2723"]
+    for action in (f"search[{mouse.title}]", f"click[{mouse.asin}]", "click[black]"):
+        env.step(action)
+    _, reward, terminated, _, info = env.step("click[buy now]")
+    assert terminated and reward == 1.0 and not info["success"] and info["costs"] == {"wrong_purchase": 1.0}
+    assert mouse not in env._guide().suitable
+
+
 def test_nothing_happens_after_the_end(at_item: ShopEnv) -> None:
     """A second purchase pays nothing."""
     at_item.step("click[buy now]")

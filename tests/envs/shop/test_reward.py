@@ -138,11 +138,14 @@ def test_the_quick_comparison_is_the_full_one(bought: str, goal: Option) -> None
 
 
 def test_a_purchase_to_the_letter_is_exact_and_a_merely_similar_one_is_not() -> None:
-    """Another pack size has the full reward of WebShop's and is not exact; the price, the type and names count too."""
+    """Another pack size or kind has the full reward of WebShop's and is not exact; price, type and names count too."""
     assert exact_match(BOUGHT, GOAL, 40.0, CHOSEN)
     similar_size = CHOSEN | {"size": "4 ounce (pack of 1)"}
     assert reward_parts(BOUGHT, GOAL, 40.0, similar_size).reward == 1.0
     assert not exact_match(BOUGHT, GOAL, 40.0, similar_size)
+    other_kind = replace(BOUGHT, query="women's skirts")
+    assert reward_parts(other_kind, GOAL, 40.0, CHOSEN).reward == 1.0
+    assert not exact_match(other_kind, GOAL, 40.0, CHOSEN)
     assert not exact_match(BOUGHT, GOAL, 40.01, CHOSEN)
     assert not exact_match(replace(BOUGHT, nouns=("cable",)), GOAL, 40.0, CHOSEN)
     assert not exact_match(BOUGHT, GOAL, 40.0, {"colour": "wine red", "size": "4 ounce (pack of 2)"})
