@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from agentgym_envs.grid.mission import Verb
-from agentgym_envs.grid.view import SIDE
+from agentgym_envs.grid.view import SIDE, seen_cells
 from agentgym_envs.grid.world import (
     CLOSED,
     DROP,
@@ -104,6 +104,24 @@ def fair_plan(world: World, seen: int) -> list[int]:
         boxes = {index for index, thing in enumerate(world.layout.things) if thing.kind == "box"} - named
         found = _Search(masked, frozenset(boxes), lambda other: other.gone != gone).run()
     return follow(world.copy(), found or [])
+
+
+def looking_plan(world: World, seen: int) -> list[int]:
+    """Return the moves that fulfil the mission by `fair_plan` alone; empty if none do within BabyAI's limit.
+
+    They solve missions whose way is blocked by several things, for which `plan` finds nothing.
+    """
+    world, moves = world.copy(), list[int]()
+    while not world.is_done and len(moves) < world.layout.limit:
+        found = fair_plan(world, seen)
+        if not found:
+            return []
+        for move in found:
+            world.do(move)
+            for cell in seen_cells(world):
+                seen |= 1 << cell
+        moves += found
+    return moves if world.is_done else []
 
 
 def _knows_enough(world: World) -> bool:

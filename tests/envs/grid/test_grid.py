@@ -185,6 +185,16 @@ def test_the_card_tells_what_luck_is_worth(number: int, difficulty: str) -> None
     assert success < env.random_baseline < success + 0.1
 
 
+def test_a_way_that_several_things_block_is_found() -> None:
+    """For which one search finds no plan."""
+    env = GridEnv(difficulty="hard", max_steps=400)
+    env.reset(options={"task": 306, "split": "test"})
+    assert not plan(env._world)
+    for action in env.expert():
+        env.step(action)
+    assert env.succeeded
+
+
 @pytest.mark.parametrize("difficulty", DIFFICULTIES)
 def test_the_fair_expert_has_time_enough(difficulty: str) -> None:
     """For nearly all tasks; of 1,000 in test and train it solves 97 % and more."""
