@@ -149,7 +149,7 @@ class ServiceEnv(ToolEnv[Puzzle]):
             return self.invalid(f"Error: {error}")
         if self._talk.ending:
             return self._end(observation)
-        return Outcome(observation, costs=self._talk.costs, info=self._info())
+        return Outcome(observation, costs=self._talk.costs, info=self.extra_info())
 
     def _end(self, observation: str) -> Outcome:
         """Score the conversation; see the class."""
@@ -160,15 +160,13 @@ class ServiceEnv(ToolEnv[Puzzle]):
         parts = {"settled": settled, "wrong_rows": float(wrong)}
         reward = 1.0 if success else settled / 2 / (1 + wrong)
         return Outcome(
-            observation, reward, terminated=True, success=success, parts=parts, costs=talk.costs, info=self._info()
+            observation, reward, terminated=True, success=success, parts=parts, costs=talk.costs, info=self.extra_info()
         )
 
-    def _info(self) -> dict[str, Any]:
-        return {"broken_rules": list(self._talk.broken)}
-
     def extra_info(self) -> dict[str, Any]:
-        """Return no broken rule: neither a reset nor a call that cannot be done violates the policy."""
-        return {"broken_rules": []}
+        """Return the broken rules in the last step of an episode; before, they would say how to refuse."""
+        is_last = bool(self._talk.ending) or self.steps + 1 >= self.max_steps
+        return {"broken_rules": list(self._talk.broken) if is_last else []}
 
     # ---- actions and the experts ------------------------------------------------------------------------------------
 
