@@ -319,7 +319,7 @@ def resume(drafter: Drafter) -> Wish:
 def data(drafter: Drafter) -> Wish:
     """Get more data."""
     line, fact, reads = _pick(drafter)
-    amount, other = drafter.two_of(range(1, drafter.numbers["gb"] + 4))
+    amount, other = drafter.two_of(range(1, drafter.numbers["gb"] + 2))
     call: Call = ("add_data", {"line": line, "gb": amount})
     return or_first(make_wish("data", [fact, ("gb", str(amount))], reads, call), "gb", other, ("gb", str(other)))
 
