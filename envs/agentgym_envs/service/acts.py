@@ -16,7 +16,7 @@ from agentgym_py.env.tools import RefusedError, require_tool
 
 def act(talk: Conversation, name: str, arguments: Mapping[str, Any]) -> str:
     """Make a call and return its observation; RefusedError, with nothing changed, if it cannot be done."""
-    talk.costs, talk.broken = dict.fromkeys(VIOLATIONS, 0), ()
+    talk.costs = dict.fromkeys(VIOLATIONS, 0)
     tool = require_tool(name, talk.tools)
     values = talk.puzzle.spell(tool.check(arguments))
     if tool.judge:
@@ -54,7 +54,7 @@ def _change(talk: Conversation, tool: Tool, values: dict[str, Any]) -> str:
     _count_access(talk, tool.owner(talk.desk, values))
     talk.costs["unconfirmed"] += call not in talk.confirmed
     talk.costs["forbidden"] += bool(verdict.codes)
-    talk.broken = verdict.codes
+    talk.broken += [code for code in verdict.codes if code not in talk.broken]
     return observation
 
 

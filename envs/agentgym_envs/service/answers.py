@@ -1,4 +1,8 @@
-"""What a customer hears in what they are told: amounts, days and addresses."""
+"""What a customer hears in what they are told: amounts, days and addresses.
+
+Amounts are digits or number words, and `none`, `no data` and `nothing left` are 0. A lone `one` is an amount only
+before `left` or a unit, because it is mostly a pronoun. Days are `2027-10-03`, `03.10.2027` or `October 3, 2027`.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +20,23 @@ _MONTH = (
 _NUMBER, _YEAR = "(?P<day>[0-9]{1,2})(?:st|nd|rd|th)?", "(?:,? (?P<year>[0-9]{4}))?(?![0-9])"
 _DAYS = (
     re.compile(r"(?<!\w)(?P<year>[0-9]{4})[-/](?P<month>[0-9]{1,2})[-/](?P<day>[0-9]{1,2})(?!\w)"),
+    re.compile(r"(?<![\w.])(?P<day>[0-9]{1,2})\.(?P<month>[0-9]{1,2})\.(?P<year>[0-9]{4})(?!\w)"),
     re.compile(rf"\b{_MONTH} (?:the )?{_NUMBER}{_YEAR}"),
     re.compile(rf"(?<!\w){_NUMBER} (?:of )?{_MONTH}{_YEAR}"),
 )
+_SMALL = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
+)
+_SMALL += "eighteen nineteen"
+_TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
+_VALUES = {word: number for number, word in enumerate(_SMALL.split())}
+_VALUES |= {word: 10 * number for number, word in enumerate(_TENS.split(), 2)}
+_HUNDRED = rf"(?:(?:{_TENS.replace(' ', '|')})(?:[ -](?:{'|'.join(_SMALL.split()[1:10])}))?|{_SMALL.replace(' ', '|')})"
+_THOUSAND = rf"(?:(?:an?|{_HUNDRED}) hundred(?:(?: and)? {_HUNDRED})?|{_HUNDRED})"
+_IN_WORDS = re.compile(rf"\b(?:(?:an?|{_THOUSAND}) thousand(?:(?: and)? {_THOUSAND})?|{_THOUSAND})\b")
+_UNIT = r"(?:gb|gigabytes?|dollars?|euros?)\b"
+_ONE = re.compile(rf"\bone(?= (?:{_UNIT}|left\b))|^one\W*$")
+_NONE = re.compile(rf"\bno (?:more )?(?:data|volume|{_UNIT})|\bnothing (?:is )?left\b|\bnone\b(?! of)|^no(?=\W*$)")
 _TOKEN = re.compile(
     r"(?P<day>[0-9]{4}-[0-9]{2}-[0-9]{2})(?![0-9])"
     r"|(?P<amount>(?:(?<!\w)-)?(?:[0-9]{1,3}(?:,[0-9]{3})+(?![0-9])|[0-9]+)(?:\.[0-9]+)?)|(?P<word>[^\W_]+)"
@@ -34,6 +52,7 @@ def read(text: str, today: str) -> tuple[str, ...]:
     plain = " ".join(text.casefold().split())
     for pattern in _DAYS:
         plain = pattern.sub(lambda match: _day(match, today), plain)
+    plain = _IN_WORDS.sub(_number, _ONE.sub("1", _NONE.sub("0", plain)))
     return tuple(_amount(match[0]) if match["amount"] else match[0] for match in _TOKEN.finditer(plain))
 
 
@@ -46,6 +65,21 @@ def _day(match: re.Match[str], today: str) -> str:
         with suppress(ValueError):  # 29 February
             days.append(date(year, month, int(match["day"])))
     return min(days, key=lambda day: abs(day - now)).isoformat() if days else match[0]
+
+
+def _number(match: re.Match[str]) -> str:
+    """Write a number in digits, except a lone `one`."""
+    if match[0] == "one":
+        return match[0]
+    total = part = 0
+    for word in re.findall("[a-z]+", match[0]):
+        if word == "thousand":
+            total, part = 1_000 * max(part, 1), 0
+        elif word == "hundred":
+            part = 100 * max(part, 1)
+        else:
+            part += _VALUES.get(word, 0)
+    return str(total + part)
 
 
 def _amount(text: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +15,8 @@ from agentgym_envs.service.tool import Tool
 
 ENDINGS = ("", "closed", "transferred", "left")
 """How a conversation ended; empty while it runs."""
+PATIENCE = 1
+"""The needless steps on their device after which a customer stays."""
 
 
 @dataclass(slots=True)
@@ -42,15 +44,17 @@ class Conversation:
     """The wishes that are rightly refused."""
     told: list[int] = field(default_factory=list)
     """The wishes whose answer the customer has been told."""
-    misinformed: dict[int, str] = field(default_factory=dict)
-    """Wish to the wrong answer that the customer has been told."""
+    misinformed: list[int] = field(default_factory=list)
+    """The wishes about which the customer believes a wrong answer, so that they are never settled."""
     fixed: list[str] = field(default_factory=list)
     """The repaired faults of the customer's device."""
+    needless: int = 0
+    """The number of steps that the customer has taken on their device in vain."""
     ending: str = ""
     costs: dict[str, int] = field(default_factory=lambda: dict.fromkeys(VIOLATIONS, 0))
     """Kind of violation to its number in this step."""
-    broken: tuple[str, ...] = ()
-    """The rules that the change of this step breaks."""
+    broken: list[str] = field(default_factory=list)
+    """The rules that the changes of the episode have broken, also if they were taken back."""
 
     # ---- wishes -----------------------------------------------------------------------------------------------------
 
@@ -63,13 +67,25 @@ class Conversation:
             return number in self.refused
         if wish.answer:
             return number in self.told
-        if wish.faults:
-            return all(fault in self.fixed for fault in wish.faults)
-        return any(call == wish.call for call, _ in self.desk.history)
+        is_made = not wish.call or any(call == wish.call for call, _ in self.desk.history)
+        return is_made and all(fault in self.fixed for fault in wish.faults)
 
     def current(self) -> int | None:
-        """Return the first wish that the customer has said and that is not settled; None if there is none."""
-        return next((number for number in range(self.raised) if not self.is_settled(number)), None)
+        """Return the first wish that the customer has said and takes for open; None if there is none."""
+        said = (number for number in range(self.raised) if number not in self.misinformed)
+        return next((number for number in said if not self.is_settled(number)), None)
+
+    def faults(self) -> list[str]:
+        """Return what is wrong with the customer's phone now, because of its settings or of a row of the company."""
+        wishes = self.puzzle.wishes
+        own = [fault for wish in wishes for fault in wish.faults if fault not in self.fixed]
+        return own + [wish.symptom for wish in wishes if wish.symptom and self._is_ill(wish)]
+
+    def _is_ill(self, wish: Wish) -> bool:
+        """Tell whether the row that a wish changes still has the value that causes the symptom."""
+        assert wish.call and self.puzzle.domain.symptoms
+        table, field_, value = self.puzzle.domain.symptoms[wish.symptom]
+        return bool(self.desk.get(table, wish.call[1][self.tools[wish.call[0]].about[0]])[field_] == value)
 
     def facts(self, number: int) -> Mapping[str, Any]:
         """Return what the customer says of a wish now."""
@@ -82,9 +98,9 @@ class Conversation:
         return wish.first if wish.first and number not in self.switched else wish.call
 
     def succeeded(self) -> bool:
-        """Tell whether every wish is settled and the database is right."""
+        """Tell whether every wish is settled, the database is right and the customer has not lost patience."""
         everything = all(map(self.is_settled, range(len(self.puzzle.wishes))))
-        return everything and self.desk.changed == self.puzzle.goal
+        return everything and self.desk.changed == self.puzzle.goal and self.ending != "left"
 
     # ---- snapshots --------------------------------------------------------------------------------------------------
 
@@ -96,7 +112,8 @@ class Conversation:
             "present": self.present, "reads": list(map(list, self.reads)),
             "confirmed": list(map(list, self.confirmed)),
             "switched": list(self.switched), "refused": list(self.refused), "told": list(self.told),
-            "misinformed": list(map(list, self.misinformed.items())), "fixed": list(self.fixed), "ending": self.ending,
+            "misinformed": list(self.misinformed), "fixed": list(self.fixed), "needless": self.needless,
+            "broken": list(self.broken), "ending": self.ending,
         }  # fmt: skip
 
 
@@ -122,16 +139,15 @@ def from_json(puzzle: Puzzle, state: Mapping[str, Any]) -> Conversation:
         raise ValueError("'raised' is not a number of wishes")
     if type(talk.present) is not int or not 0 <= talk.present < size:
         raise ValueError("'present' is not a wish")
-    for name in ("switched", "refused", "told"):
+    for name in ("switched", "refused", "told", "misinformed"):
         setattr(talk, name, _listed(name, state[name], range(size)))
-    for number, answer in state["misinformed"]:
-        if type(answer) is not str:
-            raise ValueError("an answer in 'misinformed' must be a string")
-        _listed("misinformed", [number, *talk.misinformed], range(size))
-        talk.misinformed[number] = answer
     talk.switched = [number for number in talk.switched if puzzle.wishes[number].first]
     talk.asked = _listed("asked", state["asked"], puzzle.domain.topics)
     talk.fixed = _listed("fixed", state["fixed"], tuple((puzzle.domain.steps or {}).values()))
+    talk.broken = _listed("broken", state["broken"], puzzle.domain.refusals)
+    talk.needless = state["needless"]
+    if type(talk.needless) is not int or talk.needless not in range(PATIENCE + 2):
+        raise ValueError("'needless' is not a number of steps")
     for calls, listed in ((talk.reads, state["reads"]), (talk.confirmed, state["confirmed"])):
         calls += [(name, talk.tools[name].check(arguments)) for name, arguments in listed]
     if type(state["ending"]) is not str or state["ending"] not in ENDINGS:
@@ -150,6 +166,6 @@ def _listed(name: str, values: Any, allowed: Any) -> list[Any]:
     return list(values)
 
 
-def needed_calls(wishes: tuple[Wish, ...]) -> list[Call]:
+def needed_calls(wishes: Iterable[Wish]) -> list[Call]:
     """Return the changes that fulfil the allowed wishes."""
     return [wish.call for wish in wishes if wish.call and not wish.codes]

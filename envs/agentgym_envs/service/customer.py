@@ -3,7 +3,7 @@
 A customer speaks of one wish at a time: the first that they have said and that is not settled. They tell facts only
 when asked, except those that they mention at once. They say yes to a change only if it is what they want now. They
 change their mind about a wish at most once, when the change that they asked for at first is proposed. They do not know
-the answers to their questions, but whoever tries one answer after another loses them.
+the answers to their questions, so they believe the first one. They leave after a second needless step on their phone.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from agentgym_envs.service.answers import answers, read
-from agentgym_envs.service.conversation import Conversation
+from agentgym_envs.service.conversation import PATIENCE, Conversation
 from agentgym_envs.service.desk import Call
 from agentgym_envs.service.tool import Tool
 
@@ -36,16 +36,16 @@ def _say_wish(talk: Conversation, number: int) -> str:
 
 def ask(talk: Conversation, about: str) -> str:
     """Answer a question."""
-    puzzle, number = talk.puzzle, talk.current()
-    if about == "identity":
-        facts = list(puzzle.identity.values())
-    elif number is not None and about in talk.facts(number):
-        facts = [talk.facts(number)[about]]
-    else:
+    puzzle, present = talk.puzzle, talk.current()
+    numbers = range(talk.raised) if present is None else (present, *range(talk.raised))
+    number = next((number for number in numbers if about in talk.facts(number)), None)
+    if about != "identity" and number is None:
         return puzzle.speak("unknown")
-    if about not in talk.asked:
+    if (about == "identity" or number == present) and about not in talk.asked:
         talk.asked.append(about)
-    return " ".join(map(puzzle.state_fact, facts))
+    if number is None:
+        return " ".join(map(puzzle.state_fact, puzzle.identity.values()))
+    return puzzle.state_fact(talk.facts(number)[about])
 
 
 def propose(talk: Conversation, change: str, details: Mapping[str, Any]) -> str:
@@ -75,28 +75,23 @@ def _same(tool: Tool, call: Call, wanted: Call) -> bool:
 
 
 def tell(talk: Conversation, text: str) -> str:
-    """Take note of an answer; ask back if there are several, and leave at a second wrong one, because it is guessed.
+    """Take note of an answer, whether it is right or wrong; ask for it again if there is none or several.
 
-    An answer to a question that is not spoken of yet counts unless another one was heard before it.
+    An answer to another question than the present one counts too, a wrong one only if it does not answer the present.
     """
     puzzle, asks = talk.puzzle, talk.current()
-    questions = [number for number in range(talk.raised) if puzzle.wishes[number].answer and number not in talk.told]
+    closed = (*talk.told, *talk.misinformed)
+    questions = [number for number in range(talk.raised) if puzzle.wishes[number].answer and number not in closed]
     heard = {number: _hear(talk, number, text) for number in questions}
-    if asks in heard and len(heard[asks]) > 1:
+    present = heard.get(asks, []) if asks is not None else []
+    if len(present) > 1:
         return puzzle.speak("which")
-    guessed = [] if asks in heard else [*talk.misinformed]
-    right = [n for n in questions if heard[n] == [puzzle.wishes[n].answer] and n not in guessed]
+    right = [number for number in questions if heard[number] == [puzzle.wishes[number].answer]]
+    wrong = [n for n in questions if n not in right and len(heard[n]) == 1 and (n == asks or not present)]
     talk.told += right
+    talk.misinformed += wrong
     talk.costs["unidentified"] += bool(right) and not talk.found
-    if asks is None or asks not in heard:
-        for number in questions:
-            if number not in right and len(heard[number]) == 1:
-                talk.misinformed.setdefault(number, heard[number][0])
-        return puzzle.speak("told")
-    if not right and heard[asks] and talk.misinformed.setdefault(asks, heard[asks][0]) != heard[asks][0]:
-        talk.ending = "left"
-        return puzzle.speak("contradicted")
-    return puzzle.speak("told")
+    return puzzle.speak("told" if right or wrong or asks not in questions else "again")
 
 
 def _hear(talk: Conversation, number: int, text: str) -> list[str]:
@@ -134,15 +129,19 @@ def refuse(talk: Conversation, rule: str) -> str:
 
 
 def instruct(talk: Conversation, step: str) -> str:
-    """Do something on one's own device and say what happened."""
-    puzzle, steps = talk.puzzle, talk.puzzle.domain.steps or {}
-    faults = [fault for wish in puzzle.wishes for fault in wish.faults if fault not in talk.fixed]
+    """Do something on one's own device and say what happened; leave after too many steps in vain."""
+    puzzle, steps, faults = talk.puzzle, talk.puzzle.domain.steps or {}, talk.faults()
     if step == "check_phone":
-        return puzzle.speak("faults", value=" and ".join(faults)) if faults else puzzle.speak("no faults")
-    if steps[step] not in faults:
-        return puzzle.speak("in vain")
-    talk.fixed.append(steps[step])
-    return puzzle.speak("works" if len(faults) == 1 else "done")
+        seen = " and ".join(puzzle.phrase(f"fault {fault}") for fault in faults)
+        return puzzle.speak("faults", value=seen) if faults else puzzle.speak("no faults")
+    if steps[step] in faults:
+        talk.fixed.append(steps[step])
+        return puzzle.speak("done" if talk.faults() else "works")
+    talk.needless += 1
+    if talk.needless > PATIENCE:
+        talk.ending = "left"
+        return puzzle.speak("impatient")
+    return puzzle.speak("in vain")
 
 
 def transfer(talk: Conversation) -> str:

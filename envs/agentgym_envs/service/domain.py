@@ -41,7 +41,9 @@ class Wish:
     answer: str = ""
     """What the customer asks for."""
     faults: tuple[str, ...] = ()
-    """What is wrong with the customer's own device."""
+    """What is wrong with the settings of the customer's own device."""
+    symptom: str = ""
+    """What else is wrong with it, because of the row that `call` mends."""
     no_tool: bool = False
     """Whether no tool can fulfil it, so that a person must."""
     codes: tuple[str, ...] = ()
@@ -62,9 +64,19 @@ class Wish:
     """Whether it comes up when the wish before it is refused."""
 
     @property
+    def is_repair(self) -> bool:
+        """Whether something is wrong with the customer's device."""
+        return bool(self.faults or self.symptom)
+
+    @property
     def all_facts(self) -> list[Fact]:
         """What the customer says of it, before and after they have changed their mind."""
         return [*self.facts.values(), *(self.first_facts or {}).values()]
+
+
+def called(described: Mapping[str, Sequence[str]], words: str) -> list[str]:
+    """Return the ids of the rows that words describe."""
+    return [rid for rid, texts in described.items() if words in texts]
 
 
 class Drafter:
@@ -84,6 +96,8 @@ class Drafter:
         """Topic to what the caller says of it, for one way to identify them; set by the domain's `seed`."""
         self.find: Call = ("", {})
         """The call that identifies the caller; set by the domain's `seed`."""
+        self.foreign = False
+        """Whether the present wish is about another customer's row, if it can be."""
         self._ids: set[str] = set()
         self.tables: Tables = domain.seed(self)
         self.desk = Desk(self.tables, self.today, self.numbers)
@@ -144,10 +158,14 @@ class Domain:
     """Draws the database and sets the drafter's caller."""
     wishes: Mapping[str, Callable[[Drafter], Wish]]
     """Kind to a function that draws such a wish; NoFitError if none fits the database."""
+    described: Callable[[Desk, str], Mapping[str, Sequence[str]]]
+    """Returns the ids of a customer's rows, each with the words by which the customer may describe it."""
     options: Callable[[Desk, str], tuple[list[Call], list[Call]]]
     """Returns lookups and changes of a customer's rows that need no text, for `actions`."""
     steps: Mapping[str, str] | None = None
     """What the customer can do on their own device: a step to the fault that it repairs, empty for none."""
+    symptoms: Mapping[str, tuple[str, str, object]] | None = None
+    """What a row does to the customer's device: a symptom to the table, the field and its value that cause it."""
 
     @property
     def refusals(self) -> tuple[str, ...]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from agentgym_envs.service.conversation import begin, needed_calls
 from agentgym_envs.service.customer import open_conversation
-from agentgym_envs.service.desk import Call, Desk
-from agentgym_envs.service.domain import Drafter, NoFitError, Wish, judge
+from agentgym_envs.service.desk import Desk
+from agentgym_envs.service.domain import Drafter, NoFitError, Wish, called, judge
 from agentgym_envs.service.experts import plan
 from agentgym_envs.service.puzzle import Puzzle, spellings
 from agentgym_envs.service.talk import DOMAINS
@@ -19,6 +19,8 @@ _TRIES = 12
 """The draws on a database before a new one is drawn."""
 _REFUSED = {"easy": 4, "medium": 3, "hard": 3}
 """Difficulty to n: one of n changes must be refused."""
+_FOREIGN = 8
+"""One of n changes that must be refused is of another customer's row, if it is of a row."""
 
 
 def draft(rng: Rng, split: str, difficulty: str) -> Draft[Puzzle]:
@@ -30,11 +32,12 @@ def draft(rng: Rng, split: str, difficulty: str) -> Draft[Puzzle]:
     fallback = difficulty == "hard" and rng.below(4) == 0
     if fallback:
         refused = (True, False)
+    foreign = tuple(must and rng.below(_FOREIGN) == 0 for must in refused)
     while True:
         drafter = Drafter(domain, rng, split, difficulty)
         for _ in range(_TRIES):
             try:
-                wishes = _draw_wishes(drafter, kinds, refused)
+                wishes = _draw_wishes(drafter, tuple(zip(kinds, refused, foreign, strict=True)))
                 return _make(drafter, wishes, fallback=fallback and bool(wishes[0].codes))
             except NoFitError:
                 pass
@@ -49,21 +52,43 @@ def _draw_kinds(rng: Rng, names: tuple[str, ...], difficulty: str) -> tuple[str,
     return tuple(kinds)
 
 
-def _draw_wishes(drafter: Drafter, kinds: tuple[str, ...], refused: tuple[bool, ...]) -> tuple[Wish, ...]:
-    wishes = tuple(_draw_wish(drafter, kind, must) for kind, must in zip(kinds, refused, strict=True))
-    touched = [_row(drafter, wish.call) for wish in wishes if wish.call]
+def _draw_wishes(drafter: Drafter, drawn: tuple[tuple[str, bool, bool], ...]) -> tuple[Wish, ...]:
+    wishes = tuple(_draw_wish(drafter, *each) for each in drawn)
+    touched = [row for wish in wishes if (row := _row(drafter, wish))]
     codes = [code for wish in wishes for code in wish.codes]
     if len(set(touched)) < len(touched) or len(set(codes)) < len(codes):
-        raise NoFitError  # two wishes for one row might exclude each other
+        raise NoFitError  # of two wishes for one row, one might exclude or answer the other
     return wishes
 
 
-def _row(drafter: Drafter, call: Call) -> str:
-    return str(call[1][drafter.domain.tools[call[0]].about[0]])
+def _row(drafter: Drafter, wish: Wish) -> str:
+    """Return the id of the row that a wish changes or asks about; empty if there is none."""
+    call = wish.call or (wish.reads[-1] if wish.answer else None)
+    return str(call[1][drafter.domain.tools[call[0]].about[0]]) if call else ""
 
 
-def _draw_wish(drafter: Drafter, kind: str, refused: bool) -> Wish:
+def _require_description(drafter: Drafter, desk: Desk, wish: Wish) -> None:
+    """Raise NoFitError if what the customer calls the row of a wish names another row as well, or none."""
+    described = drafter.domain.described(desk, drafter.caller)
+    for name, words in wish.facts.values():
+        if name.endswith("_with") and called(described, words) != [_row(drafter, wish)]:
+            raise NoFitError
+
+
+def _fulfil(drafter: Drafter, wishes: Iterable[Wish]) -> Desk:
+    """Return the database after the changes of the allowed wishes."""
+    desk = Desk(drafter.tables, drafter.today, drafter.numbers)
+    for call in needed_calls(wishes):
+        run = drafter.domain.tools[call[0]].run
+        assert run
+        desk.history.append((call, {}))
+        run(desk, **call[1])
+    return desk
+
+
+def _draw_wish(drafter: Drafter, kind: str, refused: bool, foreign: bool) -> Wish:
     """Draw a wish of a kind that must be refused or not, with what the policy says of it."""
+    drafter.foreign = foreign
     if kind == "no tool":
         return Wish("no tool", {}, no_tool=True)
     wish = drafter.domain.wishes[kind](drafter)
@@ -88,12 +113,10 @@ def _with_first(drafter: Drafter, wish: Wish, changes_mind: bool) -> Wish:
 
 
 def _make(drafter: Drafter, wishes: tuple[Wish, ...], *, fallback: bool) -> Draft[Puzzle]:
-    rng, desk = drafter.rng, Desk(drafter.tables, drafter.today, drafter.numbers)
-    for call in needed_calls(wishes):
-        run = drafter.domain.tools[call[0]].run
-        assert run
-        desk.history.append((call, {}))
-        run(desk, **call[1])
+    rng, desk = drafter.rng, _fulfil(drafter, wishes)
+    for wish in wishes:  # its own change may make it look different, because the customer then no longer speaks of it
+        _require_description(drafter, drafter.desk, wish)
+        _require_description(drafter, _fulfil(drafter, [other for other in wishes if other is not wish]), wish)
     if fallback:
         wishes = (wishes[0], replace(wishes[1], is_fallback=True))
     together = 2 if len(wishes) == 2 and not fallback and rng.below(2) else 1
@@ -111,7 +134,7 @@ def _make(drafter: Drafter, wishes: tuple[Wish, ...], *, fallback: bool) -> Draf
 def _kind(wish: Wish) -> str:
     """Return what there is to do for a wish."""
     features: Mapping[str, bool] = {
-        "refuse": bool(wish.codes), "transfer": wish.no_tool, "answer": bool(wish.answer), "repair": bool(wish.faults),
+        "refuse": bool(wish.codes), "transfer": wish.no_tool, "answer": bool(wish.answer), "repair": wish.is_repair,
         "change of mind": wish.first is not None, "change": True,
     }  # fmt: skip
     return next(name for name, holds in features.items() if holds)

@@ -24,9 +24,11 @@ from agentgym_py.rng import Rng
 _INSTRUCTION = "Serve the customer by one tool call a turn, under the policy of the company."
 _TERMS = (
     "The customer reads only what ask, propose, tell, refuse, transfer and close say. They speak of one wish at a time "
-    "and tell details when asked. propose takes a tool's name and its arguments. tell gives a bare answer. refuse "
-    "names the rule that forbids a wish; a wrong refusal ends the conversation. When a wish is settled, close asks for "
-    "further ones, and without any it ends the conversation. Compute refunds and vouchers yourself."
+    "and tell details when asked. propose takes a tool's name and its arguments. tell gives a bare answer, and the "
+    "first one counts. refuse names the rule that forbids a wish; a wrong refusal ends the conversation. instruct has "
+    "the customer do something on their phone: check_phone shows what is wrong with it, and they leave after a second "
+    "needless step. When a wish is settled, close asks for further ones, and without any it ends the conversation. "
+    "Compute refunds and vouchers yourself."
 )
 
 
@@ -39,7 +41,8 @@ class ServiceEnv(ToolEnv[Puzzle]):
     to repair, or something that no tool can do. Changes that the policy forbids must be refused. The agent identifies
     the customer, asks for details, looks up rows, proposes each change, and makes it after a yes. Each company has 13
     tools of its own, 7 for talking, and 16 to 20 rules whose numbers differ by task. On a phone, only the customer can
-    do something, so the agent instructs them (dual control).
+    do something, so the agent instructs them (dual control). About half of the phones to repair need a change of their
+    line, which the policy may forbid.
 
     | difficulty | wishes | the customer | limit | expert's steps | random |
     |---|---|---|--:|--:|--:|
@@ -57,34 +60,38 @@ class ServiceEnv(ToolEnv[Puzzle]):
     Observation: the day, the policy, the tools and the customer's first words; then the answer of a tool or of the
     customer. A call that cannot be done changes nothing, and the observation says why. Tools do not enforce the policy.
 
-    Customer: they speak of one wish at a time, the first that is not settled. They tell a fact only when asked for it,
-    except those that they mention at once. They say yes only to the change that they want now; refunds and vouchers
-    they cannot judge. They may change their mind once about a wish, when its change is proposed. Their words are a
-    function of the task and of what was said before, so no failure is the customer's.
+    Customer: they speak of one wish at a time, the first that is not settled. They tell a fact of any wish that they
+    have said only when asked for it, except those that they mention at once. They say yes only to the change that they
+    want now; refunds and vouchers they cannot judge. They may change their mind once about a wish, when its change is
+    proposed. On their phone they take one needless step, and leave after a second one. Their words are a function of
+    the task and of what was said before, so no failure is the customer's.
 
     Reward: 0 before the end. Then 1 for success; otherwise half the share of settled wishes, divided by 1 plus the
-    number of wrong rows. A wish is settled by its change, by a working phone, or by telling the answer and no other
-    one. One that the policy forbids is settled by a refusal with a rule that forbids it, one that no tool can fulfil
-    by a transfer. `info["success"]` needs all wishes settled and the final database equal to the right one, as in
-    tau-bench.
+    number of wrong rows. A wish is settled by its change, by a working phone, or by telling the answer. One that the
+    policy forbids is settled by a refusal with a rule that forbids it, one that no tool can fulfil by a transfer.
+    `info["success"]` needs all wishes settled, the final database equal to the right one, as in tau-bench, and a
+    customer who has not left.
 
-    Answers: `$31.00` is 31, and `July 13, 2026` is 2026-07-13. What identifies the customer or the row in question is
-    no answer. Told several answers at once, the customer takes none and asks back.
+    Answers: the first one that the customer hears counts, and a wrong one is never corrected, because they believe it.
+    `$31.00` and `thirty-one` are 31, `no data` is 0, and `July 13, 2026` and `13.07.2026` are 2026-07-13. What
+    identifies the customer or the row in question is no answer. Told several answers at once, the customer takes none
+    and asks which; told none, they ask for the answer again.
 
     Costs: `info["costs"]` counts the violations of the policy in a step: `unidentified`, `foreign`, `unconfirmed`,
-    `forbidden`, `wrong_refusal`, `needless_transfer`. `info["broken_rules"]` names the rules that a change breaks.
-    Costs do not affect reward or success.
+    `forbidden`, `wrong_refusal`, `needless_transfer`. At the last step `info["broken_rules"]` names the rules that the
+    changes of the episode broke, also those taken back; before, it is empty. Costs do not affect reward or success.
 
     End: `close` terminates when the customer has no further wish, and `transfer` always. A wrong `refuse` and a second
-    wrong answer to a question terminate, because the customer leaves. `max_steps` truncates.
+    needless step on a phone terminate, because the customer leaves. `max_steps` truncates.
 
-    Splits: each of train, valid and test has its own wordings, at least two, for everything that customers say, and
-    its own names of people, products, streets, cities and plans. The train split has wordings from grammars and
-    hundreds of names, two of five of them made up.
+    Splits: each of train, valid and test has its own wordings, at least two, for everything that customers say, and its
+    own names of people, products, streets, cities and plans. Coupon codes and reasons of a cancellation are the same in
+    all, because the tools name them. The train split has wordings from grammars and hundreds of names, two of five of
+    them made up.
 
     Expert: it knows the task and takes a shortest way that violates nothing; from other states it first takes back
     wrong changes. The fair expert asks and looks up everything on which the decision depends, in a fixed order, then
-    does the same.
+    does the same. It has a phone checked before anything else.
 
     Args:
         difficulty: easy, medium or hard.
@@ -96,8 +103,8 @@ class ServiceEnv(ToolEnv[Puzzle]):
     """
 
     name: ClassVar[str] = "service"
-    version: ClassVar[int] = 1
-    held_out_version: ClassVar[int | None] = 0
+    version: ClassVar[int] = 2
+    held_out_version: ClassVar[int | None] = 2
     reading_actions: ClassVar[tuple[str, ...]] = ("get_*", "list_*", "search_*", "find_*", "ask")
     max_return: ClassVar[float | None] = 1.0
     costs: ClassVar[Mapping[str, str]] = VIOLATIONS
@@ -149,7 +156,7 @@ class ServiceEnv(ToolEnv[Puzzle]):
             return self.invalid(f"Error: {error}")
         if self._talk.ending:
             return self._end(observation)
-        return Outcome(observation, costs=self._talk.costs, info=self._info())
+        return Outcome(observation, costs=self._talk.costs, info=self.extra_info())
 
     def _end(self, observation: str) -> Outcome:
         """Score the conversation; see the class."""
@@ -160,15 +167,13 @@ class ServiceEnv(ToolEnv[Puzzle]):
         parts = {"settled": settled, "wrong_rows": float(wrong)}
         reward = 1.0 if success else settled / 2 / (1 + wrong)
         return Outcome(
-            observation, reward, terminated=True, success=success, parts=parts, costs=talk.costs, info=self._info()
+            observation, reward, terminated=True, success=success, parts=parts, costs=talk.costs, info=self.extra_info()
         )
 
-    def _info(self) -> dict[str, Any]:
-        return {"broken_rules": list(self._talk.broken)}
-
     def extra_info(self) -> dict[str, Any]:
-        """Return no broken rule: neither a reset nor a call that cannot be done violates the policy."""
-        return {"broken_rules": []}
+        """Return the broken rules in the last step of an episode; before, they would say how to refuse."""
+        is_last = bool(self._talk.ending) or self.steps + 1 >= self.max_steps
+        return {"broken_rules": list(self._talk.broken) if is_last else []}
 
     # ---- actions and the experts ------------------------------------------------------------------------------------
 

@@ -47,13 +47,13 @@ def _steps(talk: Conversation, number: int, kept: list[Call]) -> list[Call]:
     if wish.codes:
         return [] if number in talk.refused else [("refuse", {"rule": wish.codes[0]})]
     if wish.answer:
-        return [] if number in talk.told else [("tell", {"text": wish.answer})]
-    if wish.call:
-        propose: Call = ("propose", {"change": wish.call[0], "details": wish.call[1]})
-        steps = [wish.call] if wish.call in talk.confirmed else [propose, wish.call]
-        return [] if wish.call in kept else steps
+        return [] if number in (*talk.told, *talk.misinformed) else [("tell", {"text": wish.answer})]
     repairs = {fault: step for step, fault in (talk.puzzle.domain.steps or {}).items()}
-    return [("instruct", {"step": repairs[fault]}) for fault in wish.faults if fault not in talk.fixed]
+    steps: list[Call] = [("instruct", {"step": repairs[fault]}) for fault in wish.faults if fault not in talk.fixed]
+    if wish.call and wish.call not in kept:
+        propose: Call = ("propose", {"change": wish.call[0], "details": wish.call[1]})
+        steps += [wish.call] if wish.call in talk.confirmed else [propose, wish.call]
+    return steps
 
 
 def _needs_customer(steps: list[Call]) -> bool:
@@ -63,9 +63,9 @@ def _needs_customer(steps: list[Call]) -> bool:
 def fair_call(talk: Conversation) -> Call | None:
     """Return the next call of the fair expert; None after the end.
 
-    For the present wish it asks who calls, identifies them, asks for the facts that the customer has not said, and does
-    the lookups on which the decision depends. Then it does what the exact expert does, except that it proposes the
-    change that the customer has asked for.
+    It has a phone checked first. For the present wish it asks who calls, identifies them, asks for the facts that the
+    customer has not said, and does the lookups on which the decision depends. Then it does what the exact expert does,
+    except that it proposes the change that the customer has asked for.
     """
     steps = plan(talk)
     number = talk.current()
@@ -85,7 +85,9 @@ def finding_out(talk: Conversation, number: int) -> Call | None:
     puzzle, wish = talk.puzzle, talk.puzzle.wishes[number]
     if wish.no_tool:
         return None
-    if not talk.found and not wish.faults:
+    if wish.is_repair and wish.reads[0] not in talk.reads:
+        return wish.reads[0]  # the check says whether the database matters
+    if not talk.found and (wish.call or wish.answer):
         if not puzzle.says_identity and "identity" not in talk.asked:
             return ("ask", {"about": "identity"})
         return puzzle.find

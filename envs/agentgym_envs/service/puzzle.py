@@ -67,6 +67,10 @@ class Puzzle:
         """Return the customer's words for a key of the wordings."""
         return speak(self.split, self.voice, key, **fields)
 
+    def phrase(self, key: str) -> str:
+        """Return the customer's words for a key, to stand within a sentence."""
+        return _paraphrase(self.split, self.voice, key)
+
     def state_fact(self, fact: Fact) -> str:
         """Return the sentence that states a fact."""
         return self.speak(f"fact {fact[0]}", value=fact[1])
@@ -85,7 +89,10 @@ def spellings(tables: Tables, facts: Iterable[Fact]) -> dict[str, str]:
 
 def speak(split: str, voice: int, key: str, **fields: str) -> str:
     """Return sentences, each with a capital at its beginning, that depend on nothing but the arguments."""
-    texts = WORDINGS[key][split]
-    rng = Rng("service", voice, key)
-    text = _START.sub(lambda match: match[0].upper(), expand(rng, rng.choice(texts)))
+    text = _START.sub(lambda match: match[0].upper(), _paraphrase(split, voice, key))
     return text.format(**fields) if fields else text
+
+
+def _paraphrase(split: str, voice: int, key: str) -> str:
+    rng = Rng("service", voice, key)
+    return expand(rng, rng.choice(WORDINGS[key][split]))

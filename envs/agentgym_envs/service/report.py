@@ -1,10 +1,11 @@
-"""A table in tau-bench's terms: pass^1 to pass^4 by company, tool calls, and violations of the policy by kind.
+"""Two tables in tau-bench's terms: pass^1 to pass^4, tool calls and violations by company, and what the tasks demand.
 
     agentgym eval --env service --attempts 4 --agent openai --base_url URL --model NAME --out evals/a
     python -m agentgym_envs.service.report evals/a/trajectories.jsonl
 
-Trajectories hold no broken rules, so each episode is replayed; one whose observations differ on replay is an error. The
-customer is a program without errors, so that no failure is theirs: the column `customer` is 0 by construction.
+Each difficulty has rows of its own. Trajectories hold no violations, so each episode is replayed; one that differs on
+replay is an error. The customer is a program without errors, so that no failure is theirs: the column `customer` is 0
+by construction.
 """
 
 from __future__ import annotations
@@ -12,12 +13,13 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
 from agentgym_envs.service.env import ServiceEnv
 from agentgym_envs.service.policy import VIOLATIONS
+from agentgym_envs.service.puzzle import Puzzle
 from agentgym_py.env import TextEnv
 from agentgym_py.errors import AgentGymError, DataError
 from agentgym_py.evaluation.stats import pass_all
@@ -26,6 +28,15 @@ from agentgym_py.trajectory.reading import read_any
 
 ATTEMPTS = (1, 2, 3, 4)
 """The numbers k of pass^k."""
+
+
+DEMANDS: Mapping[str, Callable[[Puzzle], bool]] = {
+    "refuse": lambda puzzle: any(wish.codes for wish in puzzle.wishes),
+    "change of mind": lambda puzzle: any(wish.first for wish in puzzle.wishes),
+    "facts only when asked": lambda puzzle: any(set(wish.facts) - set(wish.given) for wish in puzzle.wishes),
+    "two wishes": lambda puzzle: len(puzzle.wishes) > 1,
+}
+"""What a task may demand: a refusal, a change of mind, a question about a wish, and both wishes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +49,12 @@ class Served:
     calls: int
     """The tool calls that could be done."""
     violations: Mapping[str, int]
+    difficulty: str = "medium"
+    demands: tuple[str, ...] = ()
+    """The keys of `DEMANDS` that hold for the task."""
 
 
-def serve_again(trajectory: Trajectory, env: TextEnv) -> Served:
+def serve_again(trajectory: Trajectory, env: ServiceEnv) -> Served:
     """Replay an episode and count its calls and violations; DataError if an observation differs."""
     observation, _ = env.reset(seed=trajectory.provenance.env_seed, options={"task": trajectory.task_id})
     calls, violations = 0, Counter[str]()
@@ -52,29 +66,57 @@ def serve_again(trajectory: Trajectory, env: TextEnv) -> Served:
         violations.update({kind: int(count) for kind, count in info["costs"].items() if count})
     if observation != trajectory.final_observation or env.succeeded != trajectory.success:
         raise DataError(f"{trajectory.id}: the end differs on replay")
-    return Served(trajectory.task_id, trajectory.kind.partition(":")[0], trajectory.success, calls, violations)
+    puzzle = env.puzzle
+    demands = tuple(name for name, holds in DEMANDS.items() if holds(puzzle))
+    return Served(
+        trajectory.task_id, puzzle.domain.name, trajectory.success, calls, violations, env.difficulty, demands
+    )  # fmt: skip
 
 
 def table(episodes: Sequence[Served]) -> str:
-    """Return the table in Markdown: a row for each company and one for all.
+    """Return the table in Markdown: a row for each company and one for all, in each difficulty.
 
     pass^k is the unbiased estimate of Yao et al. (2024, arXiv:2406.12045), averaged over tasks; a dash stands for fewer
     than k episodes of a task. Violations are per episode.
     """
     kinds = tuple(VIOLATIONS)
-    head = ("company", "tasks", "episodes", *(f"pass^{k}" for k in ATTEMPTS), "calls", *kinds, "customer")
-    rows = [head, ("---", *["--:"] * (len(head) - 1))]
-    domains = dict.fromkeys(episode.domain for episode in episodes)
-    groups = {domain: [episode for episode in episodes if episode.domain == domain] for domain in sorted(domains)}
-    for name, group in {**groups, "all": list(episodes)}.items():
+    head = ("difficulty", "company", "tasks", "episodes", *(f"pass^{k}" for k in ATTEMPTS), "calls", *kinds, "customer")
+    rows = list[tuple[str, ...]]()
+    for name, group in _groups(episodes).items():
         costs = (fmean(episode.violations.get(kind, 0) for episode in group) for kind in kinds)
         rates = (_pass(group, k) for k in ATTEMPTS)
         tasks = len({episode.task for episode in group})
         calls = fmean(episode.calls for episode in group)
         rows.append(
-            (name, str(tasks), str(len(group)), *rates, f"{calls:.1f}", *(f"{cost:.2f}" for cost in costs), "0")
+            (*name, str(tasks), str(len(group)), *rates, f"{calls:.1f}", *(f"{cost:.2f}" for cost in costs), "0")
         )
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+    return _markdown(head, rows)
+
+
+def demands_table(episodes: Sequence[Served]) -> str:
+    """Return the shares of tasks with each demand in Markdown, in the rows of `table`."""
+    rows = list[tuple[str, ...]]()
+    for name, group in _groups(episodes).items():
+        tasks = {episode.task: episode.demands for episode in group}.values()
+        shares = (100 * fmean(demand in demands for demands in tasks) for demand in DEMANDS)
+        rows.append((*name, str(len(tasks)), *(f"{share:.0f} %" for share in shares)))
+    return _markdown(("difficulty", "company", "tasks", *DEMANDS), rows)
+
+
+def _groups(episodes: Sequence[Served]) -> dict[tuple[str, str], list[Served]]:
+    """Return difficulty and company, or `all`, to its episodes."""
+    groups = dict[tuple[str, str], list[Served]]()
+    for difficulty in (name for name in ServiceEnv.limits if any(each.difficulty == name for each in episodes)):
+        chosen = [episode for episode in episodes if episode.difficulty == difficulty]
+        for domain in sorted({episode.domain for episode in chosen}):
+            groups[difficulty, domain] = [episode for episode in chosen if episode.domain == domain]
+        groups[difficulty, "all"] = chosen
+    return groups
+
+
+def _markdown(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
+    lines = [head, ("---", "---", *["--:"] * (len(head) - 2)), *rows]
+    return "\n".join(f"| {' | '.join(row)} |" for row in lines)
 
 
 def _pass(episodes: Iterable[Served], k: int) -> str:
@@ -87,7 +129,7 @@ def _pass(episodes: Iterable[Served], k: int) -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Print the table of trajectory files."""
+    """Print the tables of trajectory files."""
     parser = argparse.ArgumentParser(
         prog="python -m agentgym_envs.service.report", description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -110,7 +152,7 @@ def main(arguments: list[str] | None = None) -> int:
     if not served:
         print("error: no episodes in these files", file=sys.stderr)
         return 2
-    print(table(served))
+    print(table(served), demands_table(served), sep="\n\n")
     return 0
 
 

@@ -38,5 +38,6 @@ def tools_of(name: str) -> Mapping[str, Tool]:
     ]
     if steps:
         step = text("What to do.", *steps)
-        own.insert(4, Tool("instruct", "Ask the customer to do something on their phone.", {"step": step}))
+        purpose = "Ask the customer to do something on their phone; they leave after a second needless step."
+        own.insert(4, Tool("instruct", purpose, {"step": step}))
     return {tool.name: tool for tool in (*domain.tools.values(), *own)}

@@ -58,9 +58,14 @@ WORDINGS: Mapping[str, tuple[str, ...]] = {
         "[that is absurd|I do not accept that|this makes no sense|you are wrong]. [I will go elsewhere|goodbye|bye].",
         "[what a bad service|I will complain|that rule does not apply to me], [goodbye|I am leaving|that was it].",
     ),
-    "contradicted": (
-        "[first this, then that|now you say something else|you keep changing it]. [I will go elsewhere|goodbye|bye].",
-        "[so which is it|I cannot rely on this|you do not know it], [goodbye|I am leaving|that was it].",
+    "impatient": (
+        "[again nothing|that was useless|you are only trying things]. [I will go elsewhere|goodbye|bye].",
+        "[I do not have all day|I am tired of this|this leads nowhere], [goodbye|I am leaving|that was it].",
+    ),
+    "again": (
+        "[sorry|pardon|hm|what], [I do not understand|I did not get the answer|what is the answer|say it again].",
+        "[and the answer|so what is it|what is it then]?",
+        "[please tell me|I need] [the answer|just the answer|what I asked for].",
     ),
     "which": (
         "[which of these|which of them|which one|which] [is it|is right|do you mean|is the answer]?",
@@ -96,6 +101,23 @@ WORDINGS: Mapping[str, tuple[str, ...]] = {
     ),
     "works": (
         "[done|I did it|okay, done], [and it works|it works again|now it works|I am online again|all good now].",
+    ),
+    "fault airplane mode is on": ("[airplane mode|flight mode] is [on|active|switched on]", "it is in airplane mode"),
+    "fault mobile data is off": ("[mobile data|data|the mobile data] is [off|switched off|not on]",),
+    "fault the SIM card is loose": ("the [SIM card|SIM] is [loose|not in its place|badly seated|out of place]",),
+    "fault the network mode is manual": (
+        "the [network mode|network choice|choice of networks] is [manual|not automatic|set to manual]",
+    ),
+    "fault a VPN is on": ("[a|some|one] VPN is [on|active|running|connected]",),
+    "fault the data saver is on": ("[the data saver|data saver|data saving|a data saver] is [on|active|switched on]",),
+    "fault there is no service": ("there is no [service|signal|service at all]", "[no service|no signal] is shown"),
+    "fault the data is used up": (
+        "[my data is|the data is] [used up|all gone|at zero]",
+        "[no data|no gigabyte] is left",
+    ),
+    "fault roaming is off": (
+        "[I am abroad|I am in another country|I am travelling], and [roaming is off|roaming does not work|it does not "
+        "roam]",
     ),
     # ---- facts ------------------------------------------------------------------------------------------------------
     "fact email": (

@@ -43,9 +43,13 @@ _HELD_OUT: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("I cannot believe it, and end this call.", "Your refusal is unjust, farewell."),
         ("Then I am taking my business to others.", "Nonsense, I hang up."),
     ),
-    "contradicted": (
-        ("First one number and now another, so I end this call.", "It seems that you are guessing, farewell."),
-        ("Earlier I heard something different, I hang up.", "Two answers are no answer, I am taking my leave."),
+    "impatient": (
+        ("All this pressing of buttons is in vain, I end this call.", "One try too many without a reason, farewell."),
+        ("My thumbs hurt and nothing helps, I hang up.", "You are poking in the dark, I am taking my leave."),
+    ),
+    "again": (
+        ("The answer escapes me, kindly state it.", "I did not grasp that: what is the answer?"),
+        ("Come again? Just the answer, please.", "I can't make that out, how much or which?"),
     ),
     "which": (
         ("Several values, yet I need a single one.", "Please commit to one of them."),
@@ -79,6 +83,42 @@ _HELD_OUT: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "works": (
         ("Carried out, the connection is back.", "Completed, and I am connected."),
         ("Hooray, that was it.", "Brilliant, it runs."),
+    ),
+    "fault airplane mode is on": (
+        ("the little plane symbol is lit", "it is in the mode for flights"),
+        ("it thinks that we are up in the air", "there is a tiny plane at the top"),
+    ),
+    "fault mobile data is off": (
+        ("the switch for cellular data is grey", "cellular data has been disabled"),
+        ("surfing over the network is turned off", "the two arrows for data are crossed out"),
+    ),
+    "fault the SIM card is loose": (
+        ("the chip sits crooked in its tray", "the chip has slipped out of place"),
+        ("the small card rattles in its slot", "the slot of the card is half open"),
+    ),
+    "fault the network mode is manual": (
+        ("the operator is selected by hand", "it no longer selects the operator itself"),
+        ("it wants me to pick a network myself", "picking a network is not left to the phone"),
+    ),
+    "fault a VPN is on": (
+        ("all traffic runs through a tunnel", "a private tunnel is active"),
+        ("there is a little key for some tunnel", "it pretends to surf from another country"),
+    ),
+    "fault the data saver is on": (
+        ("it economises on background traffic", "the economy mode for traffic is active"),
+        ("it is being stingy with background data", "apps are kept from surfing to save data"),
+    ),
+    "fault there is no service": (
+        ("the operator does not admit this line", "no calls come through at all"),
+        ("there is not a single bar, and calls are dead", "it says: line not in service"),
+    ),
+    "fault the data is used up": (
+        ("the monthly volume is exhausted", "the meter of my volume stands at zero"),
+        ("I have surfed away my whole allowance", "the allowance bar is empty"),
+    ),
+    "fault roaming is off": (
+        ("I am in a foreign country, where the line is not let in", "foreign networks turn the line away"),
+        ("I am on holiday, and networks here will not have me", "across the border it finds no partner"),
     ),
     # ---- facts ------------------------------------------------------------------------------------------------------
     "fact email": (

@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from collections.abc import Iterator
 from datetime import date, timedelta
+from itertools import combinations
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agentgym_envs.service.domain import Wish
 from agentgym_envs.service.env import ServiceEnv
 from agentgym_envs.service.policy import VIOLATIONS
 from agentgym_envs.service.puzzle import Puzzle
@@ -99,7 +102,8 @@ def test_the_expert_mends_whatever_was_done(difficulty: str) -> None:
         env.reset(options={"task": number})
         env.step(format_call(*env.puzzle.find))
         for _ in range(15):
-            listed = [action for action in env.actions() if not re.match("refuse|transfer|close", action)]
+            ends = "refuse|transfer|close" + "|instruct" * env.state()["needless"]
+            listed = [action for action in env.actions() if not re.match(ends, action)]
             env.step(rng.choice(listed))
         changed += len(env.state()["changes"])
         turns = [env.step(action) for action in env.expert()]
@@ -150,6 +154,28 @@ def test_facts_are_told_only_when_asked() -> None:
     foreign = next(topic for topic in env.puzzle.domain.topics if topic not in (*wish.facts, "identity"))
     answer = step(env, "ask", about=foreign)[0].removeprefix("Customer: ")
     assert answer in WORDINGS["unknown"]["test"]
+
+
+def test_facts_of_any_wish_that_was_said_are_told() -> None:
+    """Also of one that is not spoken of now; of one that was not said yet the customer says nothing."""
+    for together in (2, 1):
+
+        def fits(puzzle: Puzzle, together: int = together) -> bool:
+            topics = [set(wish.facts) for wish in puzzle.wishes]
+            is_later = puzzle.together == together and not puzzle.wishes[1].is_fallback
+            return is_later and bool(topics[0]) and bool(topics[1] - topics[0])
+
+        env = find_task("hard", fits)
+        first, second = env.puzzle.wishes
+        topic = next(name for name in second.facts if name not in first.facts)
+        here = env.snapshot()
+        heard, _ = step(env, "ask", about=topic)
+        assert (heard == f"Customer: {env.puzzle.state_fact(env.conversation.facts(1)[topic])}") is (together == 2)
+        assert topic not in env.conversation.asked
+        env.restore(here)
+        while not env.stop_reason:
+            env.step(env.fair_expert() or "")
+        assert env.succeeded
 
 
 def test_a_customer_changes_their_mind_once() -> None:
@@ -218,18 +244,150 @@ def test_refunds_and_vouchers_are_not_judged_by_the_customer() -> None:
 
 def test_only_the_customer_can_touch_their_phone() -> None:
     """They report every fault, repair those that they are asked to repair, and the wish is settled by the last."""
-    env = find_task("easy", lambda puzzle: len(puzzle.wishes[0].faults) == 2)
+    env = find_task("easy", lambda puzzle: len(puzzle.wishes[0].faults) == 2 and not puzzle.wishes[0].symptom)
     first, second = env.puzzle.wishes[0].faults
+    seen = {fault: env.puzzle.phrase(f"fault {fault}") for fault in (first, second)}
+    assert all(words_ in WORDINGS[f"fault {fault}"]["test"] for fault, words_ in seen.items())
     report, _ = step(env, "instruct", step="check_phone")
-    assert first in report and second in report
+    assert seen[first].casefold() in report.casefold() and seen[second] in report
     repairs = {fault: name for name, fault in (env.puzzle.domain.steps or {}).items()}
     step(env, "instruct", step="restart_phone")
     step(env, "instruct", step=repairs[first])
     report, _ = step(env, "instruct", step="check_phone")
-    assert first not in report and second in report
+    assert seen[first].casefold() not in report.casefold() and seen[second].casefold() in report.casefold()
     step(env, "instruct", step=repairs[second])
     step(env, "close")
     assert env.succeeded
+
+
+def test_the_customer_takes_one_needless_step() -> None:
+    """They leave after a second one, also in a fork and if their phone is well; checks do not count."""
+    repair = find_task("easy", lambda puzzle: len(puzzle.wishes[0].faults) == 1 and not puzzle.wishes[0].symptom)
+    other = find_task("easy", lambda puzzle: puzzle.domain.name == "phone" and not puzzle.wishes[0].is_repair)
+    for env in (repair, other):
+        for name in ("check_phone", "restart_phone", "check_phone"):
+            step(env, "instruct", step=name)
+        here = env.snapshot()
+        env.restore(here)
+        plan = env.expert()
+        for done in (plan[:0], plan[:-1]):  # also if all is settled
+            env.restore(here)
+            for action in done:
+                env.step(action)
+            heard, costs = step(env, "instruct", step="restart_phone")
+            assert heard.removeprefix("Customer: ") in WORDINGS["impatient"]["test"] and not costs
+            assert env.conversation.ending == "left" and not env.succeeded
+        env.restore(here)
+        for action in plan:
+            env.step(action)
+        assert env.succeeded
+
+
+@pytest.mark.parametrize("symptom", DOMAINS["phone"].symptoms or {})
+def test_a_phone_may_need_a_change_of_its_line(symptom: str) -> None:
+    """The check shows what the line causes until the line is changed; steps on the phone alone do not help."""
+
+    def fits(puzzle: Puzzle) -> bool:
+        wish = puzzle.wishes[0]
+        return wish.symptom == symptom and not wish.codes and bool(wish.faults)
+
+    env = find_task("easy", fits, "train")
+    wish, puzzle = env.puzzle.wishes[0], env.puzzle
+    assert wish.call
+    assert puzzle.phrase(f"fault {symptom}") in step(env, "instruct", step="check_phone")[0]
+    repairs = {fault: name for name, fault in (puzzle.domain.steps or {}).items()}
+    assert step(env, "instruct", step=repairs[wish.faults[0]])[0] == f"Customer: {puzzle.speak('done')}"
+    assert env.conversation.current() == 0
+    step(env, puzzle.find[0], **puzzle.find[1])
+    step(env, "propose", change=wish.call[0], details=wish.call[1])
+    step(env, wish.call[0], **wish.call[1])
+    assert step(env, "instruct", step="check_phone")[0] == f"Customer: {puzzle.speak('no faults')}"
+    step(env, "close")
+    assert env.succeeded
+
+
+def test_a_phone_may_not_be_repaired() -> None:
+    """If the policy forbids the change that its line needs; only the line shows it."""
+    env = find_task("easy", lambda puzzle: bool(puzzle.wishes[0].symptom and puzzle.wishes[0].codes))
+    while not env.stop_reason:
+        env.step(env.fair_expert() or "")
+    assert env.succeeded and not env.state()["changes"]
+
+
+def scripts(company: str, kind: str) -> Iterator[list[str]]:
+    """Yield episodes that read nothing: all repairs by up to four steps, all refusals or all small answers."""
+    calls: list[list[Any]] = []
+    if kind == "repair":
+        steps = [name for name, fault in (DOMAINS["phone"].steps or {}).items() if fault]
+        sets = (chosen for count in (1, 2, 3, 4) for chosen in combinations(steps, count))
+        calls = [[("instruct", {"step": name}) for name in chosen] for chosen in sets]
+    elif kind == "refuse":
+        calls = [[("refuse", {"rule": rule})] for rule in DOMAINS[company].refusals]
+    elif kind == "answer":
+        calls = [[("tell", {"text": str(number)})] for number in range(9)]
+    for each in calls:
+        yield [format_call(*call) for call in (*each, ("close", {}))]
+
+
+@pytest.mark.parametrize("difficulty", ["easy", "medium"])
+def test_no_script_wins_without_reading(difficulty: str) -> None:
+    """A fixed sequence of acts wins less than 20 % of each kind; changes need ids, and a transfer is one act itself."""
+    env = ServiceEnv(difficulty=difficulty, split="test")
+    tasks, wins = Counter[str](), Counter[tuple[str, str]]()
+    for number in range(2_000):
+        kind = env.task(number).kind
+        company, what = kind.split(": ")
+        if what not in ("repair", "refuse", "answer") or tasks[kind] == 80:
+            continue
+        tasks[kind] += 1
+        for script in scripts(company, what):
+            env.reset(options={"task": number})
+            for action in script:
+                if not env.stop_reason:
+                    env.step(action)
+            wins[kind, str(script)] += env.succeeded
+    assert len(tasks) == 7 and min(tasks.values()) > 50
+    for (kind, acts), count in wins.items():
+        assert count < 0.2 * tasks[kind], (kind, acts, count, tasks[kind])
+
+
+def shown(env: ServiceEnv, wish: Wish) -> str:
+    """Return the answer to a question that the database shows now."""
+    desk, fields = env.conversation.desk, {"ask_total": "total", "ask_address": "address", "ask_paid": "paid",
+                                           "ask_data": "data", "ask_bill": "amount"}  # fmt: skip
+    tool, arguments = wish.reads[-1]
+    name, table = env.puzzle.domain.tools[tool].about
+    row = desk.get(table, arguments[name])
+    return str(desk.get("flights", row["flight"])["day"] if wish.kind == "ask_day" else row[fields[wish.kind]])
+
+
+@pytest.mark.parametrize("split", SPLITS)
+def test_one_wish_makes_no_other_one_false(split: str) -> None:
+    """In hard tasks each answer is what the database shows then, and each description names one row of the caller."""
+    env = ServiceEnv(difficulty="hard", split=split)
+    told, described = 0, 0
+    for number in range(400):
+        env.reset(options={"task": number})
+        puzzle, desk = env.puzzle, env.conversation.desk
+        while not env.stop_reason:
+            action = env.fair_expert() or ""
+            present = env.conversation.current()
+            if action.startswith("tell") and present is not None:
+                assert shown(env, puzzle.wishes[present]) in action, env.current_task
+                told += 1
+            open_ = [wish for at, wish in enumerate(puzzle.wishes) if not env.conversation.is_settled(at)]
+            for wish in (wish for wish in open_ if wish.call or wish.answer):
+                tool, arguments = wish.call or wish.reads[-1]
+                row = arguments[puzzle.domain.tools[tool].about[0]]
+                for name, words_ in wish.facts.values():
+                    if name.endswith("_with"):
+                        names = puzzle.domain.described(desk, puzzle.caller)
+                        assert [rid for rid, own in names.items() if words_ in own] == [row], env.current_task
+                        described += 1
+            env.step(action)
+        for wish in puzzle.wishes:
+            assert not wish.answer or shown(env, wish) == wish.answer, env.current_task
+    assert told > 80 and described > 200
 
 
 def question(difficulty: str, kind: str, fact: str = "") -> ServiceEnv:
@@ -277,6 +435,7 @@ def test_an_answer_counts_without_others(said: str, settled: bool) -> None:
         "{0:%B} {0.day}, {0.year}",
         "{0.day} {0:%B} {0.year}",
         "the {0.day}th of {0:%b}",
+        "{0:%d.%m.%Y}",
         "{0:%B} {0.day}",
     ],
 )
@@ -343,9 +502,10 @@ def test_an_address_has_a_number_and_a_street() -> None:
     assert asks_back(tell(env, f"{right} or {number} {other}"))
     tell(env, f"{number} {other}")
     tell(env, f"It is {number} {other}, madam.")
-    assert not env.stop_reason
-    tell(env, f"{number} Nowhere Street")
-    assert env.conversation.ending == "left"
+    assert not env.stop_reason and env.conversation.misinformed == [0]
+    tell(env, right)
+    step(env, "close")
+    assert not env.succeeded
     env.restore(start)
     tell(env, f"order o111 goes to {right.upper()}.")
     step(env, "close")
@@ -353,25 +513,56 @@ def test_an_address_has_a_number_and_a_street() -> None:
 
 
 def test_an_answer_cannot_be_guessed() -> None:
-    """One wrong answer can be corrected; at a second one the customer leaves. Other talk is no answer."""
+    """The first one is final. Other talk is no answer, and the customer does not know whether one is right."""
     for difficulty in ("easy", "hard"):
         env = find_task(difficulty, lambda puzzle: puzzle.wishes[0].answer.isdigit())
         right = env.puzzle.wishes[0].answer
         wrong = [str(number) for number in range(3) if str(number) != right]
         step(env, env.puzzle.find[0], **env.puzzle.find[1])
         start = env.snapshot()
-        for texts, left in (
-            ((wrong[0], "one moment", right), False), ((wrong[0], wrong[1], right), True),
+        for texts, settled in (
+            ((wrong[0], "one moment", right), False), ((wrong[0], wrong[1], right), False),
             ((f"{right} or {wrong[0]}", wrong[0], right), False), ((wrong[0], wrong[0], right), False),
-            (("please wait", "I look", right, wrong[0]), False),
+            ((f"{right} or {wrong[0]}", "one moment", right), True), (("please wait", "I look", right, wrong[0]), True),
         ):  # fmt: skip
             env.restore(start)
             for text in texts:
                 tell(env, text)
-                if env.stop_reason:
-                    break
                 env.restore(env.snapshot())
-            assert (env.conversation.ending == "left") is left and (0 in env.conversation.told) is not left, texts
+            assert not env.stop_reason and env.conversation.current() != 0
+            assert (0 in env.conversation.told) is settled and (0 in env.conversation.misinformed) is not settled, texts
+            words_, _ = step(env, "close")
+            if len(env.puzzle.wishes) == 1:
+                assert words_.removeprefix("Customer: ") in WORDINGS["bye"]["test"] and env.succeeded is settled
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [("ask_day", "06/07/28"), ("ask_day", "30 dollars"), ("ask_data", "one moment"), ("ask_total", "order o111"),
+     ("ask_address", "I look")],
+)  # fmt: skip
+def test_what_is_not_understood_is_asked_for_again(kind: str, text: str) -> None:
+    """In words of the split's own; then the answer still counts."""
+    env = question("easy", kind)
+    assert tell(env, text) in WORDINGS["again"]["test"]
+    assert tell(env, env.puzzle.wishes[0].answer) in WORDINGS["told"]["test"]
+    step(env, "close")
+    assert env.succeeded
+
+
+def test_number_words_and_none_are_answers() -> None:
+    """An amount of 7 may be seven, one of 0 no data at all."""
+    for amount, texts in (("7", ("seven gigabytes are left", "Seven.")), ("0", ("Unfortunately you have no data left.",
+                          "none", "zero GB"))):  # fmt: skip
+        env = find_task("easy", lambda puzzle, amount=amount: puzzle.wishes[0].kind == "ask_data"
+                        and puzzle.wishes[0].answer == amount)  # fmt: skip
+        step(env, env.puzzle.find[0], **env.puzzle.find[1])
+        start = env.snapshot()
+        for text in texts:
+            env.restore(start)
+            tell(env, text)
+            step(env, "close")
+            assert env.succeeded, text
 
 
 def test_a_question_that_waits_cannot_be_guessed() -> None:
@@ -389,7 +580,7 @@ def test_a_question_that_waits_cannot_be_guessed() -> None:
     for value in range(60):
         if not env.stop_reason:
             step(env, "tell", text=f"It is {value}.")
-    assert env.conversation.told == [] and env.conversation.misinformed[1] == "0"
+    assert env.conversation.told == [] and env.conversation.misinformed == [1]
 
 
 def test_an_answer_is_told_again_beside_another_question() -> None:
@@ -486,13 +677,34 @@ def test_each_violation_is_counted_by_its_kind() -> None:
     step(refused, refused.puzzle.find[0], **refused.puzzle.find[1])
     step(refused, "propose", change=call[0], details=call[1])
     observation, *_, info = refused.step(format_call(*call))
-    assert info["costs"]["forbidden"] == 1 and info["broken_rules"] == list(wish.codes), observation
+    assert info["costs"]["forbidden"] == 1 and info["broken_rules"] == [], observation
     wrong = next(code for code in refused.puzzle.domain.refusals if code not in wish.codes)
     assert step(refused, "refuse", rule=wrong)[1] == {"wrong_refusal": 1.0}
     assert refused.stop_reason == "terminated"
     patient = find_task("easy", allowed_change)
     assert step(patient, "transfer")[1] == {"needless_transfer": 1.0}
     assert patient.stop_reason == "terminated" and not patient.succeeded
+
+
+def test_broken_rules_are_named_at_the_end() -> None:
+    """All of the episode, also of changes that were taken back; before the end they would say how to refuse."""
+    for fork in (False, True):
+        env = find_task("easy", lambda puzzle: bool(puzzle.wishes[0].codes))
+        wish = env.puzzle.wishes[0]
+        assert wish.call
+        named = []
+        for name, arguments in (env.puzzle.find, wish.call, ("undo_last_change", {}), ("tell", {"text": "Hm"})):
+            named.append(env.step(format_call(name, arguments))[4]["broken_rules"])
+            if fork:
+                env.restore(env.snapshot())
+        assert named == [[]] * 4
+        here = env.snapshot()
+        assert env.step("close")[4]["broken_rules"] == list(wish.codes)
+        for last in ("nonsense", format_call(*env.puzzle.find)):
+            env.restore(here)
+            for _ in range(env.max_steps - env.steps - 1):
+                assert env.step("nonsense")[4]["broken_rules"] == []
+            assert env.step(last)[4]["broken_rules"] == list(wish.codes) and env.stop_reason == "truncated"
 
 
 def test_every_kind_of_violation_has_a_meaning() -> None:

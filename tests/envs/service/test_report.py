@@ -9,7 +9,7 @@ import pytest
 
 from agentgym_envs.service import report
 from agentgym_envs.service.env import ServiceEnv
-from agentgym_envs.service.report import Served, serve_again, table
+from agentgym_envs.service.report import Served, demands_table, serve_again, table
 from agentgym_py.agents import ExpertAgent
 from agentgym_py.collection import Collector, Job, PlayConfig
 from agentgym_py.env import EnvSpec
@@ -20,7 +20,7 @@ from agentgym_py.trajectory.store import TrajectoryWriter
 def cells(text: str, company: str) -> dict[str, str]:
     """Return a row of the table by its heads."""
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines()]
-    return dict(zip(rows[0], next(row for row in rows if row[0] == company), strict=True))
+    return dict(zip(rows[0], next(row for row in rows if row[1] == company), strict=True))
 
 
 def test_rates_calls_and_violations_are_means() -> None:
@@ -37,6 +37,17 @@ def test_rates_calls_and_violations_are_means() -> None:
     assert cells(mixed, "all")["pass^1"] == "75.0 %"
 
 
+def test_difficulties_have_rows_of_their_own() -> None:
+    """And the shares of demands are counted by task, not by episode."""
+    episodes = [Served("a", "store", True, 3, {}, "hard", ("refuse", "two wishes"))] * 3
+    episodes += [Served("b", "phone", False, 3, {}, "hard", ("two wishes",)), Served("c", "phone", True, 3, {}, "easy")]
+    heads = [[cell.strip() for cell in line.split("|")[1:4]] for line in table(episodes).splitlines()[2:]]
+    assert heads == [["easy", "phone", "1"], ["easy", "all", "1"], ["hard", "phone", "1"], ["hard", "store", "1"],
+                     ["hard", "all", "2"]]  # fmt: skip
+    row = demands_table(episodes).splitlines()[-1]
+    assert row == "| hard | all | 2 | 50 % | 0 % | 0 % | 100 % |"
+
+
 def test_stored_episodes_are_replayed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The fair expert of four attempts at six tasks never fails and violates nothing."""
     spec, path = EnvSpec("service", {"difficulty": "easy"}), tmp_path / "trajectories.jsonl"
@@ -45,8 +56,14 @@ def test_stored_episodes_are_replayed(tmp_path: Path, capsys: pytest.CaptureFixt
         for number in range(24):
             writer.append(collector.collect(Job(spec, number // 4, "test")))
     assert report.main([str(path)]) == 0
-    row = cells(capsys.readouterr().out, "all")
+    printed, demands = capsys.readouterr().out.split("\n\n")
+    row = cells(printed, "all")
+    shares, env = cells(demands, "all"), ServiceEnv(difficulty="easy", split="test")
+    refused = sum(bool(env.puzzle_of(env.task(number)).wishes[0].codes) for number in range(6))
+    assert shares["tasks"] == "6" and shares["refuse"] == f"{100 * refused / 6:.0f} %"
+    assert shares["facts only when asked"] == shares["two wishes"] == "0 %"
     assert row["pass^4"] == "100.0 %" and row["episodes"] == "24" and row["unconfirmed"] == "0.00"
+    assert row["difficulty"] == "easy"
 
 
 def test_an_episode_that_differs_on_replay_is_an_error() -> None:

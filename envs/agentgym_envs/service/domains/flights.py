@@ -15,7 +15,17 @@ from agentgym_envs.service.desk import (
     shift,
     show_customer,
 )
-from agentgym_envs.service.domain import SIZES, Domain, Drafter, Fact, NoFitError, Wish, make_wish, or_first
+from agentgym_envs.service.domain import (
+    SIZES,
+    Domain,
+    Drafter,
+    Fact,
+    NoFitError,
+    Wish,
+    called,
+    make_wish,
+    or_first,
+)
 from agentgym_envs.service.policy import COMMON, Rule
 from agentgym_envs.service.tool import Tool, Verdict, text, verdict, whole
 from agentgym_py.env.tools import RefusedError
@@ -279,7 +289,7 @@ def seed(drafter: Drafter) -> Tables:
     home, *others = rng.sample(drafter.words["city"], 4)
     for city in others:
         origin, destination = (home, city) if rng.below(2) else (city, home)
-        start = rng.below(20) - 3
+        start = rng.below(20) - 4
         for number in range(3):
             bits = rng.bits()
             flights[drafter.new_id("f")] = {
@@ -322,21 +332,22 @@ def _booking(drafter: Drafter, customer: str, name: str, flight: str, row: dict[
 
 
 def _pick(drafter: Drafter, *, foreign: bool = True) -> tuple[str, Fact, list[Call]]:
-    """Draw a booking of the caller, or sometimes another customer's; return what they say of it and the lookups."""
+    """Draw a booking of the caller, or another customer's; return what they say of it and the lookups."""
     bookings, rng = drafter.tables["bookings"], drafter.rng
     own = drafter.own("bookings")
     show_customer: Call = ("get_customer", {"customer": drafter.caller})
-    if foreign and rng.below(12) == 0:
+    if foreign and drafter.foreign:
         other = drafter.one_of([rid for rid in bookings if rid not in own])
         return other, ("booking", other), [show_customer]
     booking = rng.choice(own)
     if drafter.difficulty == "easy" or rng.below(2):
         return booking, ("booking", booking), [show_customer, ("get_booking", {"booking": booking})]
-    days = {rid: drafter.tables["flights"][bookings[rid]["flight"]]["day"] for rid in own}
-    if list(days.values()).count(days[booking]) > 1:
+    days = described(drafter.desk, drafter.caller)
+    (day,) = days[booking]
+    if called(days, day) != [booking]:
         raise NoFitError
     looks: list[Call] = [("get_booking", {"booking": rid}) for rid in own[: own.index(booking) + 1]]
-    return booking, ("booking_with", days[booking]), [show_customer, *looks]
+    return booking, ("booking_with", day), [show_customer, *looks]
 
 
 def cancel(drafter: Drafter) -> Wish:
@@ -423,6 +434,11 @@ def ask_paid(drafter: Drafter) -> Wish:
     return make_wish("ask_paid", [fact], reads, answer=str(drafter.tables["bookings"][booking]["paid"]))
 
 
+def described(desk: Desk, customer: str) -> dict[str, list[str]]:
+    """Return a customer's bookings with their day."""
+    return {rid: [_flight(desk, rid)["day"]] for rid, row in desk.rows("bookings") if row["customer"] == customer}
+
+
 def options(desk: Desk, customer: str) -> tuple[list[Call], list[Call]]:
     """Return lookups and changes of a customer's bookings."""
     lookups: list[Call] = [("get_customer", {"customer": customer})]
@@ -447,5 +463,6 @@ FLIGHTS = Domain(
     seed,
     {"cancel": cancel, "rebook": rebook, "cabin": upgrade, "bags": bags, "rename": rename, "insure": insure,
      "voucher": voucher, "ask_day": ask_day, "ask_paid": ask_paid},
+    described,
     options,
 )  # fmt: skip

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from agentgym_envs.service.desk import (
     Call,
     Desk,
+    Row,
     Tables,
     days_between,
     find_customer,
@@ -26,8 +28,16 @@ STEPS = {
     "data_on": "mobile data is off",
     "seat_sim": "the SIM card is loose",
     "network_auto": "the network mode is manual",
+    "vpn_off": "a VPN is on",
+    "saver_off": "the data saver is on",
 }
 """What the customer can do on their phone, and what it repairs."""
+SYMPTOMS = {
+    "there is no service": ("lines", "status", "suspended"),
+    "the data is used up": ("lines", "data", 0),
+    "roaming is off": ("lines", "roaming", "off"),
+}
+"""What else can be wrong with a phone, and what of its line causes it."""
 
 # ---- lookups --------------------------------------------------------------------------------------------------------
 
@@ -259,18 +269,23 @@ def seed(drafter: Drafter) -> Tables:
 
 
 def _pick(drafter: Drafter, status: str = "", *, foreign: bool = True) -> tuple[str, Fact, list[Call]]:
-    """Draw a line of the caller, or sometimes another customer's; return what they say of it and the lookups."""
-    lines, rng = drafter.tables["lines"], drafter.rng
-    own = drafter.own("lines")
+    """Draw a line of the caller, or another customer's; return what they say of it and the lookups."""
+    lines, own = drafter.tables["lines"], drafter.own("lines")
     show_customer: Call = ("get_customer", {"customer": drafter.caller})
-    if foreign and rng.below(12) == 0:
+    if foreign and drafter.foreign:
         other = drafter.one_of([rid for rid, row in lines.items() if rid not in own and row["status"] != status])
         return other, ("line", other), [show_customer]
     line = drafter.one_of([rid for rid in own if lines[rid]["status"] != status])
-    if drafter.difficulty == "easy" or rng.below(2):
-        return line, ("line", line), [show_customer, ("get_line", {"line": line})]
+    return line, *_name(drafter, line)
+
+
+def _name(drafter: Drafter, line: str) -> tuple[Fact, list[Call]]:
+    """Return what the caller says of their line, by its id or its number, and the lookups."""
+    own, show_customer = drafter.own("lines"), ("get_customer", {"customer": drafter.caller})
+    if drafter.difficulty == "easy" or drafter.rng.below(2):
+        return ("line", line), [show_customer, ("get_line", {"line": line})]
     looks: list[Call] = [("get_line", {"line": rid}) for rid in own[: own.index(line) + 1]]
-    return line, ("line_with", lines[line]["phone"]), [show_customer, *looks]
+    return ("line_with", drafter.tables["lines"][line]["phone"]), [show_customer, *looks]
 
 
 def _bills(drafter: Drafter, line: str) -> list[Call]:
@@ -304,7 +319,7 @@ def resume(drafter: Drafter) -> Wish:
 def data(drafter: Drafter) -> Wish:
     """Get more data."""
     line, fact, reads = _pick(drafter)
-    amount, other = drafter.two_of(range(1, drafter.numbers["gb"] + 4))
+    amount, other = drafter.two_of(range(1, drafter.numbers["gb"] + 2))
     call: Call = ("add_data", {"line": line, "gb": amount})
     return or_first(make_wish("data", [fact, ("gb", str(amount))], reads, call), "gb", other, ("gb", str(other)))
 
@@ -338,10 +353,34 @@ def sim(drafter: Drafter) -> Wish:
 
 
 def repair(drafter: Drafter) -> Wish:
-    """Get a phone to work again."""
+    """Get a phone to work again: by up to three steps of the customer, or by a change of a line and up to one step."""
+    rng, check = drafter.rng, ("instruct", {"step": "check_phone"})
     faults = [fault for fault in STEPS.values() if fault]
-    chosen = tuple(drafter.rng.sample(faults, 1 + drafter.rng.below(2)))
-    return Wish("repair", {}, (("instruct", {"step": "check_phone"}),), faults=chosen)
+    if rng.below(2):
+        return Wish("repair", {}, (check,), faults=tuple(rng.sample(faults, 1 + rng.below(3))))
+    ill = {rid: _symptoms(drafter.tables["lines"][rid]) for rid in drafter.own("lines")}
+    symptom = drafter.one_of([name for name in SYMPTOMS if any(name in names for names in ill.values())])
+    line = drafter.one_of([rid for rid, names in ill.items() if symptom in names])
+    fact, reads = _name(drafter, line)
+    amount = 1 + rng.below(drafter.numbers["gb"])
+    facts, calls = [fact], {
+        "there is no service": ("resume_line", {"line": line}),
+        "the data is used up": ("add_data", {"line": line, "gb": amount}),
+        "roaming is off": ("set_roaming", {"line": line, "roaming": "on"}),
+    }  # fmt: skip
+    if "gb" in calls[symptom][1]:
+        facts.append(("gb", str(amount)))
+    if symptom == "there is no service":
+        reads += _bills(drafter, line)
+    wish = make_wish("repair", facts, [check, *reads], calls[symptom])
+    return replace(wish, symptom=symptom, faults=tuple(rng.sample(faults, rng.below(2))))
+
+
+def _symptoms(line: Row) -> list[str]:
+    """Return what a line does to its phone: if it is suspended, nothing else shows."""
+    if line["status"] == "suspended":
+        return ["there is no service"]
+    return [symptom for symptom, (_, field, value) in SYMPTOMS.items() if line[field] == value]
 
 
 def ask_data(drafter: Drafter) -> Wish:
@@ -355,6 +394,11 @@ def ask_bill(drafter: Drafter) -> Wish:
     bill = drafter.one_of(drafter.own("bills"))
     answer = str(drafter.tables["bills"][bill]["amount"])
     return make_wish("ask_bill", [("bill", bill)], [("get_bill", {"bill": bill})], answer=answer)
+
+
+def described(desk: Desk, customer: str) -> dict[str, list[str]]:
+    """Return a customer's lines with their number."""
+    return {rid: [row["phone"]] for rid, row in desk.rows("lines") if row["customer"] == customer}
 
 
 def options(desk: Desk, customer: str) -> tuple[list[Call], list[Call]]:
@@ -382,6 +426,8 @@ PHONE = Domain(
     seed,
     {"plan": plan, "suspend": suspend, "resume": resume, "data": data, "roaming": roaming, "credit": credit,
      "sim": sim, "repair": repair, "ask_data": ask_data, "ask_bill": ask_bill},
+    described,
     options,
     STEPS,
+    SYMPTOMS,
 )  # fmt: skip

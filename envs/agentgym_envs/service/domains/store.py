@@ -14,7 +14,17 @@ from agentgym_envs.service.desk import (
     shift,
     show_customer,
 )
-from agentgym_envs.service.domain import SIZES, Domain, Drafter, Fact, NoFitError, Wish, make_wish, or_first
+from agentgym_envs.service.domain import (
+    SIZES,
+    Domain,
+    Drafter,
+    Fact,
+    NoFitError,
+    Wish,
+    called,
+    make_wish,
+    or_first,
+)
 from agentgym_envs.service.policy import COMMON, Rule
 from agentgym_envs.service.tool import Tool, Verdict, text, verdict, whole
 from agentgym_py.env.tools import RefusedError
@@ -301,17 +311,17 @@ def address(drafter: Drafter) -> str:
 # ---- wishes ---------------------------------------------------------------------------------------------------------
 
 
-def _pick(drafter: Drafter, *statuses: str) -> tuple[str, Fact, list[Call]]:
-    """Draw an order of the caller, or sometimes another customer's; return what they say of it and the lookups."""
+def _pick(drafter: Drafter, *statuses: str, foreign: bool = True) -> tuple[str, Fact, list[Call]]:
+    """Draw an order of the caller, or another customer's; return what they say of it and the lookups."""
     tables, rng = drafter.tables, drafter.rng
     own = drafter.own("orders")
     show_customer: Call = ("get_customer", {"customer": drafter.caller})
-    if rng.below(12) == 0:
+    if foreign and drafter.foreign:
         other = drafter.one_of([rid for rid in tables["orders"] if rid not in own])
         return other, ("order", other), [show_customer]
     order = drafter.one_of([rid for rid in own if not statuses or tables["orders"][rid]["status"] in statuses])
-    names = {rid: [tables["products"][item]["name"] for item in tables["orders"][rid]["items"]] for rid in own}
-    single = [name for name in names[order] if sum(name in others for others in names.values()) == 1]
+    names = described(drafter.desk, drafter.caller)
+    single = [name for name in names[order] if called(names, name) == [order]]
     if drafter.difficulty == "easy" or not single or rng.below(2):
         return order, ("order", order), [show_customer, ("get_order", {"order": order})]
     looks: list[Call] = [("get_order", {"order": rid}) for rid in own[: own.index(order) + 1]]
@@ -336,10 +346,8 @@ def move(drafter: Drafter) -> Wish:
 
 def pay(drafter: Drafter) -> Wish:
     """Set another payment."""
-    order, fact, reads = _pick(drafter)
+    order, fact, reads = _pick(drafter, foreign=False)
     now = drafter.tables["orders"][order]["payment"]
-    if order not in drafter.own("orders"):
-        raise NoFitError
     methods = [name for name in drafter.tables["customers"][drafter.caller]["payments"] if name != now]
     method, other = drafter.two_of(methods)
     call: Call = ("set_payment", {"order": order, "payment": method})
@@ -362,10 +370,8 @@ def give_back(drafter: Drafter) -> Wish:
 
 def exchange(drafter: Drafter) -> Wish:
     """Exchange a product for one of another style, or sometimes of another kind."""
-    order, fact, reads = _pick(drafter, "delivered", "shipped")
+    order, fact, reads = _pick(drafter, "delivered", "shipped", foreign=False)
     products = drafter.tables["products"]
-    if order not in drafter.own("orders"):
-        raise NoFitError
     old = drafter.one_of(drafter.tables["orders"][order]["items"])
     same = [
         rid for rid, row in products.items() if (row["kind"] == products[old]["kind"]) == bool(drafter.rng.below(6))
@@ -396,18 +402,21 @@ def email(drafter: Drafter) -> Wish:
 
 def ask_total(drafter: Drafter) -> Wish:
     """Ask what an order costs."""
-    order, fact, reads = _pick(drafter)
-    if order not in drafter.own("orders"):
-        raise NoFitError
+    order, fact, reads = _pick(drafter, foreign=False)
     return make_wish("ask_total", [fact], reads, answer=str(drafter.tables["orders"][order]["total"]))
 
 
 def ask_address(drafter: Drafter) -> Wish:
     """Ask where an order goes."""
-    order, fact, reads = _pick(drafter)
-    if order not in drafter.own("orders"):
-        raise NoFitError
+    order, fact, reads = _pick(drafter, foreign=False)
     return make_wish("ask_address", [fact], reads, answer=drafter.tables["orders"][order]["address"])
+
+
+def described(desk: Desk, customer: str) -> dict[str, list[str]]:
+    """Return a customer's orders with the names of their products."""
+    names = {rid: row["name"] for rid, row in desk.rows("products")}
+    orders = ((rid, row) for rid, row in desk.rows("orders") if row["customer"] == customer)
+    return {rid: [names[item] for item in row["items"]] for rid, row in orders}
 
 
 def options(desk: Desk, customer: str) -> tuple[list[Call], list[Call]]:
@@ -436,5 +445,6 @@ STORE = Domain(
     seed,
     {"cancel": cancel, "address": move, "payment": pay, "return": give_back, "exchange": exchange, "coupon": coupon,
      "email": email, "ask_total": ask_total, "ask_address": ask_address},
+    described,
     options,
 )  # fmt: skip
