@@ -331,7 +331,7 @@ def scripts(company: str, kind: str) -> Iterator[list[str]]:
 
 @pytest.mark.parametrize("difficulty", ["easy", "medium"])
 def test_no_script_wins_without_reading(difficulty: str) -> None:
-    """A fixed sequence of acts wins less than 20 % of each kind; changes need ids, and a transfer is one act itself."""
+    """A fixed sequence of acts wins less than 30 % of each kind; changes need ids, and a transfer is one act itself."""
     env = ServiceEnv(difficulty=difficulty, split="test")
     tasks, wins = Counter[str](), Counter[tuple[str, str]]()
     for number in range(2_000):
@@ -348,7 +348,7 @@ def test_no_script_wins_without_reading(difficulty: str) -> None:
             wins[kind, str(script)] += env.succeeded
     assert len(tasks) == 7 and min(tasks.values()) > 50
     for (kind, acts), count in wins.items():
-        assert count < 0.2 * tasks[kind], (kind, acts, count, tasks[kind])
+        assert count < 0.3 * tasks[kind], (kind, acts, count, tasks[kind])
 
 
 def shown(env: ServiceEnv, wish: Wish) -> str:
