@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import lru_cache
 from numbers import Integral
 from pathlib import Path
@@ -258,9 +257,7 @@ class ShopEnv(TextEnv):
 
 def _split(reply: Reply) -> tuple[str, str | None]:
     """Split into name, in lower case, and argument, without quotes; words after the last bracket do not count."""
-    name, argument = reply.parts
-    if argument is None and "]" in reply.action:
-        name, argument = replace(reply, action=reply.action[: reply.action.rfind("]") + 1]).parts
+    name, argument = reply.bracket_parts
     if argument and len(argument) > 2 and argument[0] == argument[-1] and argument[0] in "\"'":
         argument = argument[1:-1]
     return name.strip().lower(), argument
