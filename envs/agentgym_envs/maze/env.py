@@ -117,7 +117,8 @@ class MazeEnv(GeneratedEnv[House]):
     Task: leave by the gate of a given metal, with the key of that metal. A house has 3 x 3 (easy), 4 x 4 (medium) or
     5 x 5 (hard) rooms in a grid, joined by a random tree of doors and a few extra doors. It has three or four keys and
     as many gates; one pair is the right one. The agent carries one key: taking another drops the first. Names of rooms,
-    metals and wordings are divided among the splits; the train split has hundreds of names, two of five made up.
+    metals and wordings are divided among the splits. The train split has hundreds of names, two of five made up. Valid
+    and test have one wording each.
 
     Actions: `go north` (`east`, `south`, `west`; the direction alone is enough), `take brass key`, `open brass gate`,
     `look`; the words `key` and `gate` may be missing. As tools: `go(direction)`, `take(key)`, `open(gate)`, `look()`.

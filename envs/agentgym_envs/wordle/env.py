@@ -84,7 +84,8 @@ class WordleEnv(GeneratedEnv[tuple[str, str]]):
 
     Task: a word of five letters is drawn from the project's own list of plain words. easy: two of its letters are
     revealed. medium: nothing is. hard: nothing is, and a guess must use all earlier hints, as in the game's hard mode.
-    The splits divide the hidden words and the wordings; every word may be guessed in all splits.
+    The splits divide the hidden words and the wordings, of which valid and test have one each. Every word may be
+    guessed in all splits.
 
     Actions: `guess[crane]`, `guess: crane`, `guess crane`, `guess(crane)` or the word alone, with or without quotes
     and a full stop; it may be spelt: `guess[c r a n e]`. As a tool: `guess(word)`. A word that is not in the list,

@@ -154,7 +154,7 @@ def test_a_wrong_place_of_the_planner_is_mended(first: bool, fair: bool) -> None
 
 
 def test_a_wrong_place_of_the_executor_is_mended() -> None:
-    """A thing that the executor put elsewhere is found again by the rest of its plan."""
+    """The rest of its plan fetches a thing that it put elsewhere."""
     env, _ = world("executor", task=11)
     game: Any = env._match.game
     while game.sub_goal.verb != "put":
