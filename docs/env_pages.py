@@ -35,9 +35,9 @@ DIFFERS = {
         "hard": "3 attributes, 2 or 3 groups of options",
     },
     "textcraft": {
-        "easy": "trees 1 or 2 deep, plans of up to 6, 8 recipes that do not help, 10 steps",
-        "medium": "trees 3 or 4 deep, plans of up to 14, 6 recipes that do not help, 30 steps",
-        "hard": "trees 5 or 6 deep, plans of up to 24, 5 recipes that do not help, 50 steps",
+        "easy": "trees 1 or 2 deep, plans of up to 6, 8 or 9 recipes that do not help, 10 steps",
+        "medium": "trees 3 or 4 deep, plans of up to 14, 6 to 9 recipes that do not help, 30 steps",
+        "hard": "trees 5 or 6 deep, plans of up to 24, 5 to 10 recipes that do not help, 50 steps",
     },
     "wordle": {
         "easy": "two letters are shown in their places; 6 tries in 10 steps",
@@ -54,7 +54,7 @@ EXACT = {
     "words, its options or the title of a suitable product. A plan of 3 steps and one per option is shortest "
     "outright, because each of these clicks is needed. `success` is exact: a purchase must match everything in the "
     "request literally, and any such product counts. The reward is WebShop's, which also pays for near matches. The "
-    "fair expert sees only the pages and may miss a product.",
+    "fair expert sees only the pages and may miss a product; if no result is left, it follows the exact plan.",
     "textcraft": "The expert's plan is a shortest one from every state, because each thing has one recipe (the "
     "tests compare it with a blind search); `optimal_steps` is exact. With a folder of recipes this holds for the "
     "shown recipes. The fair expert goes through the recipes need by need and takes a raw thing once for each recipe "

@@ -30,6 +30,8 @@ _KEYWORD = re.compile(r"\s*(\w+)\s*=\s*")
 _VALUE_END = re.compile(r"\s*,\s*|\s+|\Z")
 _QUOTED = re.compile(r"'([^'\\]*)'")
 _WORD = re.compile(r"[^\s,(){}\[\]\"'=]+")
+WORD_EDGES = " .!?()\"'`“”‘’"
+"""Quotes, brackets and final marks that a model may put around a word."""
 _CONSTANTS = {"True": True, "False": False, "None": None}
 _INPUT_BELOW = re.compile(r"\nAction Input: (?=\{)")
 _BOLD = re.compile(r"^[ \t]*\*\*(thought|action|action input|observation)(?::\*\*|\*\*:)", re.IGNORECASE | re.MULTILINE)
@@ -83,6 +85,14 @@ class Reply:
         if argument is not None:  # brackets and an input: the input ends the argument
             return name, f"{rest}[{argument}" if bracket else argument
         return (name, rest[:-1]) if bracket else (action, None)
+
+    @property
+    def bracket_parts(self) -> tuple[str, str | None]:
+        """Name and argument without what follows the last bracket, such as a full stop."""
+        name, argument = self.parts
+        if argument is None and "]" in self.action:
+            return replace(self, action=self.action[: self.action.rfind("]") + 1]).parts
+        return name, argument
 
     @property
     def error(self) -> str:

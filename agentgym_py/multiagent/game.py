@@ -104,8 +104,11 @@ class Game(ABC):
 
 
 def action_parts(reply: Reply) -> tuple[str, str]:
-    """Return the name and the argument of an action in normal form: the name in lower case, no repeated spaces."""
-    name, argument = reply.parts
+    """Return the name and the argument of an action in normal form: the name in lower case, no repeated spaces.
+
+    What follows the last bracket does not count.
+    """
+    name, argument = reply.bracket_parts
     return name.strip().lower(), " ".join((argument or "").split())
 
 

@@ -128,6 +128,17 @@ def test_marks_within_an_action_stay(text: str) -> None:
     assert parse_reply(f"Action: {text}").action == text
 
 
+def test_words_after_the_last_bracket_can_be_left_out() -> None:
+    """`bracket_parts` leaves them out, also in a reply without brackets or with an input."""
+    for text, parts in (
+        ("guess[crane].", ("guess", "crane")),
+        ("click[a [b]] now", ("click", "a [b]")),
+        ("go north.", ("go north.", None)),
+        ('Action: ask\nAction Input: {"word": "red]."}', ("ask", "red].")),
+    ):
+        assert parse_reply(text).bracket_parts == parts
+
+
 def test_an_action_as_json_has_its_input() -> None:
     """LangChain's structured chat; the input is an object or text."""
     reply = parse_reply('Thought: x\nAction:\n```json\n{"action": "search", "action_input": "red shoes"}\n```')

@@ -272,7 +272,7 @@ class ErrandEnv(MultiAgentEnv[Order]):
     """
 
     name: ClassVar[str] = "errand"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     held_out_version: ClassVar[int | None] = 0
     roles: ClassVar[tuple[str, ...]] = (CLIENT, SHOPPER)
     max_return: ClassVar[float | None] = 1.0

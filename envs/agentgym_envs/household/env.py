@@ -38,7 +38,8 @@ class HouseholdEnv(GeneratedEnv[Room]):
     receptacles. hard: the five longer kinds in whole scenes of up to 47 receptacles, with no spare goal thing and goal
     things anywhere.
     Rooms follow ALFRED's scenes: 84 for train, 12 for valid, 24 for test. Each split has its own pairs of thing and
-    receptacle, so that no instruction occurs in two splits. All splits share ALFWorld's sentences.
+    receptacle, so that no instruction occurs in two splits. Looking, which is half of the easy tasks, has only four
+    instructions in valid and four in test. All splits share ALFWorld's sentences.
 
     Actions: `go to R`, `open R`, `close R`, `take O from R`, `move O to R`, `clean O with R`, `heat O with R`, `cool O
     with R`, `use O`, `slice O with O`, `examine O`, `examine R`, `look`, `inventory`, `help`, with names as observed:

@@ -52,10 +52,8 @@ class Housework(Game):
         super().__init__(PLANNER)
         self.house, self.left = House(room, PHYSICAL), commands
         self.sub_goal = SubGoal("")
-        self.delivered: set[int] = set()
-        """Things that were put down where the planner wanted them."""
-        self.target = NOWHERE
-        """The receptacle of the last of them, where a second thing has to be put, too."""
+        self.delivered: dict[int, int] = {}
+        """Things that lie where the planner wanted them, to their receptacles, the last one last."""
         self._sentences, self._rooms = ReactSentences(), dict[SubGoal, Room]()
         self.kinds = sorted({kind for fitting in room.fitting.values() for kind in fitting})
         self.tell(PLANNER, f"{self._sentences.opening(self.house)}\n{self._count}")
@@ -96,15 +94,23 @@ class Housework(Game):
         if error or not command:
             return self._sentences.refusal(error)
         self.left -= 1
-        if command.verb == "move" and self.sub_goal.verb == "put":
-            self.delivered.add(self.house.room.thing_by_name[command.first])
-            self.target = self.house.room.by_name[command.second]
+        self._note_delivery(command)
         self.tell(EXECUTOR, self._sentences.report(self.house, command))
         if self.house.won():
             self._end("The task is done.", success=True)
         elif not self.left:
             self._end("No command is left.", success=False)
         return ""
+
+    def _note_delivery(self, command: Command) -> None:
+        """Take down what a command takes away or puts where the planner wants it."""
+        room = self.house.room
+        if command.verb == "take":
+            self.delivered.pop(room.thing_by_name[command.first], None)
+        elif command.verb == "move":
+            place = room.by_name[command.second]
+            if self.sub_goal == ("put", room.receptacles[place].kind):
+                self.delivered[room.thing_by_name[command.first]] = place
 
     def _end(self, why: str, *, success: bool) -> None:
         for role in (PLANNER, EXECUTOR):
@@ -178,9 +184,11 @@ class Housework(Game):
         house.room = self._rooms[self.sub_goal]
         if house.held in house.room.goal_things:
             return []
-        others = fetch(house, set(known) - self.delivered)
+        others = fetch(house, set(known).difference(self.delivered))
         knows_all = len(known) == len(house.room.things) or explore(house, kind) is None
-        return fetch(house, set(known)) if others is None and knows_all else others
+        if others is not None or not knows_all:
+            return others
+        return next((plan for thing in self.delivered if (plan := fetch(house, {thing}))), None)
 
     def _use(self, kind: str, known: Collection[int]) -> list[str] | None:
         house, things = self.house, self.house.room.things
@@ -205,7 +213,8 @@ class Housework(Game):
         places = [r for r in room.of_kind.get(kind, ()) if room.takes(r, thing.kind)]
         if not places:
             return []
-        place = self.target if self.target in places else min(places, key=self._distance)
+        delivered = [place for place in self.delivered.values() if place in places]
+        place = delivered[-1] if delivered else min(places, key=self._distance)
         name = room.receptacles[place].name
         opening = [] if house.accessible(place) else [f"open {name}"]
         return [*self._walk(place), *opening, put_command(thing.name, name)]
@@ -262,7 +271,7 @@ class HouseholdTeamEnv(MultiAgentEnv[Room]):
 
     Experts: the planner asks for what is missing: the thing, its treatment, its place. The exact executor knows where
     everything is; the fair one searches as the fair expert of AgentHousehold-v0 does. A second thing is put where the
-    first one lies.
+    first one lies. If all things of a type lie where the planner wanted them, the one that has lain longest is found.
 
     Args:
         difficulty: `easy`, `medium` or `hard`.
@@ -277,6 +286,7 @@ class HouseholdTeamEnv(MultiAgentEnv[Room]):
     """
 
     name: ClassVar[str] = "householdteam"
+    version: ClassVar[int] = 1
     roles: ClassVar[tuple[str, ...]] = (PLANNER, EXECUTOR)
     reading_actions: ClassVar[tuple[str, ...]] = ("look", "inventory", "examine", "help")
     max_return: ClassVar[float | None] = 1.0

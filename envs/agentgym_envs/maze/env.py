@@ -117,10 +117,11 @@ class MazeEnv(GeneratedEnv[House]):
     Task: leave by the gate of a given metal, with the key of that metal. A house has 3 x 3 (easy), 4 x 4 (medium) or
     5 x 5 (hard) rooms in a grid, joined by a random tree of doors and a few extra doors. It has three or four keys and
     as many gates; one pair is the right one. The agent carries one key: taking another drops the first. Names of rooms,
-    metals and wordings are divided among the splits; the train split has hundreds of names, two of five made up.
+    metals and wordings are divided among the splits. The train split has hundreds of names, two of five made up. Valid
+    and test have one wording each.
 
     Actions: `go north` (`east`, `south`, `west`; the direction alone is enough), `take brass key`, `open brass gate`,
-    `look`. As tools: `go(direction)`, `take(key)`, `open(gate)`, `look()`.
+    `look`; the words `key` and `gate` may be missing. As tools: `go(direction)`, `take(key)`, `open(gate)`, `look()`.
 
     Observation: the room, its doors, its keys and its gate; nothing of other rooms.
 
@@ -143,7 +144,7 @@ class MazeEnv(GeneratedEnv[House]):
 
     name: ClassVar[str] = "maze"
     reading_actions: ClassVar[tuple[str, ...]] = ("look",)
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     held_out_version: ClassVar[int | None] = 0
     max_return: ClassVar[float | None] = 1.0
     evolve_defaults: ClassVar[Mapping[str, Any]] = TINY_WORLDS_DEFAULTS
@@ -188,10 +189,10 @@ class MazeEnv(GeneratedEnv[House]):
         match _words(reply):
             case [direction] | ["go", direction] if direction in STEPS:
                 return self._go(direction)
-            case ["take", _, *_, "key"] as words:
-                return self._take(" ".join(words[1:-1]))
-            case ["open", _, *_, "gate"] as words:
-                return self._open(" ".join(words[1:-1]))
+            case ["take", *metal, "key"] | ["take", *metal] if metal:
+                return self._take(" ".join(metal))
+            case ["open", *metal, "gate"] | ["open", *metal] if metal:
+                return self._open(" ".join(metal))
             case ["look"]:
                 return Outcome(self._view(self.puzzle))
         return self.invalid(f"Not an action. {_FORMS}")
@@ -345,11 +346,11 @@ def _plan(house: House, room: int, carried: str, keys: Mapping[str, int]) -> lis
 
 
 def _words(reply: Reply) -> list[str]:
-    """The words of an action and its input in lower case, without articles; none if the text is too long."""
+    """The words of an action and its input in lower case, without `the` and `to`; none if the text is too long."""
     parts = [reply.action]
     if reply.arguments is not None:
         parts += map(str, reply.arguments.values())
     elif reply.action_input is not None:
         parts.append(reply.action_input)
     line = " ".join(parts).lower()
-    return [word for word in line.rstrip(".").split() if word != "the"] if len(line) <= _MAX_LENGTH else []
+    return [word for word in line.rstrip(".").split() if word not in ("the", "to")] if len(line) <= _MAX_LENGTH else []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import lru_cache
 from numbers import Integral
 from pathlib import Path
@@ -31,14 +30,17 @@ class ShopEnv(TextEnv):
 
     Task: a request such as "Find me machine wash, slim fit men's shirts with color: navy blue, and size: small, and
     price lower than 50.00 dollars". Several products may satisfy it. Generated tasks name 1 (easy), 2 (medium) or 3
-    (hard) attributes of a product with 1, 1 to 2, or 2 to 3 groups of options.
+    (hard) attributes of a product with 1, 1 to 2, or 2 to 3 groups of options. A request is made from a target product.
+    Splits have disjoint targets and requests, but a product that is a target in one split may satisfy a request of
+    another.
 
     Actions: `search[words]` on the search page; `click[name]` for a button, a product's id or an option's value on
     the page. Write `click[option: value]` if two options share a value. As tools: `search(query)`, `click(target)`.
 
     Observation: the page, in the mode `react` (short, for language models) or in one of WebShop's own: `text`,
     `text_rich`, `html`, `url`. In every mode `info` holds `clickables` and `has_search_bar`. Prices are printed as
-    Python floats, as in WebShop: 100 dollars shows as `$100.0`.
+    Python floats, as in WebShop: 100 dollars shows as `$100.0`. A price range counts as a price drawn within it, which
+    no page shows.
 
     Reward: WebShop's, at the purchase: type x (matching attributes + options + price) / (their number), from 0 to 1,
     with its parts in `info["reward_parts"]`. `info["success"]` is stricter: the kind of product and every requested
@@ -47,6 +49,9 @@ class ShopEnv(TextEnv):
     Costs: `wrong_purchase` is 1 at a purchase that is no success.
 
     End: `click[buy now]` terminates; `max_steps` truncates.
+
+    Experts: the exact expert knows every product. The fair expert knows only what the pages show and tries the results
+    in order; if none is left, it follows the exact expert's plan.
 
     Args:
         catalogue: a folder of WebShop's files (`items_shuffle*.json`, `items_ins_v2*.json`, `items_human_ins*.json`,
@@ -258,9 +263,7 @@ class ShopEnv(TextEnv):
 
 def _split(reply: Reply) -> tuple[str, str | None]:
     """Split into name, in lower case, and argument, without quotes; words after the last bracket do not count."""
-    name, argument = reply.parts
-    if argument is None and "]" in reply.action:
-        name, argument = replace(reply, action=reply.action[: reply.action.rfind("]") + 1]).parts
+    name, argument = reply.bracket_parts
     if argument and len(argument) > 2 and argument[0] == argument[-1] and argument[0] in "\"'":
         argument = argument[1:-1]
     return name.strip().lower(), argument

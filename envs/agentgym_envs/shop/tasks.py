@@ -62,7 +62,8 @@ def found_by_title(catalogue: Catalogue, product: Product) -> bool:
 class GeneratedTasks:
     """An endless supply of requests, each derived from catalogue, split, difficulty and number alone.
 
-    Splits have disjoint target products, and no product of another split satisfies a request.
+    Splits have disjoint target products and disjoint requests. A target of another split may still satisfy a request,
+    such as one with more groups of options.
     """
 
     def __init__(self, catalogue: Catalogue, difficulty: Difficulty) -> None:
@@ -109,7 +110,7 @@ class GeneratedTasks:
         raise ConfigError(f"{self.catalogue.folder}: split {split!r} has no product for difficulty {self.difficulty!r}")
 
     def _is_exclusive(self, query: str, attributes: Sequence[str], options: Mapping[str, str], split: str) -> bool:
-        """Tell whether only products of this split satisfy a request, so that no other split has the same."""
+        """Tell whether no product of another split can be the target of the same request."""
         named = frozenset(attributes)
         for rival_attributes, product in self.rivals.get((split, query), ()):
             if named <= rival_attributes:

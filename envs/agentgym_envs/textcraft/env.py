@@ -90,8 +90,8 @@ class TextCraftEnv(GeneratedEnv[Puzzle]):
     After TextCraft (Prasad et al., ADaPT, 2023).
 
     Task: craft one of a thing, such as a lantern. Its recipes form a tree, 1 or 2 deep (easy), 3 or 4 (medium), 5 or 6
-    (hard), among five to eight recipes that do not help. Things and wordings are divided among the splits; the train
-    split has hundreds of both, and two of five things have made-up names. With
+    (hard), among five to ten recipes that do not help. Things and wordings are divided among the splits. The train
+    split has hundreds of both, and two of five things have made-up names; valid and test have one wording each. With
     `recipes=DIR` the recipes come from a folder of Minecraft's recipe files (a data pack's `recipes`); the things to
     craft are then divided by their names, and none needs more steps than the limit. A tag in a recipe means its first
     thing, by `tags/item` or `tags/items` in the folder or beside it. A tag without a file is a raw thing of its own:

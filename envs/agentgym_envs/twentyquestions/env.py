@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 from agentgym_envs.things import Thing, draw_things, list_things, name_of
 from agentgym_py.env import function_tool, text_parameter
+from agentgym_py.env.actions import WORD_EDGES
 from agentgym_py.env.generated import Draft
 from agentgym_py.env.types import TINY_WORLDS_DEFAULTS
 from agentgym_py.env.wording import expand
@@ -17,6 +19,7 @@ QUESTIONS = 20
 _LISTED = 4
 """Number of questions that a thought names."""
 ASKER, ANSWERER = "asker", "answerer"
+_IN_WORDS = re.compile(r"(ask|guess|answer)(?:\s*[:(]|\s)\s*(.+)")
 _SHAPES: Mapping[str, tuple[tuple[int, int, int, int], int]] = {
     "easy": ((2, 3, 2, 3), 12),
     "medium": ((3, 3, 3, 4), 24),
@@ -36,8 +39,16 @@ REQUESTS = {
         "[My|The|Our] [friend|sister|host|partner|teacher] [chose|picked|has chosen] one of these. [Which?|Find it by "
         "questions.|Find out which.]",
     ),
-    "valid": ("Something of this list is hidden. Ask what it is.",),
-    "test": ("One thing here is the secret one. Question by question, find it.",),
+    "valid": (
+        "Something of this list is hidden. Ask what it is.",
+        "You see some things. Find the one that I want.",
+        "A thing of this list was drawn by lot. Which one was it?",
+    ),
+    "test": (
+        "One thing here is the secret one. Question by question, find it.",
+        "Guess what I am thinking of: each question is one word.",
+        "Here are some things, and only one of them wins. Can you find out which?",
+    ),
 }
 
 
@@ -63,8 +74,13 @@ class TwentyQuestions(Game):
         self.tell(ANSWERER, f"Your thing: {name_of(task.secret)}.")
 
     def move(self, name: str, argument: str) -> str:
-        """Ask, guess or answer."""
-        return self._answer(name, argument) if self.turn == ANSWERER else self._ask(name, argument.lower())
+        """Ask, guess or answer; `ask red`, `ask: red` and `ask(red)` are `ask[red]`, and `answer: yes` is `yes`."""
+        if not argument and (words := _IN_WORDS.fullmatch(name)):
+            name, argument = words.groups()
+        name, argument = name.strip(WORD_EDGES), argument.lower().strip(WORD_EDGES)
+        if self.turn == ASKER:
+            return self._ask(name, argument)
+        return self._answer(argument, "") if name == "answer" else self._answer(name, argument)
 
     def _ask(self, name: str, argument: str) -> str:
         if name == "guess":
@@ -175,7 +191,8 @@ class TwentyQuestionsEnv(MultiAgentEnv[Secret]):
     | hard | 40 | 18 | 24 |
 
     Actions: the asker writes `ask[red]` or `guess[small red wooden spoon]`, the answerer `yes` or `no`; also as tools.
-    A question is one word of a thing on the list. Anything else is refused and costs a step.
+    `ask: red`, `ask red` and `ask(red)` are read, too, and so are quotes and a full stop. A question is one word of a
+    thing on the list. Anything else is refused and costs a step.
 
     Observation: the asker sees the list, then each answer and the number of questions left. The answerer sees its thing
     and the first question, then each further question.
@@ -187,7 +204,8 @@ class TwentyQuestionsEnv(MultiAgentEnv[Secret]):
     Luck: a random guess hits one of 12, 24 or 40 things, and a random answerer may tell the truth three times, so
     `random_baseline` is above 5 % in easy and medium.
 
-    Splits: each has its own words and its own wordings; three of ten kinds of things in training are made-up words.
+    Splits: each has its own words and its own wordings, three of them in valid and three in test. Three of ten kinds of
+    things in training are made-up words.
 
     Experts: the exact asker knows the thing and guesses at once. The fair asker asks about the word that halves the
     things that fit the answers, and guesses when one is left. The answerer's experts tell the truth.
@@ -205,6 +223,7 @@ class TwentyQuestionsEnv(MultiAgentEnv[Secret]):
     """
 
     name: ClassVar[str] = "twentyquestions"
+    version: ClassVar[int] = 1
     roles: ClassVar[tuple[str, ...]] = (ASKER, ANSWERER)
     max_return: ClassVar[float | None] = 1.0
     evolve_defaults: ClassVar[Mapping[str, Any]] = {**TINY_WORLDS_DEFAULTS, "expert_tasks": 200}

@@ -23,6 +23,7 @@ from agentgym_envs.wordle.solver import (
     words,
 )
 from agentgym_py.env import GeneratedEnv, Outcome, Reply, Task, function_tool, text_parameter
+from agentgym_py.env.actions import WORD_EDGES
 from agentgym_py.env.generated import Draft
 from agentgym_py.env.types import TINY_DATA_DEFAULTS
 from agentgym_py.env.wording import expand
@@ -30,13 +31,12 @@ from agentgym_py.rng import Rng, seed_of
 
 _WORD = re.compile(r"[a-z]{5}|[a-z](?: [a-z]){4}", re.IGNORECASE)
 _GUESS = re.compile(r"guess\s*:?\s*", re.IGNORECASE)
-_PREFIX = re.compile(r"guess(?:\s*:|\s)\s*", re.IGNORECASE)
-_QUOTES = "\"'`“”‘’ "
+_PREFIX = re.compile(r"guess(?:\s*[:(]|\s)\s*", re.IGNORECASE)
 _SIGNS = {ABSENT: "-", ELSEWHERE: "+", RIGHT: "="}
 _SPLIT_OF = ("train",) * 7 + ("valid",) + ("test",) * 2
 _REVEALED_LETTERS = 2
 _WORDS_IN_TEXTS = frozenset(("false", "found", "guess", "train", "twice", "valid", "write"))
-"""Words of the list that this world's texts and `info` contain anyway."""
+"""Words of the list that this world's texts and `info` contain anyway, whatever the request."""
 REQUESTS = {
     "train": (
         "[Find|Guess|Work out|Discover|Name|Tell me|Uncover|Figure out|Identify|Detect|Unveil|Reveal|Solve] the "
@@ -84,13 +84,15 @@ class WordleEnv(GeneratedEnv[tuple[str, str]]):
 
     Task: a word of five letters is drawn from the project's own list of plain words. easy: two of its letters are
     revealed. medium: nothing is. hard: nothing is, and a guess must use all earlier hints, as in the game's hard mode.
-    The splits divide the hidden words and the wordings; every word may be guessed in all splits.
+    The splits divide the hidden words and the wordings, of which valid and test have one each. Every word may be
+    guessed in all splits.
 
-    Actions: `guess[crane]`, `guess: crane`, `guess crane` or the word alone, with or without quotes; it may be spelt:
-    `guess[c r a n e]`. As a tool: `guess(word)`. A word that is not in the list, or that breaks the rule of hard, is
-    refused: it costs a step but no try. Hard has no more steps than tries, so there it costs a try, too, as its rules
-    say. `actions()` lists the words that are not refused. Random choices among them find the word in about half of the
-    hard tasks (`random_baseline` is 60 %), because there the rule does the reasoning.
+    Actions: `guess[crane]`, `guess: crane`, `guess crane`, `guess(crane)` or the word alone, with or without quotes
+    and a full stop; it may be spelt: `guess[c r a n e]`. As a tool: `guess(word)`. A word that is not in the list,
+    or that breaks the rule of hard, is refused: it costs a step but no try. Hard has no more steps than tries, so
+    there it costs a try, too, as its rules say. `actions()` lists the words that are not refused. Random choices
+    among them find the word in about half of the hard tasks (`random_baseline` is 60 %), because there the rule
+    does the reasoning.
 
     Observation: the guess letter by letter, below each letter `=` (right), `+` (in the word, at another place) or `-`
     (not in it, or not that often), and the number of tries left. In hard it is at most the number of steps left.
@@ -113,7 +115,7 @@ class WordleEnv(GeneratedEnv[tuple[str, str]]):
     """
 
     name: ClassVar[str] = "wordle"
-    version: ClassVar[int] = 4
+    version: ClassVar[int] = 5
     held_out_version: ClassVar[int | None] = 0
     max_return: ClassVar[float | None] = 1.0
     evolve_defaults: ClassVar[Mapping[str, Any]] = TINY_DATA_DEFAULTS
@@ -238,9 +240,11 @@ class WordleEnv(GeneratedEnv[tuple[str, str]]):
 
     def secrets(self) -> list[str]:
         """Return the hidden word, plain (unless the texts contain it anyway) and as it is written above marks."""
-        hidden = self.puzzle[0]
+        hidden, request = self.puzzle[0], self._require_reset().instruction.lower()
+        if self._done:
+            return []
         spaced = " ".join(hidden)
-        return [] if self._done else [spaced] if hidden in _WORDS_IN_TEXTS else [hidden, spaced]
+        return [spaced] if hidden in _WORDS_IN_TEXTS or hidden in request else [hidden, spaced]
 
     def expert(self) -> list[str]:
         """Return the guess of the hidden word, which is a shortest plan."""
@@ -273,17 +277,17 @@ def _hard_rules(rules: Mapping[str, str], max_steps: int) -> Mapping[str, str]:
 
 
 def _word_of(reply: Reply) -> str | None:
-    """The word of `guess[word]`, `guess: word` or `guess word`, or the bare word; None if the reply is no guess."""
-    name, word = reply.parts
+    """The word of `guess[word]`, `guess: word`, `guess word` or `guess(word)`, or the bare word; None if it is none."""
+    name, word = reply.bracket_parts
     if word is None:
         prefix = _PREFIX.match(name)
-        word = (name[prefix.end() :] if prefix else name).strip(_QUOTES)
+        word = (name[prefix.end() :] if prefix else name).strip(WORD_EDGES)
         if _WORD.fullmatch(word):
             return _unspelt(word)
         return word.lower() if prefix and word.isalpha() else None
     if "[" in word or "]" in word or not (name == "guess" or _GUESS.fullmatch(name)):
         return None
-    word = word.strip().strip(_QUOTES)
+    word = word.strip().strip(WORD_EDGES)
     return _unspelt(word) if _WORD.fullmatch(word) else word.lower()
 
 

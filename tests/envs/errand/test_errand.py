@@ -48,7 +48,7 @@ def test_a_note_has_few_words(difficulty: str, words: int) -> None:
         observation, *_, info = env.step(f"say[{note}]")
         needed = f"1 to {words} words" if words > 1 else "1 word"
         assert observation == f"Not a note: it needs {needed}, and this has {found}." and not info["valid_action"]
-    observation, reward, *_, info = env.step("say[again]")
+    observation, reward, *_, info = env.step("say[again].")
     assert info["valid_action"] and reward == -NOTE_COST and observation.startswith("The shopper writes: ")
 
 

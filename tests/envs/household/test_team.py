@@ -128,6 +128,59 @@ def test_two_things_lie_in_one_receptacle() -> None:
         assert game.success and len(game.delivered) <= 2
 
 
+def other_place(game: Housework) -> str:
+    """A type of receptacle that takes the task's things and is not theirs."""
+    room = game.house.room
+    kinds = (kind for kind in room.of_kind if room.goal.thing in room.fitting.get(kind, ()))
+    return next(kind for kind in kinds if kind != room.goal.place)
+
+
+@pytest.mark.parametrize("fair", [True, False])
+@pytest.mark.parametrize("first", [True, False])
+def test_a_wrong_place_of_the_planner_is_mended(first: bool, fair: bool) -> None:
+    """If one of two things is put elsewhere, the first or the second, it is fetched after the other one."""
+    for task in range(0, 60, 10):
+        game = game_of("pick_two_obj_and_place", task)
+        goal = game.house.room.goal
+        find, right, wrong = f"find[{goal.thing}]", f"put[{goal.place}]", f"put[{other_place(game)}]"
+        for order in (find, wrong) if first else (find, right, find, wrong):
+            if not game.ended:
+                say(game, order)
+                work(game, fair=fair)
+        while not game.ended:
+            say(game, game.fair_move("planner"))
+            work(game, fair=fair)
+        assert game.success
+
+
+def test_a_wrong_place_of_the_executor_is_mended() -> None:
+    """The rest of its plan fetches a thing that it put elsewhere."""
+    env, _ = world("executor", task=11)
+    game: Any = env._match.game
+    while game.sub_goal.verb != "put":
+        env.step(env.expert()[0])
+    for action in ("go to cabinet 1", "open cabinet 1", "move spraybottle 1 to cabinet 1"):
+        assert env.step(action)[4]["valid_action"]
+    assert game.house.room.goal.place == "countertop" and len(env.expert()) < 20
+    while not env.stop_reason:
+        env.step(env.expert()[0])
+    assert env.succeeded
+
+
+def test_a_delivered_thing_that_is_taken_again_is_not_delivered() -> None:
+    """So the next thing is not put where it lay."""
+    game = game_of("pick_two_obj_and_place")
+    goal = game.house.room.goal
+    say(game, f"find[{goal.thing}]")
+    work(game)
+    say(game, f"put[{goal.place}]")
+    work(game)
+    (thing, place), room = *game.delivered.items(), game.house.room
+    assert room.receptacles[place].kind == goal.place
+    say(game, f"find[{goal.thing}]", f"take {room.things[thing].name} from {room.receptacles[place].name}")
+    assert not game.delivered
+
+
 @pytest.mark.parametrize("order", ["clean", "heat", "put[fridge]"])
 def test_an_empty_hand_is_done_at_once(order: str) -> None:
     """So is a sub-goal that is reached already; a thing that is nowhere is looked for in every place."""

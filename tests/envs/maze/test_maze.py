@@ -164,7 +164,8 @@ def test_another_gate_ends_without_success(env: MazeEnv) -> None:
 
 
 @pytest.mark.parametrize(
-    "action", ["go up", "take unicorn key", "open unicorn gate", "sing", "", "go", "take", "x" * 1000]
+    "action",
+    ["go up", "go to", "take unicorn key", "open unicorn", "sing", "", "go", "take", "take key", "x" * 1000],
 )
 def test_what_cannot_be_done_changes_nothing(env: MazeEnv, action: str) -> None:
     """And is not valid."""
@@ -179,6 +180,27 @@ def test_tool_calls_are_read(env: MazeEnv) -> None:
     assert env.step(
         f"Thought: back\nAction: {({'north': 'south', 'south': 'north', 'east': 'west', 'west': 'east'})[where]}"
     )[4]["valid_action"]
+
+
+def test_key_and_gate_may_be_missing(env: MazeEnv) -> None:
+    """In tool calls, whose arguments have these names, and in words."""
+    metal, house = env.puzzle.metal, env.puzzle
+    for text in ('{"name": "take", "arguments": {"key": "@"}}', "Take the @."):
+        to(env, house.keys[metal])
+        before = env.snapshot()
+        assert env.step(text.replace("@", metal))[0] == f"You take the {metal} key."
+        to(env, house.gate)
+        for opening in ('Action: open\nAction Input: {"gate": "@"}', "open @"):
+            other = MazeEnv(difficulty="easy", max_steps=100)
+            other.restore(env.snapshot())
+            assert other.step(opening.replace("@", metal))[4]["success"]
+        env.restore(before)
+
+
+def test_directions_may_have_more_words(env: MazeEnv) -> None:
+    """`go to the north` is `go north`."""
+    where = next(iter(env.puzzle.doors[env._room]))
+    assert env.step(f"Go to the {where}.")[4]["valid_action"]
 
 
 def test_the_view_shows_this_room_alone(env: MazeEnv) -> None:

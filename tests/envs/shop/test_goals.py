@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -173,6 +174,19 @@ def test_splits_are_disjoint_in_their_products() -> None:
         for number in range(50):
             env.reset(options={"task": number, "split": split})
             assert split_of(env.catalogue.by_asin[env.shop_task.goal.asin]) == split
+
+
+@pytest.mark.parametrize("difficulty", DIFFICULTIES)
+def test_splits_are_disjoint_in_their_requests(difficulty: Any) -> None:
+    """No product of another split has what a task's target was asked for and as many groups of options."""
+    env = ShopEnv(difficulty=difficulty)
+    for split, number in product(SPLITS, range(50)):
+        goal = env.tasks.get(number, split).goal
+        for other in env.catalogue.products:
+            if split_of(other) != split and other.query == goal.query and len(other.options) == len(goal.options):
+                chosen = dict(option for option in goal.options if not isinstance(option, str))
+                has_all = all(value in other.options.get(name, ()) for name, value in chosen.items())
+                assert not (has_all and set(goal.attributes) <= set(other.attributes))
 
 
 def test_people_wrote_finite_tasks_for_the_embedded_catalogue() -> None:

@@ -7,7 +7,8 @@ from itertools import product
 import pytest
 
 from agentgym_envs.things import ATTRIBUTES, WORDS, draw_things, name_of
-from agentgym_envs.twentyquestions.env import QUESTIONS, TwentyQuestionsEnv
+from agentgym_envs.twentyquestions.env import QUESTIONS, REQUESTS, TwentyQuestionsEnv
+from agentgym_py.env.wording import is_expansion
 from agentgym_py.rng import Rng
 
 LEVELS = ("easy", "medium", "hard")
@@ -88,6 +89,47 @@ def test_what_makes_no_sense_is_refused(action: str) -> None:
     env, _ = world()
     *_, info = env.step(action)
     assert not info["valid_action"] and env.state()["moves"] == []
+
+
+@pytest.mark.parametrize(
+    "action",
+    ["ask @", "ask: @", "ask(@)", "Ask @.", "ask[@].", "ask[@.]", 'ask["@"]', "ask[@?]", "Action: ask[@] please",
+     'Action: ask\nAction Input: {"word": "@."}'],
+)  # fmt: skip
+def test_a_question_is_read_in_every_form(action: str) -> None:
+    """With a colon, a blank, round brackets, quotes or a full stop."""
+    env, _ = world()
+    word = env.puzzle.things[0][0]
+    observation, *_, info = env.step(action.replace("@", word))
+    assert info["valid_action"] and observation.startswith(f"Does {word} fit?")
+    restored = TwentyQuestionsEnv(difficulty="easy")
+    restored.restore(env.snapshot())
+    assert restored.actions() == env.actions() and restored.state() == env.state()
+
+
+@pytest.mark.parametrize("action", ["guess[@].", "guess @", "Guess: @!", "guess(@)"])
+def test_a_guess_is_read_in_every_form(action: str) -> None:
+    """As a question is."""
+    env, _ = world()
+    assert env.step(action.replace("@", name_of(env.puzzle.secret)))[4]["success"]
+
+
+@pytest.mark.parametrize("action", ["@.", "@!", "Answer: @", "answer @.", "@()", "answer[@]", '"@"'])
+def test_an_answer_is_read_in_every_form(action: str) -> None:
+    """Yes and no with a full stop, or after the word answer."""
+    env, _ = world("answerer")
+    answer = env.fair_expert() or ""
+    observation, *_, info = env.step(action.replace("@", answer.capitalize()))
+    assert info["valid_action"] and env.state()["moves"] and "false" not in observation
+
+
+def test_held_out_requests_have_three_wordings() -> None:
+    """Each in valid and test; no training request is one of them."""
+    for split in ("valid", "test"):
+        env = TwentyQuestionsEnv(split=split)
+        requests = {env.puzzle_of(env.task(number)).request for number in range(50)}
+        assert requests == set(REQUESTS[split]) and len(requests) == 3
+        assert not any(is_expansion(request, grammar) for request in requests for grammar in REQUESTS["train"])
 
 
 def test_a_thought_says_what_is_known() -> None:

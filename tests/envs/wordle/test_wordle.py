@@ -136,7 +136,8 @@ def test_an_episode_reads_well() -> None:
     "reply",
     ["guess[@]", "@", "Thought: so\nAction: guess[@]", "Action: guess\nAction Input: @", "Action: @",
      '{"name": "guess", "arguments": {"word": "@"}}', "guess: @", "guess @", "Guess : @", 'guess["@"]', "guess['@']",
-     'guess "@"', "Action: guess: “@”", "guess: [@]", '"@"', '{"name": "guess", "arguments": {"word": "\\"@\\""}}'],
+     'guess "@"', "Action: guess: “@”", "guess[@].", "guess[@.]", "@.", "guess(@)", "Guess: @!",
+     "Action: guess[@] now.", "guess: [@]", '"@"', '{"name": "guess", "arguments": {"word": "\\"@\\""}}'],
 )  # fmt: skip
 @pytest.mark.parametrize("between", ["", " "])
 def test_a_guess_is_read_in_every_form(reply: str, between: str) -> None:
@@ -151,11 +152,11 @@ def test_the_word_is_a_secret_until_the_end() -> None:
     env = WordleEnv(difficulty="hard", max_steps=20)
     hidden_words = set()
     for number in range(1200):
-        _, info = env.reset(options={"task": number})
+        first, info = env.reset(options={"task": number})
         secrets, hidden = env.secrets(), env.puzzle[0]
         hidden_words.add(hidden)
         assert secrets[-1] == " ".join(hidden) and secrets[:-1] in ([], [hidden])
-        seen = [str(info)]
+        seen = [first, str(info)]
         for action in ("nonsense", "guess[zzzzz]", "eerie", "eerie", "mummy", "crane", "geese", "llama"):
             if hidden not in action and not env.stop_reason:
                 seen += map(str, env.step(action))
@@ -212,6 +213,13 @@ def test_other_words_after_guess_are_refused(action: str, message: str) -> None:
     env.reset(options={"task": 2})
     observation, *_, info = env.step(action)
     assert observation.startswith(message) and not info["valid_action"]
+
+
+def test_a_word_of_the_request_is_a_secret_in_letters_alone() -> None:
+    """A request of training may contain the hidden word by chance."""
+    env = WordleEnv(difficulty="medium")
+    first, _ = env.reset(options={"task": "wordle/train/medium/756"})
+    assert "Raise the veil" in first and env.puzzle[0] == "raise" and env.secrets() == ["r a i s e"]
 
 
 def test_hard_counts_refused_words_as_tries() -> None:
