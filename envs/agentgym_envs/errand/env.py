@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import copy
 from itertools import combinations
 from operator import itemgetter
@@ -23,7 +23,8 @@ CLIENT, SHOPPER = "client", "shopper"
 AGAIN, ANY = "again", "any"
 NOTE_COST = 0.02
 """What a note costs its writer."""
-_WORD = re.compile(r"[\w'-]{1,24}")
+_WORD = re.compile(r"[^\W\d_]{1,24}")
+"""A run of letters: a hyphen would make one word of all needs."""
 _SIZES: Mapping[str, tuple[tuple[int, int, int, int], int, int]] = {
     "easy": ((2, 3, 2, 3), 10, 4),
     "medium": ((3, 3, 3, 4), 18, 2),
@@ -273,7 +274,6 @@ class ErrandEnv(MultiAgentEnv[Order]):
 
     name: ClassVar[str] = "errand"
     version: ClassVar[int] = 3
-    held_out_version: ClassVar[int | None] = 0
     roles: ClassVar[tuple[str, ...]] = (CLIENT, SHOPPER)
     max_return: ClassVar[float | None] = 1.0
     evolve_defaults: ClassVar[Mapping[str, Any]] = {
@@ -310,15 +310,17 @@ class ErrandEnv(MultiAgentEnv[Order]):
     }
 
     def draft(self, rng: Rng, split: str) -> Draft[Order]:
-        """Draw the products, the one that is wanted, and the fewest needs that single it out in a random order."""
+        """Draw the products, the one that is wanted, and needs that single it out; without one of them, more fit."""
         shape, number, words = _SIZES[self.difficulty]
         products = draw_things(rng, split, shape, number)
         target = rng.choice(products)
-        needs, fitting = ["kind"], [product for product in products if product[3] == target[3]]
+        needs = ["kind"]
         for place in rng.sample(range(3), 3):
-            if len(fitting) > 1:
+            if len(_sharing(products, target, needs)) > 1:
                 needs.append(ATTRIBUTES[place])
-                fitting = [product for product in fitting if product[place] == target[place]]
+        for attribute in needs[1:-1]:  # one that came later may have made it redundant
+            if len(_sharing(products, target, [need for need in needs if need != attribute])) == 1:
+                needs.remove(attribute)
         needs.sort(key=ATTRIBUTES.index)
         wanted = " ".join(target[ATTRIBUTES.index(attribute)] for attribute in needs)
         article = "an" if wanted[0] in "aeiou" else "a"
@@ -335,3 +337,9 @@ class ErrandEnv(MultiAgentEnv[Order]):
         say = function_tool("say", "Write a note.", {"note": text_parameter("The note.")})
         buy = function_tool("buy", "Buy a product.", {"product": text_parameter("The product's whole name.")})
         return [say, buy] if self.role == SHOPPER else [say]
+
+
+def _sharing(products: Sequence[Thing], target: Thing, attributes: Sequence[str]) -> list[Thing]:
+    """The products that have the target's values of some attributes."""
+    places = [ATTRIBUTES.index(attribute) for attribute in attributes]
+    return [product for product in products if all(product[place] == target[place] for place in places)]

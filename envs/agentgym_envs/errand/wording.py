@@ -9,6 +9,14 @@ from agentgym_py.env.wording import read_wordings
 
 REQUESTS: Mapping[str, Sequence[str]] = {
     "train": read_wordings(files("agentgym_data") / "errand" / "training.txt")["request"],
-    "valid": ("Have somebody purchase {} for the house.",),
-    "test": ("What you require is {}, nothing else.",),
+    "valid": (
+        "Have somebody purchase {} for the house.",
+        "Somebody will purchase {} on your behalf.",
+        "Your task today is the purchase of {}.",
+    ),
+    "test": (
+        "What you require is {}, nothing else.",
+        "You require a single article, namely {}.",
+        "Of all articles, only {} will satisfy you.",
+    ),
 }

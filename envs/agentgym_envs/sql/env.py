@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from agentgym_envs.sql import questions
 from agentgym_envs.sql.guard import Cell, GuardedDatabase, Result, StatementError
 from agentgym_envs.sql.questions import Question
-from agentgym_envs.sql.tables import Layout, build_tables, draw_layout, draw_rows
+from agentgym_envs.sql.tables import Layout, Plant, build_tables, draw_layout, draw_rows, plant
 from agentgym_py.env import GeneratedEnv, Outcome, Reply, Task, function_tool, text_parameter
 from agentgym_py.env.actions import parse_reply
 from agentgym_py.env.generated import Draft
@@ -23,6 +23,7 @@ _PAGE_COLUMNS = 12
 _MAX_CELL_LENGTH = 300
 _MAX_ANSWER_ROWS = 20
 _TWINS, _MAX_TWINS = 64, 1024
+_JUDGES, _MAX_JUDGES = 8, 40
 _CALL_START = re.compile(r"(?:query|answer)\s*\[", re.IGNORECASE)
 _FENCED = re.compile(r"\s*```(?:sql|sqlite)?\s(.*?)```\s*", re.DOTALL | re.IGNORECASE)
 _SCHEMA = "SELECT sql FROM sqlite_master"
@@ -72,9 +73,11 @@ class SQLEnv(GeneratedEnv[Puzzle]):
     error.
 
     Reward: 1 for a right answer, else 0; `success` likewise. An answer is right if the statement returns the expected
-    set of rows on the database and on a hidden twin (BIRD's rule: order and repeated rows do not count; numbers to six
-    digits). So a rounded number is wrong. The twin has the same tables, names and notation, but other rows and another
-    answer, so a guessed or copied result is wrong. `info["reward_parts"]` holds both results, `shown` and `twin`.
+    set of rows on the database and on hidden twins (BIRD's rule: order and repeated rows do not count; numbers to six
+    digits). So a rounded number is wrong. Groups whose count is 0 may be listed or left out. A twin has the same
+    tables, names and notation, but other rows. One has another answer, so a guessed or copied result is wrong. Others
+    have the question's own numbers, so `>=` for `more than` is wrong. `info["reward_parts"]` holds `shown` (right on
+    the database) and `twin` (right on all twins too).
 
     End: an answer that runs terminates; `max_steps` (6, 8, 10) truncates.
 
@@ -94,8 +97,7 @@ class SQLEnv(GeneratedEnv[Puzzle]):
 
     name: ClassVar[str] = "sql"
     reading_actions: ClassVar[tuple[str, ...]] = ("query",)
-    version: ClassVar[int] = 3
-    held_out_version: ClassVar[int | None] = 0
+    version: ClassVar[int] = 4
     max_return: ClassVar[float | None] = 1.0
     evolve_defaults: ClassVar[Mapping[str, Any]] = {**TINY_DATA_DEFAULTS, "max_new_tokens": 160}
     limits: ClassVar[Mapping[str, int]] = {"easy": 6, "medium": 8, "hard": 10}
@@ -174,11 +176,34 @@ class SQLEnv(GeneratedEnv[Puzzle]):
             database.close()
         raise CatalogueError(f"{self._require_reset().id}: no other rows give another answer")
 
-    def _draw_twin(self, number: int) -> tuple[GuardedDatabase, Answer]:
-        puzzle = self.puzzle
-        rows = draw_rows(puzzle.layout, Rng(self._require_reset().id, "twin", number))
+    def twins(self) -> Iterator[tuple[GuardedDatabase, Answer]]:
+        """Draw the twin and, one by one, more databases with other rows; yield each with its answer.
+
+        Of the further ones, many rows have the values with which the question compares. There are eight good ones, and
+        one more if none of them tells the near miss from the right statement.
+        """
+        yield self.twin()
+        question, left = self.puzzle.question, _JUDGES - 1
+        miss = question.near_miss
+        for number in range(_MAX_TWINS, _MAX_TWINS + _MAX_JUDGES):
+            if left <= 0 and not miss:
+                return
+            plants = question.plants if left > 0 else (*question.near_miss_plants, *question.plants)
+            database, answer = self._draw_twin(number, plants)
+            is_open = bool(miss) and _answer(database.run(miss)) == answer
+            if _unique_answer(database, question) is None or (left <= 0 and is_open):
+                database.close()
+                continue
+            yield database, answer
+            left, miss = left - 1, miss if is_open else ""
+
+    def _draw_twin(self, number: int, plants: Sequence[Plant] = ()) -> tuple[GuardedDatabase, Answer]:
+        puzzle, rng = self.puzzle, Rng(self._require_reset().id, "twin", number)
+        rows = draw_rows(puzzle.layout, rng)
+        for value in plants:
+            plant(puzzle.layout, rows, value, rng)
         database = GuardedDatabase(build_tables(puzzle.layout, rows))
-        return database, _answer(database.run(puzzle.question.sql))
+        return database, _answer(database.run(puzzle.question.sql), puzzle.question)
 
     # ---- the episode ------------------------------------------------------------------------------------------------
 
@@ -221,17 +246,16 @@ class SQLEnv(GeneratedEnv[Puzzle]):
     def _judge(self, statement: str, result: Result) -> Outcome:
         if result.more:
             raise StatementError(f"an answer has at most {len(result.rows)} rows")
-        right_here = _answer(result) == self.puzzle.answer
-        success = right_here and self._is_right_on_twin(statement)
+        right_here = _answer(result, self.puzzle.question) == self.puzzle.answer
+        success = right_here and all(self._is_right_on(twin, answer, statement) for twin, answer in self.twins())
         self._answered = True
         text = "Right." if success else "Wrong: right here, but not on other data." if right_here else "Wrong."
         parts = {"shown": float(right_here), "twin": float(success)}
         return Outcome(text, float(success), terminated=True, success=success, parts=parts)
 
-    def _is_right_on_twin(self, statement: str) -> bool:
-        twin, answer = self.twin()
+    def _is_right_on(self, twin: GuardedDatabase, answer: Answer, statement: str) -> bool:
         try:
-            return _answer(twin.run(statement)) == answer
+            return _answer(twin.run(statement), self.puzzle.question) == answer
         except StatementError:
             return False
         finally:
@@ -326,12 +350,13 @@ def _unique_answer(database: GuardedDatabase, question: Question) -> Answer | No
     if not result.rows or len(result.rows) > _MAX_ANSWER_ROWS or result.rows[0] in ((None,), (0,)):
         return None
     first_two = database.run(question.tie).rows if question.tie else ()
-    return None if len(first_two) == 2 and first_two[0] == first_two[1] else _answer(result)
+    return None if len(first_two) == 2 and first_two[0] == first_two[1] else _answer(result, question)
 
 
-def _answer(result: Result) -> Answer:
-    """The rows of a result as a set, with numbers to six digits."""
-    return {tuple(float(f"{cell:.6g}") if isinstance(cell, float) else cell for cell in row) for row in result.rows}
+def _answer(result: Result, question: Question | None = None) -> Answer:
+    """The rows of a result as a set, with numbers to six digits; of counts per group, without those of 0."""
+    rows = {tuple(float(f"{cell:.6g}") if isinstance(cell, float) else cell for cell in row) for row in result.rows}
+    return {row for row in rows if row[-1] != 0} if question is not None and question.kind == "per" else rows
 
 
 def page(result: Result) -> str:

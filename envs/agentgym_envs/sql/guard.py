@@ -48,7 +48,7 @@ _LIMITS = {
 }
 _FUNCTIONS = (
     "abs avg ceil ceiling coalesce concat count cume_dist dense_rank first_value floor glob group_concat ifnull iif "
-    "lag last_value lead length like lower ltrim max min mod nth_value ntile nullif percent_rank rank replace "
+    "instr lag last_value lead length like lower ltrim max min mod nth_value ntile nullif percent_rank rank replace "
     "round row_number rtrim sign substr substring sum total trim typeof upper"
 )
 FUNCTIONS = frozenset(_FUNCTIONS.split())
@@ -156,6 +156,10 @@ class GuardedDatabase:
             return "" if database is None or first.lower() in self._tables else f"no such table: {first}"
         if action == sqlite3.SQLITE_FUNCTION:
             return "" if second.lower() in FUNCTIONS else f"the function {second} is not available here"
+        if first in _SCHEMA and action == sqlite3.SQLITE_UPDATE:  # how SQLite begins to open a virtual table
+            return (
+                "only the database's own tables are there: SELECT sql FROM sqlite_master shows them and their columns"
+            )
         return "only reading is allowed: write one SELECT statement"
 
     def _tick(self) -> bool:

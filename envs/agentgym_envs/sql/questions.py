@@ -8,7 +8,7 @@ from typing import Literal
 
 from agentgym_envs.sql.guard import Row
 from agentgym_envs.sql.reading import Look, Mention, looks_for, table_note
-from agentgym_envs.sql.tables import Layout
+from agentgym_envs.sql.tables import Layout, Plant
 from agentgym_envs.sql.wording import NOTES, WORDINGS
 from agentgym_py.env.wording import expand
 from agentgym_py.rng import Rng
@@ -36,6 +36,12 @@ class Question:
     """What the question calls a table, and its name, with the reason: `player_id in injury: players = squad`."""
     meaning: tuple[str, ...]
     """Phrases of the question and what the statement says for them: `role keeper: role = 'KEE'`."""
+    plants: tuple[Plant, ...]
+    """The values with which it compares: rows with them tell "more than 12" from "at least 12"."""
+    near_miss: str = ""
+    """A statement that answers another question, often with the same result; empty if there is none."""
+    near_miss_plants: tuple[Plant, ...] = ()
+    """Values with which the two results differ."""
 
     @property
     def answer_thought(self) -> str:
@@ -59,6 +65,8 @@ class _Condition:
     sql: str
     about: str
     """What the question says of the column and its value."""
+    plant: Plant
+    """The value with which it compares."""
     note: str = ""
     """Definition of a word in the question."""
 
@@ -72,7 +80,7 @@ class _QuestionBuilder:
         self.layout, self.rows, self.rng, self.level, self.difficulty = layout, rows, rng, level, difficulty
         self.kind, self.split = kind, split
         self.entity, self.names = layout.domain.entities[level], layout.names[level]
-        self.parent = layout.domain.entities[level - 1]
+        self.above = layout.domain.entities[level - 1]
         """What the previous table holds; meaningless in the first."""
         self.conditions: list[_Condition] = []
         self.witness: dict[int, Row] = {level: rng.choice(rows[level])}
@@ -103,23 +111,34 @@ class _QuestionBuilder:
         """Return the witness's value."""
         return self.witness[level][self.layout.names[level].columns().index(name)]
 
+    def parent_key(self, level: int) -> int:
+        """Return the key of the row in the previous table to which the witness refers."""
+        return int(str(self.cell(level, self.layout.names[level].link)))
+
+    def crowd(self, count: int) -> tuple[Plant, ...]:
+        """Return plants after which a few rows of the previous table have many rows each."""
+        first, keys = self.parent_key(self.level), len(self.rows[self.level - 1])
+        chosen = [(first + distance) % keys + 1 for distance in range(count)]
+        return tuple(Plant(self.level, self.names.link, key) for key in chosen)
+
     def add(self, level: int, kind: str) -> None:
         """Add a condition of a kind: `choice`, `amount` or `label`."""
         self.conditions.append({"choice": self._choice, "amount": self._amount, "label": self._label}[kind](level))
 
     def _choice(self, level: int) -> _Condition:
         names, choice = self.layout.names[level], self.layout.domain.entities[level].choice
-        stored = self.cell(level, names.choice)
+        stored = str(self.cell(level, names.choice))
         value = next(word for word, text in names.stored.items() if text == stored)
         phrase = expand(self.rng, choice.which).format(value, noun=choice.noun)
         sql = f"{self.column(level, names.choice)} = '{stored}'"
-        return _Condition(level, "choice", phrase, sql, f"{choice.noun} {value}")
+        return _Condition(level, "choice", phrase, sql, f"{choice.noun} {value}", Plant(level, names.choice, stored))
 
     def _label(self, level: int) -> _Condition:
         names = self.layout.names[level]
         label = str(self.cell(level, names.label))
         column = self.column(level, names.label)  # with the table, which the question may not name
-        return _Condition(level, "label", label, f"{column} = '{label}'", label)
+        plant = Plant(level + 1, self.layout.names[level + 1].link, self.parent_key(level + 1))
+        return _Condition(level, "label", label, f"{column} = '{label}'", label, plant)
 
     def _amount(self, level: int) -> _Condition:
         names, entity = self.layout.names[level], self.layout.domain.entities[level]
@@ -128,20 +147,30 @@ class _QuestionBuilder:
         bound = values[len(values) * (3 + self.rng.below(4)) // 10]
         column, over = self.column(level, names.amount), int(self.witness[level][place] or 0) > bound
         named = self.difficulty != "easy" and over and self.rng.below(5) < 2
-        phrase = self.amount_phrase(level, bound if over else bound + 1, over=over)
+        bound += not over
+        phrase = self.amount_phrase(level, bound, over=over)
+        sql, plant = f"{column} {'>' if over else '<'} {bound}", Plant(level, names.amount, bound)
         if not named:
-            sql = f"{column} > {bound}" if over else f"{column} < {bound + 1}"
-            return _Condition(level, "amount", phrase, sql, phrase)
+            return _Condition(level, "amount", phrase, sql, phrase, plant)
         term, plural = entity.amount.term, entity.plural
         note = expand(self.rng, NOTES[self.split]).format(
             term=term, Term=term.capitalize(), plural=plural, Plural=plural.capitalize(), over=phrase
         )
-        return _Condition(level, "term", term, f"{column} > {bound}", term, note)
+        return _Condition(level, "term", term, sql, term, plant, note)
 
     def amount_phrase(self, level: int, bound: int, *, over: bool = True) -> str:
         """Return a comparison with a number in words."""
         amount = self.layout.domain.entities[level].amount
         return expand(self.rng, amount.over if over else amount.under).format(bound, units=amount.units)
+
+    def amount_range(self) -> tuple[int, int]:
+        """Return the lowest and the highest amount that meet the conditions."""
+        low, high = self.entity.amount.low, self.entity.amount.high
+        for condition in self.conditions:
+            if condition.level == self.level and condition.kind != "choice":
+                bound = int(str(condition.plant.cell))
+                low, high = (bound + 1, high) if ">" in condition.sql else (low, bound - 1)
+        return low, high
 
     def phrase(self, level: int | None = None) -> str:
         """Return the rows that satisfy the conditions, in words."""
@@ -177,11 +206,20 @@ class _QuestionBuilder:
         return f"{self.source(parent)}{self.where()} GROUP BY {self.column(parent, 'id')}"
 
     def question(
-        self, sql: str, *asked: str, tie: str = "", column: Literal["choice", "amount", ""] = "", **fields: object
+        self,
+        sql: str,
+        *asked: str,
+        tie: str = "",
+        column: Literal["choice", "amount", ""] = "",
+        plants: tuple[Plant, ...] = (),
+        near_miss: str = "",
+        near_miss_plants: tuple[Plant, ...] = (),
+        **fields: object,
     ) -> Question:
         """Return the question in a wording of the split.
 
         `asked` is what it asks for, with the columns; `column` is the kind of column among them, if there is one.
+        `plants` come on top of those of the conditions.
         """
         entity, names = self.entity, self.names
         wording = expand(self.rng, self.rng.choice(WORDINGS[self.kind][self.split]))
@@ -197,8 +235,19 @@ class _QuestionBuilder:
             sql, tie, *meaning = (part.replace(f"{names.table}.", "") for part in (sql, tie, *meaning))
         words = " ".join([text, *notes])
         asked_of = [Mention(self.level, column, asked[0].partition(": ")[0])] if column else []
+        plants = (*plants, *(condition.plant for condition in self.conditions))
+        looks = self._looks(asked_of, words)
         return Question(
-            self.kind, words, sql, tie, self._looks(asked_of, words), self._tables(text), (*asked, *meaning)
+            self.kind,
+            words,
+            sql,
+            tie,
+            looks,
+            self._tables(text),
+            (*asked, *meaning),
+            plants,
+            near_miss,
+            near_miss_plants,
         )
 
     def _looks(self, asked: list[Mention], words: str) -> tuple[Look, ...]:
@@ -309,7 +358,15 @@ def _per(builder: _QuestionBuilder) -> Question:
 def _busiest(builder: _QuestionBuilder) -> Question:
     rest = f"{builder.grouped_by_parent()} ORDER BY COUNT(*) DESC LIMIT"
     sql, tie = f"SELECT {builder.parent_label} {rest} 1", f"SELECT COUNT(*) {rest} 2"
-    return builder.question(sql, tie=tie, parent=builder.parent.singular, parents=builder.parent.plural)
+    by_sum = sql.replace("COUNT(*)", f"SUM({builder.amount})")
+    many_small, few_large = builder.crowd(2)
+    low, high = builder.amount_range()
+    amounts = [(many_small, low), (few_large, high)]
+    plants = [Plant(builder.level, builder.names.amount, amount, int(str(link.cell))) for link, amount in amounts]
+    return builder.question(
+        sql, tie=tie, near_miss=by_sum, near_miss_plants=(many_small, few_large, *plants),
+        parent=builder.above.singular, parents=builder.above.plural,
+    )  # fmt: skip
 
 
 def _share(builder: _QuestionBuilder) -> Question:
@@ -319,7 +376,9 @@ def _share(builder: _QuestionBuilder) -> Question:
     sql = f"SELECT 100.0 * SUM({builder.amount} > {bound}) / COUNT(*) {builder.source()}{builder.where()}"
     over = builder.amount_phrase(builder.level, bound)
     asked = f"{over}: {names.amount} > {bound}"
-    return builder.question(sql, asked, column="amount", part=f"{entity.plural} {over}")
+    return builder.question(
+        sql, asked, column="amount", plants=(Plant(builder.level, names.amount, bound),), part=f"{entity.plural} {over}"
+    )
 
 
 def _above(builder: _QuestionBuilder) -> Question:
@@ -333,13 +392,16 @@ def _without(builder: _QuestionBuilder) -> Question:
     parent, table = builder.layout.names[builder.level - 1], builder.names.table
     inner = f"SELECT {builder.names.link} {builder.source()}{builder.where()}".replace(f"{table}.", "")
     sql = f"SELECT {parent.label} FROM {parent.table} WHERE id NOT IN ({inner})"
-    return builder.question(sql, parents=builder.parent.plural)
+    return builder.question(sql, parents=builder.above.plural)
 
 
 def _several(builder: _QuestionBuilder) -> Question:
     least = 2 + builder.rng.below(2)
     sql = f"SELECT {builder.parent_label} {builder.grouped_by_parent()} HAVING COUNT(*) >= {least}"
-    return builder.question(sql, parents=builder.parent.plural, k=least)
+    exactly = sql.replace(">= ", "= ")  # no condition has >=
+    return builder.question(
+        sql, near_miss=exactly, near_miss_plants=builder.crowd(4), parents=builder.above.plural, k=least
+    )
 
 
 _KINDS: Mapping[str, Callable[[_QuestionBuilder], Question]] = {

@@ -8,7 +8,7 @@ from operator import itemgetter
 
 from agentgym_envs.sql import words
 from agentgym_envs.sql.domains import DOMAINS, Domain, Entity, Extra
-from agentgym_envs.sql.guard import Row, Table
+from agentgym_envs.sql.guard import Cell, Row, Table
 from agentgym_envs.sql.subjects import draw_subject
 from agentgym_py.rng import Rng
 
@@ -32,6 +32,18 @@ _TRAINING_STYLES: Mapping[str, Callable[[str], str]] = {
     "joined": lambda value: value.lower().replace(" ", "_"),
     "marked": lambda value: f"x-{value.lower()}",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Plant:
+    """A value that many rows of a twin have, so that it tells the right statement from others."""
+
+    level: int
+    """Place of its table in the chain of three."""
+    column: str
+    cell: Cell
+    parent: int = 0
+    """Key of the row to which all rows with the value refer; 0: they are any rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +149,16 @@ def _draw_table(entity: Entity, names: Names, labels: Sequence[str], parents: in
         start, count = below(len(extra.values)), len(extra.values)
         rows = [(*row, extra.values[(start + _STRIDE * number) % count]) for number, row in enumerate(rows)]
     return list(map(itemgetter(*order), rows)) if order else rows
+
+
+def plant(layout: Layout, rows: Sequence[list[Row]], value: Plant, rng: Rng) -> None:
+    """Write a value into all rows of one parent, or into about a half, a third or a quarter of all rows."""
+    names, one_in = layout.names[value.level], 2 + rng.below(3)
+    place, link = names.columns().index(value.column), names.columns().index(names.link or "id")
+    table = rows[value.level]
+    for number, row in enumerate(table):
+        if row[link] == value.parent if value.parent else not rng.below(one_in):
+            table[number] = (*row[:place], value.cell, *row[place + 1 :])
 
 
 def build_tables(layout: Layout, rows: tuple[list[Row], list[Row], list[Row]]) -> list[Table]:

@@ -8,7 +8,9 @@ from itertools import product
 import pytest
 
 from agentgym_envs.errand.env import NOTE_COST, Errand, ErrandEnv
+from agentgym_envs.errand.wording import REQUESTS
 from agentgym_envs.things import ATTRIBUTES, name_of
+from agentgym_py.env.wording import is_expansion
 
 LEVELS = ("easy", "medium", "hard")
 
@@ -21,13 +23,16 @@ def world(role: str, difficulty: str = "medium", task: int = 0, split: str = "te
 
 @pytest.mark.parametrize(("difficulty", "split"), list(product(LEVELS, ("train", "valid", "test"))))
 def test_one_product_meets_the_needs(difficulty: str, split: str) -> None:
-    """And without any of the attributes that were added last, more than one would."""
+    """And without any of the attributes but the kind, more than one would."""
     for task in range(30):
         env, observation = world("client", difficulty, task, split)
         order = env.puzzle
         needs = {ATTRIBUTES.index(attribute) for attribute in order.needs}
         fitting = [p for p in order.products if all(p[place] == order.target[place] for place in needs)]
         assert fitting == [order.target] and 3 in needs
+        for left_out in needs - {3}:
+            shared = [p for p in order.products if all(p[place] == order.target[place] for place in needs - {left_out})]
+            assert len(shared) > 1, (task, order)
         assert all(order.target[place] in observation for place in needs)
 
 
@@ -50,6 +55,21 @@ def test_a_note_has_few_words(difficulty: str, words: int) -> None:
         assert observation == f"Not a note: it needs {needed}, and this has {found}." and not info["valid_action"]
     observation, reward, *_, info = env.step("say[again].")
     assert info["valid_action"] and reward == -NOTE_COST and observation.startswith("The shopper writes: ")
+
+
+@pytest.mark.parametrize("sign", ["-", "_", "'", "7", "--"])
+def test_no_sign_makes_one_word_of_several(sign: str) -> None:
+    """So all needs do not fit into a note of one word."""
+    env, _ = world("client", "hard")
+    observation, *_, info = env.step(f"say[{sign.join(['beige', 'ceramic', 'tray'])}]")
+    assert observation == "Not a note: it needs 1 word, and this has 3." and not info["valid_action"]
+
+
+def test_every_split_asks_in_its_own_words() -> None:
+    """Valid and test have three wordings each, and no training request is one of them."""
+    held_out = [*REQUESTS["valid"], *REQUESTS["test"]]
+    assert len(set(held_out)) == len(held_out) and min(len(REQUESTS[split]) for split in ("valid", "test")) >= 3
+    assert not any(is_expansion(text, grammar) for text in held_out for grammar in REQUESTS["train"])
 
 
 @pytest.mark.parametrize("role", ["client", "shopper"])

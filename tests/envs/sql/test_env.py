@@ -6,7 +6,9 @@ import json
 import re
 import sqlite3
 import threading
+from collections import Counter, defaultdict
 from contextlib import closing
+from itertools import product
 from typing import Any
 
 import pytest
@@ -17,6 +19,8 @@ from agentgym_envs.sql import subjects, vocabulary, wording, words
 from agentgym_envs.sql.domains import DOMAINS, Entity
 from agentgym_envs.sql.env import SQLEnv, _answer, _unique_answer
 from agentgym_envs.sql.guard import Result
+from agentgym_envs.sql.questions import Question
+from agentgym_envs.sql.tables import Layout
 from agentgym_py.env import SPLITS
 from agentgym_py.env.wording import count_expansions, is_expansion
 from agentgym_py.errors import CatalogueError, SnapshotError
@@ -120,6 +124,112 @@ def test_a_twin_that_answers_the_same_is_none(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr("agentgym_envs.sql.env._MAX_TWINS", 70)
     with pytest.raises(CatalogueError, match="no other rows"):
         env.twin()
+
+
+def near_misses(question: Question, layout: Layout) -> dict[str, list[str]]:
+    """Statements that answer another question, by what is wrong with them."""
+    sql, kind, misses = question.sql, question.kind, defaultdict[str, list[str]](list)
+    for bound in re.finditer(r" ([<>]) (?=\d)", sql):
+        misses["bound"].append(f"{sql[: bound.start(1)]}{bound[1]}={sql[bound.end(1) :]}")
+    before, where, rest = sql.rpartition(" WHERE ")
+    ending = re.search(r" GROUP BY| ORDER BY|\)?$", rest)
+    assert ending
+    conditions = rest[: ending.start()].split(" AND ") if where and "NOT IN" not in rest else []
+    for place, condition in enumerate(conditions):
+        others = [*conditions[:place], *conditions[place + 1 :]]
+        for name, instead in (("dropped", others or ["1"]), ("inverted", [*others, f"NOT ({condition})"])):
+            misses[name].append(f"{before} WHERE {' AND '.join(instead)}{rest[ending.start() :]}")
+    if " DESC" in sql:
+        misses["order"].append(sql.replace(" DESC", ""))
+    if kind == "above" and (found := re.search(r"(FROM .*) WHERE (.*) AND (\S+) > (\(.*\))", sql)):
+        misses["average of some"].append(sql.replace(found[4], f"(SELECT AVG({found[3]}) {found[1]} WHERE {found[2]})"))
+    if kind == "busiest":
+        table = re.search(r"FROM (\w+)", sql)
+        amount = next(names.amount for names in layout.names if table and names.table == table[1])
+        misses["sum"].append(sql.replace("COUNT(*)", f"SUM({amount})"))
+    if kind == "several":
+        misses["number"] += [sql.replace(">= ", sign) for sign in ("= ", "> ")]
+    return misses
+
+
+@pytest.mark.parametrize("difficulty", LEVELS)
+def test_a_near_miss_is_wrong(difficulty: str) -> None:
+    """Another bound, a condition less or inverted, another order, sum or average: what holds here fails on a twin."""
+    env, tried = SQLEnv(difficulty=difficulty), Counter[tuple[str, str]]()
+    for number, split in product(range(60), ("train", "test")):
+        env.reset(options={"task": number, "split": split})
+        question = env.puzzle.question
+        for name, statements in near_misses(question, env.puzzle.layout).items():
+            for statement in statements:
+                env.reset(options={"task": number, "split": split})
+                info = env.step(f"answer[{statement}]")[4]
+                assert info["valid_action"] and not info["success"], (env.current_task, statement)
+                tried[question.kind, name] += info["reward_parts"]["shown"]
+    wanted = {
+        "easy": [("count", "bound"), ("names", "bound")],
+        "medium": [("count", "bound"), ("per", "bound"), ("average", "bound")],
+        "hard": [("above", "average of some"), ("busiest", "sum"), ("several", "number"), ("share", "bound")],
+    }
+    assert all(tried[pair] for pair in wanted[difficulty]), tried
+
+
+def equivalents(question: Question) -> list[str]:
+    """Other ways to write the right statement."""
+    sql, others = question.sql, [question.sql.replace("COUNT(*)", "COUNT(1)")]
+    others.append(re.sub(r"(\S+) ([<>]) (\d+)", lambda m: f"{m[3]} {'<' if m[2] == '>' else '>'} {m[1]}", sql))
+    if join := re.search(r"FROM (\w+) JOIN (\w+) ON \2\.id = \1\.(\w+) WHERE", sql):
+        child, parent, link = join.groups()
+        parts = sql[join.end() :].split(" GROUP BY")[0].split(" AND ")
+        if "SELECT AVG" not in sql and f"SELECT {parent}." not in sql and sql.count(" JOIN ") == 1:
+            own = [part.strip() for part in parts if not part.strip().startswith(f"{parent}.")]
+            above = [part.strip() for part in parts if part.strip().startswith(f"{parent}.")]
+            nested = f"{child}.{link} IN (SELECT id FROM {parent} WHERE {' AND '.join(above or ['1'])})"
+            others.append(
+                sql[: join.start()] + f"FROM {child} WHERE {' AND '.join([nested, *own])}"
+                + sql[join.end() + len(" AND ".join(parts)) :]
+            )  # fmt: skip
+        others.append(
+            re.sub(rf"\b{child}\.", "a.", sql.replace(join[0], join[0].replace(f"FROM {child}", f"FROM {child} a")))
+        )
+        others.append(sql.replace(f"FROM {child} JOIN {parent}", f"FROM {parent} JOIN {child}"))
+    return others
+
+
+@pytest.mark.parametrize("difficulty", LEVELS)
+def test_the_right_statement_may_be_written_otherwise(difficulty: str) -> None:
+    """With other aliases, a subquery for a join, another count, comparisons from right to left."""
+    env, tried = SQLEnv(difficulty=difficulty), 0
+    for number, split in product(range(16), SPLITS):
+        env.reset(options={"task": number, "split": split})
+        for statement in {env.puzzle.question.sql, *equivalents(env.puzzle.question)}:
+            env.reset(options={"task": number, "split": split})
+            assert env.step(f"answer[{statement}]")[4]["success"], (env.current_task, statement)
+            tried += 1
+    assert tried > 48
+
+
+def test_groups_without_rows_may_be_listed() -> None:
+    """ "Every genre with its number of albums": those whose number is 0 may be there or not; no other number may be."""
+    env, with_zero = SQLEnv(difficulty="medium"), 0
+    for number in range(60):
+        env.reset(options={"task": number, "split": "test"})
+        found = re.fullmatch(r"SELECT (\S+), COUNT\(\*\) (FROM .*) WHERE (.*) GROUP BY \S+", env.puzzle.question.sql)
+        if not found:
+            continue
+        rest = f"{found[2]} GROUP BY {found[1]}"
+        statement = f"SELECT {found[1]}, SUM(CASE WHEN {found[3]} THEN 1 ELSE 0 END) {rest}"
+        with_zero += 0 in {row[1] for row in env.database.run(statement).rows}
+        assert env.step(f"answer[{statement}]")[4]["success"], env.current_task
+        env.reset(options={"task": number, "split": "test"})
+        assert not env.step(f"answer[{statement.replace('ELSE 0', 'ELSE 1')}]")[4]["success"]
+    assert with_zero > 3
+
+
+def test_held_out_questions_suit_people_and_things() -> None:
+    """A person is no "its", and the painters are none "for which"."""
+    for kind, texts in wording.WORDINGS.items():
+        for text in (*texts["valid"], *texts["test"]) if kind in ("lookup", "without", "several") else ():
+            assert not re.search(r"\bits\b|\bfor which\b|\ba \{one\}", text), text
 
 
 @pytest.mark.parametrize(
@@ -245,11 +355,11 @@ def test_a_result_is_shown_short() -> None:
 
 def test_splits_share_no_name_and_no_way_to_ask() -> None:
     """Names of people and things differ between any two splits, and so do the sentences of every kind of question."""
-    for wordings in (*wording.WORDINGS.values(), {split: (note,) for split, note in wording.NOTES.items()}):
+    for wordings in wording.WORDINGS.values():
         for text in (*wordings["valid"], *wordings["test"]):
             assert not any(is_expansion(text, grammar) for grammar in wordings["train"])
-    for wordings in wording.WORDINGS.values():
-        assert wordings["valid"] != wordings["test"]
+        assert not set(wordings["valid"]) & set(wordings["test"])
+        assert min(len(set(wordings[split])) for split in ("valid", "test")) >= 3
         assert sum(map(count_expansions, wordings["train"])) >= 24
     for made in (words.people, words.titles):
         words_of = [{word for name in made(split) for word in name.split()} for split in SPLITS]

@@ -170,6 +170,14 @@ def test_nothing_but_reading_is_done(
     assert not list(tmp_path.iterdir())
 
 
+def test_a_question_about_columns_is_told_where_they_stand(database: GuardedDatabase) -> None:
+    """Pragmas as tables are reading, so the refusal does not call them writing."""
+    with pytest.raises(StatementError, match="SELECT sql FROM sqlite_master") as refusal:
+        database.run("SELECT * FROM pragma_table_info('book')")
+    assert "only reading" not in str(refusal.value)
+    assert database.run("SELECT instr('abc', 'c')").rows == ((3,),)
+
+
 @pytest.mark.parametrize(
     "expression",
     ["randomblob(1000000000)", "zeroblob(1000000000)", "printf('%1000000000d', 1)", "format('%.*c', 1000000000, 'x')",
