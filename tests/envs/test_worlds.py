@@ -30,10 +30,10 @@ HELD_OUT = {
     "service": 18336051151281752819,
     "grid": 16483659735989158075,
     "twentyquestions": 10610162668714922441,
-    "errand": 1972425857837611888,
+    "errand": 14331505638801956767,
     "sheet": 8338634702769139505,
     "householdteam": 6708372620111203992,
-    "sql": 6182809081710810375,
+    "sql": 10594994296299582930,
 }
 """Digests of the first observations and the expert's plans of five valid and five test tasks of each difficulty."""
 WORLDS = [each.name for each in env_plugins() if each.target.startswith("agentgym_envs.")]

@@ -180,22 +180,22 @@ class SQLEnv(GeneratedEnv[Puzzle]):
         """Draw the twin and, one by one, more databases with other rows; yield each with its answer.
 
         Of the further ones, many rows have the values with which the question compares. There are eight good ones, and
-        one more if none of them tells the near miss from the right statement.
+        more while a near miss has the right results on all of them.
         """
         yield self.twin()
         question, left = self.puzzle.question, _JUDGES - 1
-        miss = question.near_miss
+        misses = question.near_misses
         for number in range(_MAX_TWINS, _MAX_TWINS + _MAX_JUDGES):
-            if left <= 0 and not miss:
+            if left <= 0 and not misses:
                 return
             plants = question.plants if left > 0 else (*question.near_miss_plants, *question.plants)
             database, answer = self._draw_twin(number, plants)
-            is_open = bool(miss) and _answer(database.run(miss)) == answer
-            if _unique_answer(database, question) is None or (left <= 0 and is_open):
+            same = tuple(miss for miss in misses if _answer(database.run(miss), question) == answer)
+            if _unique_answer(database, question) is None or (left <= 0 and same == misses):
                 database.close()
                 continue
             yield database, answer
-            left, miss = left - 1, miss if is_open else ""
+            left, misses = left - 1, same
 
     def _draw_twin(self, number: int, plants: Sequence[Plant] = ()) -> tuple[GuardedDatabase, Answer]:
         puzzle, rng = self.puzzle, Rng(self._require_reset().id, "twin", number)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -19,6 +20,8 @@ KINDS = {
     "medium": ("count", "names", "extreme", "average", "per"),
     "hard": ("count", "busiest", "share", "above", "without", "several"),
 }
+
+_BOUND = re.compile(r" [<>](?= \d)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +41,10 @@ class Question:
     """Phrases of the question and what the statement says for them: `role keeper: role = 'KEE'`."""
     plants: tuple[Plant, ...]
     """The values with which it compares: rows with them tell "more than 12" from "at least 12"."""
-    near_miss: str = ""
-    """A statement that answers another question, often with the same result; empty if there is none."""
+    near_misses: tuple[str, ...] = ()
+    """Statements that answer another question, often with the same result: "at least 12", for example."""
     near_miss_plants: tuple[Plant, ...] = ()
-    """Values with which the two results differ."""
+    """Values with which their results differ more often."""
 
     @property
     def answer_thought(self) -> str:
@@ -212,7 +215,7 @@ class _QuestionBuilder:
         tie: str = "",
         column: Literal["choice", "amount", ""] = "",
         plants: tuple[Plant, ...] = (),
-        near_miss: str = "",
+        near_misses: tuple[str, ...] = (),
         near_miss_plants: tuple[Plant, ...] = (),
         **fields: object,
     ) -> Question:
@@ -235,6 +238,7 @@ class _QuestionBuilder:
             sql, tie, *meaning = (part.replace(f"{names.table}.", "") for part in (sql, tie, *meaning))
         words = " ".join([text, *notes])
         asked_of = [Mention(self.level, column, asked[0].partition(": ")[0])] if column else []
+        near_misses += tuple(f"{sql[: sign.end()]}={sql[sign.end() :]}" for sign in _BOUND.finditer(sql))
         plants = (*plants, *(condition.plant for condition in self.conditions))
         looks = self._looks(asked_of, words)
         return Question(
@@ -246,7 +250,7 @@ class _QuestionBuilder:
             self._tables(text),
             (*asked, *meaning),
             plants,
-            near_miss,
+            near_misses,
             near_miss_plants,
         )
 
@@ -364,7 +368,7 @@ def _busiest(builder: _QuestionBuilder) -> Question:
     amounts = [(many_small, low), (few_large, high)]
     plants = [Plant(builder.level, builder.names.amount, amount, int(str(link.cell))) for link, amount in amounts]
     return builder.question(
-        sql, tie=tie, near_miss=by_sum, near_miss_plants=(many_small, few_large, *plants),
+        sql, tie=tie, near_misses=(by_sum,), near_miss_plants=(many_small, few_large, *plants),
         parent=builder.above.singular, parents=builder.above.plural,
     )  # fmt: skip
 
@@ -399,9 +403,7 @@ def _several(builder: _QuestionBuilder) -> Question:
     least = 2 + builder.rng.below(2)
     sql = f"SELECT {builder.parent_label} {builder.grouped_by_parent()} HAVING COUNT(*) >= {least}"
     exactly = sql.replace(">= ", "= ")  # no condition has >=
-    return builder.question(
-        sql, near_miss=exactly, near_miss_plants=builder.crowd(4), parents=builder.above.plural, k=least
-    )
+    return builder.question(sql, plants=builder.crowd(4), near_misses=(exactly,), parents=builder.above.plural, k=least)
 
 
 _KINDS: Mapping[str, Callable[[_QuestionBuilder], Question]] = {

@@ -132,7 +132,7 @@ def near_misses(question: Question, layout: Layout) -> dict[str, list[str]]:
     for bound in re.finditer(r" ([<>]) (?=\d)", sql):
         misses["bound"].append(f"{sql[: bound.start(1)]}{bound[1]}={sql[bound.end(1) :]}")
     before, where, rest = sql.rpartition(" WHERE ")
-    ending = re.search(r" GROUP BY| ORDER BY|\)?$", rest)
+    ending = re.search(r"$" if kind == "above" else r" GROUP BY| ORDER BY|\)?$", rest)
     assert ending
     conditions = rest[: ending.start()].split(" AND ") if where and "NOT IN" not in rest else []
     for place, condition in enumerate(conditions):
@@ -176,10 +176,10 @@ def test_a_near_miss_is_wrong(difficulty: str) -> None:
 def equivalents(question: Question) -> list[str]:
     """Other ways to write the right statement."""
     sql, others = question.sql, [question.sql.replace("COUNT(*)", "COUNT(1)")]
-    others.append(re.sub(r"(\S+) ([<>]) (\d+)", lambda m: f"{m[3]} {'<' if m[2] == '>' else '>'} {m[1]}", sql))
+    others.append(re.sub(r"([\w.]+) ([<>]) (\d+)", lambda m: f"{m[3]} {'<' if m[2] == '>' else '>'} {m[1]}", sql))
     if join := re.search(r"FROM (\w+) JOIN (\w+) ON \2\.id = \1\.(\w+) WHERE", sql):
         child, parent, link = join.groups()
-        parts = sql[join.end() :].split(" GROUP BY")[0].split(" AND ")
+        parts = re.split(" GROUP BY| ORDER BY", sql[join.end() :])[0].split(" AND ")
         if "SELECT AVG" not in sql and f"SELECT {parent}." not in sql and sql.count(" JOIN ") == 1:
             own = [part.strip() for part in parts if not part.strip().startswith(f"{parent}.")]
             above = [part.strip() for part in parts if part.strip().startswith(f"{parent}.")]
@@ -209,7 +209,7 @@ def test_the_right_statement_may_be_written_otherwise(difficulty: str) -> None:
 
 
 def test_groups_without_rows_may_be_listed() -> None:
-    """ "Every genre with its number of albums": those whose number is 0 may be there or not; no other number may be."""
+    """A group whose number is 0 may be there or not; no other number may be."""
     env, with_zero = SQLEnv(difficulty="medium"), 0
     for number in range(60):
         env.reset(options={"task": number, "split": "test"})
@@ -355,12 +355,12 @@ def test_a_result_is_shown_short() -> None:
 
 def test_splits_share_no_name_and_no_way_to_ask() -> None:
     """Names of people and things differ between any two splits, and so do the sentences of every kind of question."""
-    for wordings in wording.WORDINGS.values():
+    for kind, wordings in wording.WORDINGS.items():
         for text in (*wordings["valid"], *wordings["test"]):
             assert not any(is_expansion(text, grammar) for grammar in wordings["train"])
         assert not set(wordings["valid"]) & set(wordings["test"])
         assert min(len(set(wordings[split])) for split in ("valid", "test")) >= 3
-        assert sum(map(count_expansions, wordings["train"])) >= 24
+        assert kind == "note" or sum(map(count_expansions, wordings["train"])) >= 24
     for made in (words.people, words.titles):
         words_of = [{word for name in made(split) for word in name.split()} for split in SPLITS]
         assert not words_of[0] & words_of[1] and not words_of[0] & words_of[2] and not words_of[1] & words_of[2]
