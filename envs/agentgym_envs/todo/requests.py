@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 
 from agentgym_envs.todo import edits, wording
@@ -18,6 +19,8 @@ from agentgym_py.rng import Rng
 Template = Callable[[Drafter], Part]
 _TRIES = 15
 """The draws on a board before a new board is drawn."""
+_FILTERS = 40
+"""The filters drawn to find out which numbers of tasks a board has."""
 
 
 def draft(rng: Rng, split: str, difficulty: str) -> Draft[Puzzle]:
@@ -73,8 +76,12 @@ def _name(drafter: Drafter) -> Part:
 def _lookup(drafter: Drafter) -> Part:
     """Draw a question about one task."""
     pick = drafter.by_title()
-    row = drafter.board.tasks[pick.ids[0]]
+    tid = pick.ids[0]
     kind = drafter.rng.choice(("when", "where", "note"))
+    if kind == "where":  # so that the title does not give the project away
+        place = drafter.rng.choice(tuple(drafter.board.projects))
+        drafter.board.tasks[tid] = drafter.board.tasks[tid]._replace(project=place, section="")
+    row = drafter.board.tasks[tid]
     answer = {"when": row.due, "where": row.project, "note": row.comments[0] if len(row.comments) == 1 else ""}[kind]
     if not answer:
         raise NoFitError
@@ -114,8 +121,13 @@ def _several(drafter: Drafter) -> Part:
 
 
 def _count(drafter: Drafter) -> Part:
-    """Draw a question for the number of tasks, which is at least 2."""
-    pick = drafter.by_filter(2, 12)
+    """Draw a question for the number of tasks: with equal chances one from 1 on that the board has."""
+    picks: dict[int, Pick] = {}
+    for _ in range(_FILTERS):
+        with suppress(NoFitError):
+            pick = drafter.by_filter(1, 12)
+            picks.setdefault(len(pick.ids), pick)
+    pick = drafter.one_of(list(picks.values()))
     return _question(drafter, "count", pick, str(len(pick.ids)))
 
 
