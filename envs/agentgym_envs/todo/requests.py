@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 
 from agentgym_envs.todo import edits, wording
 from agentgym_envs.todo.app import App
 from agentgym_envs.todo.board import Board, same_board
-from agentgym_envs.todo.task_templates import Drafter, NoFitError, Part, Pick, Puzzle
+from agentgym_envs.todo.task_templates import FILTERS, Drafter, NoFitError, Part, Pick, Puzzle
 from agentgym_envs.todo.tools import TOOLS
 from agentgym_py.env.generated import Draft
 from agentgym_py.env.tools import RefusedError
@@ -19,14 +19,14 @@ from agentgym_py.rng import Rng
 Template = Callable[[Drafter], Part]
 _TRIES = 15
 """The draws on a board before a new board is drawn."""
-_FILTERS = 40
-"""The filters drawn to find out which numbers of tasks a board has."""
 
 
 def draft(rng: Rng, split: str, difficulty: str) -> Draft[Puzzle]:
     """Draw a board, a request and the board that fulfils it."""
     # drawn once, so that templates that seldom fit a board are as frequent as others
     template = rng.choice(_TEMPLATES[difficulty])
+    if template is _count:  # likewise, so that neither small numbers are frequent nor the filter tells the number
+        template = partial(_count, name=rng.choice(FILTERS), number=1 + rng.below(4))
     while True:
         drafter = Drafter(rng, split, difficulty)
         for _ in range(_TRIES):
@@ -120,15 +120,9 @@ def _several(drafter: Drafter) -> Part:
     return replace(part, text=text, answer=str(len(part.ids)), notes=notes)
 
 
-def _count(drafter: Drafter) -> Part:
-    """Draw a question for the number of tasks: with equal chances one from 1 on that the board has."""
-    picks: dict[int, Pick] = {}
-    for _ in range(_FILTERS):
-        with suppress(NoFitError):
-            pick = drafter.by_filter(1, 12)
-            picks.setdefault(len(pick.ids), pick)
-    pick = drafter.one_of(list(picks.values()))
-    return _question(drafter, "count", pick, str(len(pick.ids)))
+def _count(drafter: Drafter, name: str = "", number: int = 1) -> Part:
+    """Draw a question for the number of tasks that a filter of this name finds."""
+    return _question(drafter, "count", drafter.by_filter(number, number, name), str(number))
 
 
 def _which(drafter: Drafter) -> Part:
