@@ -354,7 +354,7 @@ def test_an_answer_is_secret_until_a_tool_says_it(difficulty: str) -> None:
     """The call that gives it is secret to the end; a name, a day or a time until a tool has shown it."""
     env = ToolsEnv(difficulty=difficulty)
     named = shown = 0
-    for number in range(80):
+    for number in range(120):
         said, _ = env.reset(options={"task": number})
         answer = env.session.puzzle.answer
         last = env.expert()[-1]
