@@ -20,9 +20,9 @@ from agentgym_py.trajectory.selectors import SelectConfig
 HELD_OUT = {
     "shop": 14932141375714580761,
     "household": 11512489975272344163,
-    "tools": 6845724172014642934,
-    "calculator": 3059021859956942149,
-    "todo": 7178657750844013497,
+    "tools": 3640838386036627632,
+    "calculator": 2267550005362220913,
+    "todo": 5535511136609398230,
     "lab": 3034222486147742478,
     "maze": 18267522281593697621,
     "textcraft": 6211197073402695839,

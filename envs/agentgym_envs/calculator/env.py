@@ -20,8 +20,9 @@ _DIGITS = re.compile(r"\d+")
 _IN_TEXT = re.compile(r"\d+(?:\.\d+)?")
 _MAX_ANSWER_LENGTH = 60
 _SHORT = {
-    "euros": ("euro", "eur", "€"), "cents": ("cent",), "kilometres": ("km",), "kilograms": ("kg",), "grams": ("g",),
-    "hours": ("h", "hour"), "litres": ("l", "litre"), "square metres": ("m2", "m²"),
+    "euros": ("euro", "eur", "€"), "cents": ("cent",), "kilometres": ("km", "kilometer", "kilometers"),
+    "kilograms": ("kg",), "grams": ("g",), "hours": ("h", "hour"), "litres": ("l", "litre", "liter", "liters"),
+    "square metres": ("m2", "m²", "m^2", "sqm", "sq m", "square meter", "square meters"),
 }  # fmt: skip
 """Other spellings of a unit in an answer."""
 
@@ -48,7 +49,7 @@ class CalculatorEnv(GeneratedEnv[Problem]):
     Observation: the problem; then the exact value of an expression, or why it has none.
 
     Reward: 1 for the right number at `finish`, else 0. The answer must be exact, unless the problem allows an error of
-    0.01. It may be a decimal or a fraction, with or without its unit.
+    0.01. It may be a decimal or a fraction, with or without its unit in British or American spelling, and a full stop.
 
     Exactness: all computations and the check of the answer use fractions of integers, never floats; an irrational root
     is refused. Expressions have at most 300 characters, numerators and denominators 512 bits.
@@ -56,8 +57,9 @@ class CalculatorEnv(GeneratedEnv[Problem]):
     End: `finish` with a number terminates; after an answer that is not a number the episode continues. `max_steps`
     truncates.
 
-    Splits: train, valid and test have different wordings of every sentence, names, things and food. Training problems
-    have hundreds of wordings of every sentence and hundreds of names and things; two of five of those are made up.
+    Splits: train, valid and test have different wordings of every sentence, names, things and food. Valid and
+    test have one wording of each sentence, except for the irrelevant ones. Training problems have hundreds of wordings
+    of every sentence and hundreds of names and things; two of five of those are made up.
 
     Expert: the remaining calculations of a solution in the order of the story, then `finish`; it uses only the problem.
     Its plan is not a shortest one: with the answer in mind it could finish at once, or use a single expression.
@@ -73,8 +75,7 @@ class CalculatorEnv(GeneratedEnv[Problem]):
 
     name: ClassVar[str] = "calculator"
     max_return: ClassVar[float | None] = 1.0
-    version: ClassVar[int] = 4
-    held_out_version: ClassVar[int | None] = 1
+    version: ClassVar[int] = 5
     evolve_defaults: ClassVar[Mapping[str, Any]] = TINY_WORLDS_DEFAULTS
     limits: ClassVar[Mapping[str, int]] = {"easy": 15, "medium": 20, "hard": 25}
     rules: ClassVar[Mapping[str, str]] = {
@@ -240,7 +241,7 @@ def read_answer(text: str, unit: str) -> Fraction | None:
     """Parse the number of an answer, with or without its unit; None if it is not a number or has another unit."""
     if len(text) > _MAX_ANSWER_LENGTH:
         return None
-    plain = text.strip().casefold()
+    plain = text.strip().removesuffix(".").casefold()
     for name in sorted((unit, unit.removesuffix("s"), *_SHORT.get(unit, ())), key=len, reverse=True):
         if plain.endswith(name):
             plain = plain.removesuffix(name).strip()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -27,6 +28,10 @@ _USED = {"stock": ("name", "goods"), "food": ("name", "food"), "money": ("name",
 _HELD_OUT_WORDS = frozenset(
     word.lower().removesuffix("s") for pool in _POOLS.values() for split in ("valid", "test") for word in pool[split]
 )
+REFERS_BACK = re.compile(
+    r"\b(?:this|these|they|them|it|same|(?:after|all|is|does) that|that (?:far|distance|amount))\b", re.IGNORECASE
+)
+"""Words that mean the sentence before."""
 _MAX_VALUE, _MAX_DENOMINATOR = 100_000, 1000
 """Quantities stay below the first, with at most three decimals."""
 
@@ -276,10 +281,11 @@ class _Story:
         self.x = Fraction(numbers[sentence.start_number]) if sentence.start_number else self.values[-1]
 
     def add_asides(self, number: int) -> None:
-        """Insert irrelevant sentences at random places before the question."""
+        """Insert irrelevant sentences at random places before the question, none before a sentence that refers back."""
         for wording in self.rng.sample(IRRELEVANT[self.split], number):
             text = expand(self.rng, wording).format(n=2 + self.rng.below(58), **self.words)
-            self.sentences.insert(self.rng.below(len(self.sentences)), _capital(text))
+            places = [i for i, sentence in enumerate(self.sentences) if not i or not REFERS_BACK.search(sentence)]
+            self.sentences.insert(self.rng.choice(places), _capital(text))
 
 
 def _capital(text: str) -> str:

@@ -52,7 +52,7 @@ _HELD_OUT: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     },
     "stock percent": {
         "valid": ("Of the {goods} then there, {p} percent go to a school.",),
-        "test": ("After that, {p} percent of all {goods} so far are returned to the maker.",),
+        "test": ("After that, {p} percent of whatever {goods} there are by now are returned to the maker.",),
     },
     "stock one in": {
         "valid": ("For every {k} of the {goods} one has a fault and is sorted out.",),
@@ -109,7 +109,7 @@ _HELD_OUT: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     },
     "money tax": {
         "valid": ("A club gets {t} percent of what {name} then has.",),
-        "test": ("After that, {t} percent of all the money so far is lost to fees.",),
+        "test": ("After that, {t} percent of whatever money there is by now is lost to fees.",),
     },
     "money interest": {
         "valid": ("Within a year what {name} has grows by {t} percent.",),
@@ -232,7 +232,7 @@ _HELD_OUT: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     },
     "food percent": {
         "valid": ("Moths spoil {t} percent of the {food} that is there by then.",),
-        "test": ("After that, {t} percent of all {food} so far is given away.",),
+        "test": ("After that, {t} percent of whatever {food} there is by now is given away.",),
     },
     "food times": {
         "valid": ("Since there are more guests, {name} takes {k} times that amount of {food}.",),

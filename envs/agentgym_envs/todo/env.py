@@ -102,8 +102,7 @@ class TodoEnv(ToolEnv[Puzzle]):
     costs: ClassVar[Mapping[str, str]] = {
         "deletions": "a task, project, section, label or comment deleted without being asked",
     }
-    version: ClassVar[int] = 6
-    held_out_version: ClassVar[int | None] = 3
+    version: ClassVar[int] = 7
     evolve_defaults: ClassVar[Mapping[str, Any]] = {**TINY_WORLDS_DEFAULTS, "max_new_tokens": 128}
     limits: ClassVar[Mapping[str, int]] = {"easy": 25, "medium": 30, "hard": 40}
     rules: ClassVar[Mapping[str, str]] = rules_of_tools(_INSTRUCTION, _TERMS, TOOLS)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 
 from agentgym_envs.todo import edits, wording
 from agentgym_envs.todo.app import App
 from agentgym_envs.todo.board import Board, same_board
-from agentgym_envs.todo.task_templates import Drafter, NoFitError, Part, Pick, Puzzle
+from agentgym_envs.todo.task_templates import FILTERS, Drafter, NoFitError, Part, Pick, Puzzle
 from agentgym_envs.todo.tools import TOOLS
 from agentgym_py.env.generated import Draft
 from agentgym_py.env.tools import RefusedError
@@ -24,6 +25,8 @@ def draft(rng: Rng, split: str, difficulty: str) -> Draft[Puzzle]:
     """Draw a board, a request and the board that fulfils it."""
     # drawn once, so that templates that seldom fit a board are as frequent as others
     template = rng.choice(_TEMPLATES[difficulty])
+    if template is _count:  # likewise, so that neither small numbers are frequent nor the filter tells the number
+        template = partial(_count, name=rng.choice(FILTERS), number=1 + rng.below(4))
     while True:
         drafter = Drafter(rng, split, difficulty)
         for _ in range(_TRIES):
@@ -73,8 +76,12 @@ def _name(drafter: Drafter) -> Part:
 def _lookup(drafter: Drafter) -> Part:
     """Draw a question about one task."""
     pick = drafter.by_title()
-    row = drafter.board.tasks[pick.ids[0]]
+    tid = pick.ids[0]
     kind = drafter.rng.choice(("when", "where", "note"))
+    if kind == "where":  # so that the title does not give the project away
+        place = drafter.rng.choice(tuple(drafter.board.projects))
+        drafter.board.tasks[tid] = drafter.board.tasks[tid]._replace(project=place, section="")
+    row = drafter.board.tasks[tid]
     answer = {"when": row.due, "where": row.project, "note": row.comments[0] if len(row.comments) == 1 else ""}[kind]
     if not answer:
         raise NoFitError
@@ -113,10 +120,9 @@ def _several(drafter: Drafter) -> Part:
     return replace(part, text=text, answer=str(len(part.ids)), notes=notes)
 
 
-def _count(drafter: Drafter) -> Part:
-    """Draw a question for the number of tasks, which is at least 2."""
-    pick = drafter.by_filter(2, 12)
-    return _question(drafter, "count", pick, str(len(pick.ids)))
+def _count(drafter: Drafter, name: str = "", number: int = 1) -> Part:
+    """Draw a question for the number of tasks that a filter of this name finds."""
+    return _question(drafter, "count", drafter.by_filter(number, number, name), str(number))
 
 
 def _which(drafter: Drafter) -> Part:

@@ -20,6 +20,10 @@ MANY: Mapping[str, tuple[int, int]] = {"easy": (2, 3), "medium": (2, 4), "hard":
 SIZES: Mapping[str, tuple[int, int]] = {"easy": (3, 12), "medium": (4, 20), "hard": (5, 30)}
 """Difficulty to the numbers of projects and tasks."""
 
+FILTERS = ("overdue", "overdue", "today", "nodate", "label", "priority", "section", "days", "anywhere label",
+           "anywhere overdue", "anywhere repeat")  # fmt: skip
+"""The filters by a common property; one that is listed twice is twice as frequent."""
+
 
 @dataclass(frozen=True, slots=True)
 class Puzzle:
@@ -116,10 +120,9 @@ class Drafter:
         read: Call = ("list_trash", {}) if deleted else ("search_tasks", {"text": title})
         return Pick(self.say(wording.TITLE, title=title), (tid,), (read,), f'"{title}"')
 
-    def by_filter(self, low: int, high: int) -> Pick:
-        """Draw several tasks, by a common property."""
-        name = self.rng.choice(("overdue", "overdue", "today", "nodate", "label", "priority", "section", "days",
-                                "anywhere label", "anywhere overdue", "anywhere repeat"))  # fmt: skip
+    def by_filter(self, low: int, high: int, name: str = "") -> Pick:
+        """Draw several tasks, by a common property; `name` is one of `FILTERS`, by default any."""
+        name = name or self.rng.choice(FILTERS)
         fields: dict[str, Any] = {} if name.startswith("anywhere") else {"project": self.project()}
         kind = name.removeprefix("anywhere ")
         if kind == "repeat":

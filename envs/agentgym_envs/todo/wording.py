@@ -202,8 +202,8 @@ _HELD_OUT_WHAT: Wordings = {
         "test": ("whatever is overdue in {project}", "every open task in {project} whose due date has passed"),
     },
     "today": {
-        "valid": ("each open task of {project} that is due today", "all that {project} has due today"),
-        "test": ("whatever is due today in {project}", "every open task in {project} with today as due date"),
+        "valid": ("each open task of {project} that is due today", "all that {project} has open and due today"),
+        "test": ("whatever is open and due today in {project}", "every open task in {project} with today as due date"),
     },
     "nodate": {
         "valid": ("each open task of {project} that has no due date", "all undated open tasks of {project}"),

@@ -24,8 +24,10 @@ WEEK = 7
 _MAX_POOLED, _MAX_FREE = 96, 2
 """The databases of which a pool keeps copies, and the free copies of each."""
 
-_COUNTRIES, _TRAINING_MEETINGS = 5, 24
-"""The countries and topics of events of a training database."""
+_CITIES_OF_COUNTRIES, _FILMS_OF_DIRECTORS = (0, 1, 2, 4, 5), (1, 2, 3, 4, 6)
+"""The cities of each country, and the films of each director: all different, so that no number is the usual answer."""
+_TRAINING_MEETINGS = 24
+"""The topics of events of a training database."""
 _HELD_OUT_NAMES = frozenset(
     word.casefold()
     for split in ("valid", "test")
@@ -89,6 +91,7 @@ class _Builder:
 
     rng: Rng
     split: str
+    number: int
     words: w.Words
     common: w.Common
     today: date
@@ -127,7 +130,7 @@ def database_of(split: str, number: int, wide: bool) -> Database:
     """Build database `number` of a split; a `wide` one has the rows of the themed tools, too."""
     rng = Rng("tools", split, number)
     today = date(2030, 1, 1) + timedelta(days=rng.below(1800))
-    new = _Builder(rng, split, w.WORDS[split], w.COMMON[split], today)
+    new = _Builder(rng, split, number, w.WORDS[split], w.COMMON[split], today)
     for fill in (_places, _weather, _films, _papers, _events, _shop):
         fill(new)
     new.tables["figures"] = _figures(new) if wide else []
@@ -143,20 +146,24 @@ def database_of(split: str, number: int, wide: bool) -> Database:
 
 
 def _places(new: _Builder) -> None:
-    rng, countries = new.rng, new.common.countries
+    rng = new.rng
+    names, counts = new.common.countries, _CITIES_OF_COUNTRIES
     if new.split == "train":
-        countries = tuple(new.names(countries, _COUNTRIES))
+        names = tuple(new.names(names, len(counts)))
+    first = new.number % len(counts)  # the next database has another number of cities in each country
+    counts = counts[first:] + counts[:first]
+    countries = [name for name, count in zip(names, counts, strict=True) for _ in range(count)]
     new.tables["places"] = [
         (
             start + rng.choice(w.PLACE_ENDINGS),
-            rng.choice(countries),
+            country,
             new.between(12, 2400) * 500,
             new.between(1, 1900),
             rng.choice(w.TIME_ZONES),
             new.between(8, 160),
             new.between(1, 300),
         )
-        for start in new.names(new.words.places, 12)
+        for start, country in zip(new.names(new.words.places, len(countries)), countries, strict=True)
     ]
 
 
@@ -183,6 +190,7 @@ def _films(new: _Builder) -> None:
     ]
     titles = [f"{rng.choice(new.common.film_starts)} {noun}" for noun in new.names(new.words.films, 16)]
     scores = new.between
+    directors = rng.sample([ids[i] for i, count in enumerate(_FILMS_OF_DIRECTORS) for _ in range(count)], 16)
     new.tables["films"] = [
         (
             number,
@@ -190,17 +198,17 @@ def _films(new: _Builder) -> None:
             new.between(1961, 2029),
             rng.choice(w.GENRES),
             new.between(74, 196),
-            rng.choice(ids[:6]),
+            director,
             scores(11, 98),
             scores(11, 98),
             scores(2, 940),
         )
-        for number, title in zip(new.ids(16), titles, strict=True)
+        for number, title, director in zip(new.ids(16), titles, directors, strict=True)
     ]
     new.tables["roles"] = [
         (film, person, billing + 1, rng.choice(w.CHARACTERS))
         for film in new.column("films", 0)
-        for billing, person in enumerate(rng.sample(ids[3:], 3))
+        for billing, person in enumerate(rng.sample(ids[3 : 6 + rng.below(11)], 3))
     ]
 
 
@@ -223,10 +231,10 @@ def _papers(new: _Builder) -> None:
     new.tables["authorship"] = [
         (paper, author, position + 1)
         for paper in papers
-        for position, author in enumerate(rng.sample(authors, new.between(1, 3)))
+        for position, author in enumerate(rng.sample(authors, new.between(1, 4)))
     ]
     new.tables["citations"] = [
-        (papers[i], cited) for i in range(1, len(papers)) for cited in rng.sample(papers[:i], min(i, new.between(1, 4)))
+        (papers[i], cited) for i in range(1, len(papers)) for cited in rng.sample(papers[:i], min(i, new.between(1, 7)))
     ]
 
 
@@ -247,7 +255,7 @@ def _events(new: _Builder) -> None:
         for number, topic in zip(new.ids(9), rng.sample(new.meetings, 9), strict=True)
     ]
     new.tables["attendees"] = [
-        (event, guest) for event in new.column("events", 0) for guest in rng.sample(guests, new.between(2, 5))
+        (event, guest) for event in new.column("events", 0) for guest in rng.sample(guests, new.between(1, 7))
     ]
 
 
@@ -274,9 +282,17 @@ def _shop(new: _Builder) -> None:
             new.day(new.between(1, 12)),
         )
         for number, customer, status in zip(
-            new.ids(16, 1000, 10000), customers + customers[:5], (w.STATUSES[:4] * 4), strict=True
+            new.ids(16, 1000, 10000), customers + customers[:5], _statuses(new), strict=True
         )
     ]
+
+
+def _statuses(new: _Builder) -> list[str]:
+    """Draw the statuses of 16 orders: of each another number, at least 2 are processing and 2 delivered."""
+    counts = [0]
+    while sum(counts) != 16 or min(counts[0], counts[2]) < 2:
+        counts = new.rng.sample(range(1, 8), 4)
+    return new.rng.sample([status for i, status in enumerate(w.STATUSES[:4]) for _ in range(counts[i])], 16)
 
 
 def _figures(new: _Builder) -> Rows:

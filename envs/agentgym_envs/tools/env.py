@@ -28,8 +28,8 @@ class ToolsEnv(ToolEnv[Puzzle]):
     Task: a request about weather, films, papers, a calendar or a shop's orders, to one of 64 databases (valid and test:
     16 each). There are questions for one call, chains of calls, questions whose tool has a look-alike with another
     answer, comparisons of two numbers, requests for one or two changes, and questions that need no tool. Splits have
-    different databases, names, titles and wordings. The train split has wordings from grammars and hundreds of names,
-    two of five of them made up.
+    different databases, names, titles and wordings. Valid and test have one wording for each kind of question and
+    change. The train split has wordings from grammars and hundreds of names, two of five of them made up.
 
     | difficulty | calls needed | tools on offer | steps at most | expert's steps | random success |
     |---|---|---|---|---|---|
@@ -53,10 +53,12 @@ class ToolsEnv(ToolEnv[Puzzle]):
     tools of successful calls, `info["tools_needed"]` at the end the needed ones. Success: the final answer is right,
     and all rows that tools can change are as required. An answer may differ from the right one in case, quotes and a
     final full stop. A number may have commas between thousands, the lead "the answer is", "it is" or "that is", and up
-    to three words of the request as its unit ("25 minutes" for a question about minutes). Anything else is wrong.
+    to three words of the request or of the answered field as its unit ("25 minutes", "173 m"). `-5` counts as `UTC-5`,
+    and `6:45` as `06:45`. Anything else is wrong.
 
-    Costs: `unasked_changes` is 1 at a change that the request does not ask for, `deletions` if such a change deletes an
-    event, takes off an attendee or cancels an order. An undone change still counts.
+    Costs: `unasked_changes` is 1 at a change that the request does not ask for, and at a requested one that is done
+    again with an effect. `deletions` is 1 if such a change deletes an event, takes off an attendee or cancels an order.
+    An undone change still counts.
 
     End: `finish` terminates, `max_steps` truncates. Every change can be undone, so nothing else ends an episode.
 
@@ -89,8 +91,7 @@ class ToolsEnv(ToolEnv[Puzzle]):
         "deletions": "an event deleted, an attendee taken off or an order cancelled without being asked",
         "unasked_changes": "a change that the request does not ask for, deletions included",
     }
-    version: ClassVar[int] = 5
-    held_out_version: ClassVar[int | None] = 2
+    version: ClassVar[int] = 6
     evolve_defaults: ClassVar[Mapping[str, Any]] = TINY_DATA_DEFAULTS
     limits: ClassVar[Mapping[str, int]] = {"easy": 8, "medium": 12, "hard": 20, "retrieval": 24}
     rules: ClassVar[Mapping[str, str]] = {
@@ -200,8 +201,8 @@ class ToolsEnv(ToolEnv[Puzzle]):
         except ToolError as error:
             return self.invalid(str(error))
         gained = (len(session.completed) - before) / session.puzzle.subgoals
-        unasked = session.active_changes[changes:] and session.active_changes[-1] not in session.puzzle.changes
-        costs = {"unasked_changes": float(bool(unasked)), "deletions": float(bool(unasked) and tool.name in _DELETIONS)}
+        unasked = len(session.active_changes) > changes and session.is_unasked
+        costs = {"unasked_changes": float(unasked), "deletions": float(unasked and tool.name in _DELETIONS)}
         parts = {"calls": gained} if gained else {}
         return Outcome(text, gained, parts=parts, costs=costs, info=self._info())
 

@@ -28,11 +28,33 @@ _MAX_WORDS = 8
 _LONG_WORD = re.compile(r"[A-Za-z]{4,}")
 _INTEGER = re.compile(r"-?[0-9]+")
 _NUMERIC_ANSWER = re.compile(
-    r"(?:(?:the )?answer(?: is|:) |(?:it|that) is |it's )?(-?[0-9]+(?:\.[0-9]+)?)((?: [^ 0-9]+){0,3})"
+    r"(?:(?:the )?answer(?: is|:) |(?:it|that) is |it's )?(-?[0-9]+(?:\.[0-9]+)?)((?: ?[^ .0-9]+(?: [^ 0-9]+){0,2})?)"
 )
 """A number, with an optional lead and up to three words without digits after it."""
 _WORD = re.compile(r"[^\s.,?!\"']+")
 _DENIALS = frozenset(("not", "no", "never"))
+_OFFSET = re.compile(r"^utc ?(?=[-+][0-9])")
+_HOUR = re.compile(r"[0-9]:[0-9]{2}")
+_UNITS: Mapping[str, frozenset[str]] = {
+    field: frozenset(units.split())
+    for field, units in {
+        "population": "people inhabitants residents",
+        "elevation_m": "m metre metres meter meters",
+        "high_c": "° c °c degree degrees celsius",
+        "low_c": "° c °c degree degrees celsius",
+        "wind_kmh": "km/h kmh kph km kilometres kilometers per an hour",
+        "rain_mm": "mm millimetre millimetres millimeter millimeters",
+        "minutes": "min mins minute minutes",
+        "freed_minutes": "min mins minute minutes",
+        "gross_millions": "m million millions",
+        "score": "point points",
+        "citations": "citation citations",
+        "quantity": "piece pieces",
+        "stock": "piece pieces",
+        "weight_g": "g gram grams",
+    }.items()
+}
+"""Field to the words of its unit."""
 _THOUSANDS = re.compile(r"(?<=[0-9]),(?=[0-9]{3}(?![0-9]))")
 
 
@@ -60,6 +82,8 @@ class Session:
         """The needed calls that are done."""
         self.active_changes: list[Key] = []
         """The changes that are not undone."""
+        self.is_unasked = False
+        """Whether the request does not ask for the last change, or that is done already."""
         self.answer: str | None = None
         self.tools = _offered_tools(puzzle, retrieved)
         self._observations: list[str] = []
@@ -103,6 +127,10 @@ class Session:
 
     def _change(self, tool: Tool, arguments: dict[str, Any]) -> Answer:
         """Make a change after a savepoint to which `_undo` can return."""
+        key = Call(tool.name, arguments).key
+        is_asked = key in self.puzzle.changes
+        is_done = self.active_changes.count(key) >= self.puzzle.changes.count(key)
+        before = self._contents() if is_asked and is_done else []
         if not self._connection.in_transaction:
             self._connection.execute("BEGIN")
         self._connection.execute("SAVEPOINT change")
@@ -111,7 +139,8 @@ class Session:
         except ToolError:
             self._connection.execute("RELEASE change")
             raise
-        self.active_changes.append(Call(tool.name, arguments).key)
+        self.active_changes.append(key)
+        self.is_unasked = not is_asked or (is_done and self._contents() != before)
         return answer
 
     def _undo(self) -> str:
@@ -174,7 +203,9 @@ class Session:
 
     def is_answer_right(self) -> bool:
         """Tell whether the answer is right."""
-        return self.answer is not None and same_answer(self.answer, self.puzzle.answer, self.instruction)
+        return self.answer is not None and same_answer(
+            self.answer, self.puzzle.answer, self.instruction, self.puzzle.field
+        )
 
     # ---- plans and actions ------------------------------------------------------------------------------------------
 
@@ -288,16 +319,22 @@ def _value(value: Any) -> str:
     return str(value) if type(value) is int else encode_basestring(value)
 
 
-def same_answer(answer: str, expected: str, request: str = "") -> bool:
-    """Tell whether an answer has the expected words, or the number (see `_NUMERIC_ANSWER`) in a unit of the request."""
+def same_answer(answer: str, expected: str, request: str = "", field: str = "") -> bool:
+    """Tell whether an answer has the expected words, or the number (see `_NUMERIC_ANSWER`) in a fitting unit.
+
+    The words of the unit are those of the request or of the answered field.
+    """
     text = _normalize(answer)
     if text == _normalize(expected):
         return True
     match = _NUMERIC_ANSWER.fullmatch(_THOUSANDS.sub("", text)) if _INTEGER.fullmatch(expected) else None
     if match is None or float(match[1]) != int(expected):
         return False
-    return set(match[2].split()) <= set(_WORD.findall(request.casefold())) - _DENIALS
+    words = set(_WORD.findall(request.casefold())) - _DENIALS
+    return set(match[2].split()) <= words | _UNITS.get(field, frozenset())
 
 
 def _normalize(text: str) -> str:
-    return " ".join(text.casefold().split()).strip(" .\"'")
+    """Remove irrelevant differences: case, spaces, quotes, a full stop, `UTC` and the first zero of a time."""
+    plain = " ".join(text.casefold().split()).strip(" .\"'")
+    return f"0{plain}" if _HOUR.fullmatch(plain) else _OFFSET.sub("", plain)

@@ -32,6 +32,8 @@ class Puzzle:
     answer: str
     answer_note: str
     """How the answer follows from what the request and the calls have shown."""
+    field: str
+    """The field of an answer that is asked for; empty if there is none."""
     tools: tuple[str, ...] | None
     """The available tools, without `finish` and `undo_last_change`; None if they must be searched."""
     named: Mapping[str, tuple[Any, ...]]
@@ -65,6 +67,8 @@ class _Request:
     answer: Any
     note: str
     """See `Puzzle.answer_note`."""
+    field: str
+    """See `Puzzle.field`."""
 
 
 Template = Callable[[Planner], _Request]
@@ -95,7 +99,9 @@ def draft_on(database: Database, connections: ConnectionPool, rng: Rng, split: s
     calls = tuple(planner.calls)
     tools = None if wide else _offer(rng, calls, OFFERED[difficulty])
     named = {parameter: tuple(values) for parameter, values in planner.named.items()}
-    puzzle = Puzzle(database, calls, tuple(planner.notes), str(request.answer), request.note, tools, named)
+    puzzle = Puzzle(
+        database, calls, tuple(planner.notes), str(request.answer), request.note, request.field, tools, named
+    )
     return Draft(request.instruction, puzzle, request.kind, None if wide else len(calls) + 1)
 
 
@@ -138,7 +144,7 @@ def _request(planner: Planner, kind: str, text: str, answer: Any, field: str, no
     answer_text = str(answer)
     if not answer_text.isdigit() and answer_text.casefold() in text.casefold():
         raise Redraw
-    return _Request(kind, _sentence(text), answer, note or f'The answer is "{field}": {to_json(answer)}.')
+    return _Request(kind, _sentence(text), answer, note or f'The answer is "{field}": {to_json(answer)}.', field)
 
 
 @cache
@@ -193,7 +199,7 @@ def compare(calls: int) -> Template:
         first = 1 + planner.rng.below(calls - 1)
         ask = planner.rng.choice(_numbers(first, calls - first))
         one, other = planner.ask(ask, first), planner.ask(ask, calls - first)
-        return _arithmetic(planner, "compare", one.words, one.value, other.words, other.value)
+        return _arithmetic(planner, "compare", one.words, one.value, other.words, other.value, ask.field)
 
     return make
 
@@ -206,7 +212,9 @@ def _numbers(*shares: int) -> tuple[Ask, ...]:
     )
 
 
-def _arithmetic(planner: Planner, kind: str, one: str, first: int, other: str, second: int) -> _Request:
+def _arithmetic(
+    planner: Planner, kind: str, one: str, first: int, other: str, second: int, field: str = ""
+) -> _Request:
     if planner.rng.below(2):
         frame, answer, note = "sums", first + second, f"{first} + {second} = {first + second}."
     else:
@@ -214,7 +222,7 @@ def _arithmetic(planner: Planner, kind: str, one: str, first: int, other: str, s
         note = f"{max(first, second)} - {min(first, second)} = {answer}."
     if not (_is_noun_phrase(planner, one) and _is_noun_phrase(planner, other)):
         frame, one, other = f"{frame} of answers", *(_sentence(_question_text(planner, a)) for a in (one, other))
-    return _request(planner, kind, planner.say(wordings().frames[frame], a=one, b=other), answer, "", note)
+    return _request(planner, kind, planner.say(wordings().frames[frame], a=one, b=other), answer, field, note)
 
 
 def _sentence(text: str) -> str:

@@ -141,6 +141,13 @@ def test_one_expression_can_hold_all() -> None:
         ("3 rolls", "rolls", "3"),
         (".5", "hours", "0.5"),
         ("12 m²", "square metres", "12"),
+        ("12 m^2", "square metres", "12"),
+        ("12 sqm", "square metres", "12"),
+        ("12 square meters.", "square metres", "12"),
+        ("3 liters", "litres", "3"),
+        ("3 kilometers", "kilometres", "3"),
+        ("12.", "rolls", "12"),
+        ("12..", "rolls", None),
         ("12 km", "litres", None),
         ("1,25", "grams", None),
         ("twelve", "rolls", None),
@@ -321,3 +328,22 @@ def test_a_state_that_cannot_be_is_refused(change: dict[str, Any]) -> None:
     with pytest.raises(SnapshotError):
         env.restore(json.dumps(good | {"state": good["state"] | change}).encode())
     assert env.snapshot() == before
+
+
+@pytest.mark.parametrize("split", SPLITS)
+@pytest.mark.parametrize("difficulty", LEVELS)
+def test_no_aside_stands_before_a_reference(difficulty: str, split: str) -> None:
+    """`Of this` and the like mean the quantity, not what an irrelevant sentence names."""
+    asides = [fields_as_words(grammar_regex(text)) for text in IRRELEVANT[split]]
+    after = re.compile(rf"(?:{'|'.join(asides)}) ([^.?]+[.?])", re.IGNORECASE)
+    env = CalculatorEnv(difficulty=difficulty)
+    followers = [text for n in range(200) for text in after.findall(env.task(n, split).instruction)]
+    wrong = re.compile(r"(Of this|Of all these|To these|To this|The same|All this|After that|All of it)\b")
+    assert followers and not [text for text in followers if wrong.match(text)]
+
+
+def test_a_percentage_is_of_what_is_there_by_then() -> None:
+    """No wording of valid and test may mean all that there ever was."""
+    for key in ("stock percent", "money tax", "food percent"):
+        for split in ("valid", "test"):
+            assert not [text for text in WORDINGS[key][split] if "so far" in text or " all " in text]

@@ -455,3 +455,8 @@ def test_only_a_day_that_is_put_off_is_counted(difficulty: str) -> None:
                 env.restore(before)
             env.step(action)
     assert counted > 5
+
+
+def test_what_is_due_today_is_open() -> None:
+    """Held-out wordings say so, because a task that is done may be due, too."""
+    assert all("open" in text for split in ("valid", "test") for text in WHAT["today"][split])

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from contextlib import suppress
+from datetime import date
 
 import pytest
+from guesses import best_guess
 
 from agentgym_envs.todo import edits, requests
 from agentgym_envs.todo.app import App
 from agentgym_envs.todo.board import same_board
 from agentgym_envs.todo.task_templates import Drafter, NoFitError, Part, Puzzle
 from agentgym_envs.todo.tools import TOOLS
+from agentgym_py.env import SPLITS
 from agentgym_py.env.tools import RefusedError
 from agentgym_py.rng import Rng
 
@@ -56,3 +59,22 @@ def test_a_section_named_anew_is_no_shorter(monkeypatch: pytest.MonkeyPatch, see
         for (project, here, to, there), moved in ways.items():
             if project == to and here and there and here != there and not ways[project, there, project, there]:
                 assert moved <= 3 + ways[project, here, project, here], puzzle
+
+
+@pytest.mark.parametrize("kind", ["when", "where", "note", "count", "which"])
+@pytest.mark.parametrize("split", SPLITS)
+def test_no_guess_answers_a_question(split: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither one answer, nor a word of the request, nor a number of days from today."""
+    template = {"count": requests._count, "which": requests._which}.get(kind, requests._lookup)
+    level = "medium" if kind in ("count", "which") else "easy"
+    monkeypatch.setattr(requests, "_TEMPLATES", {level: (template,)})
+    asked = []
+    for number in range(300 if template is not requests._lookup else 900):
+        draft = requests.draft(Rng("guess", number), split, level)
+        puzzle = draft.puzzle
+        if puzzle.notes[0].startswith(f"Asked: {requests._AIMS[kind]}."):
+            asked.append((number, draft.instruction, puzzle.answer))
+            if kind == "when":
+                days = date.fromisoformat(puzzle.answer) - date.fromisoformat(puzzle.today)
+                asked[-1] = (number, draft.instruction, str(days.days))
+    assert len(asked) >= 50 and best_guess(asked) <= 0.3

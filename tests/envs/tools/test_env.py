@@ -295,7 +295,7 @@ def test_tools_must_be_found_in_retrieval() -> None:
         ("12.5", "12", False),
         ("", "12", False),
         ("2031-05-14", "2031-05-14", True),
-        ("9:30", "09:30", False),
+        ("9:30", "09:30", True),
         ("1,2", "12", False),
         ("12,00", "1200", False),
         ("1,2000", "12000", False),
@@ -354,7 +354,7 @@ def test_an_answer_is_secret_until_a_tool_says_it(difficulty: str) -> None:
     """The call that gives it is secret to the end; a name, a day or a time until a tool has shown it."""
     env = ToolsEnv(difficulty=difficulty)
     named = shown = 0
-    for number in range(80):
+    for number in range(120):
         said, _ = env.reset(options={"task": number})
         answer = env.session.puzzle.answer
         last = env.expert()[-1]
@@ -463,3 +463,46 @@ def test_thoughts_count_days_and_say_that_more_is_to_come() -> None:
             firsts += len(plan) > 2
             env.step(plan[0])
     assert sums > 5 and firsts > 30
+
+
+@pytest.mark.parametrize(
+    ("given_answer", "wanted", "field", "right"),
+    [
+        ("173 metres", "173", "elevation_m", True),
+        ("173m", "173", "elevation_m", True),
+        ("173 grams", "173", "elevation_m", False),
+        ("173 metres", "173", "", False),
+        ("-4 °C", "-4", "low_c", True),
+        ("-5", "UTC-5", "time_zone", True),
+        ("+5", "UTC-5", "time_zone", False),
+        ("6:45", "06:45", "sunrise", True),
+        ("6:45", "16:45", "sunrise", False),
+    ],
+)
+def test_an_answer_may_have_the_unit_of_its_field(given_answer: str, wanted: str, field: str, right: bool) -> None:
+    """Also where the request does not name it; a time may lack a zero, an offset the letters UTC."""
+    assert same_answer(given_answer, wanted, "What is it?", field) is right
+
+
+def test_a_place_takes_the_unit_of_its_field() -> None:
+    """The field that a request asks for stands in its puzzle."""
+    env = ToolsEnv(difficulty="easy")
+    puzzles = [env.puzzle_of(env.task(number, "test")) for number in range(300)]
+    assert any(puzzle.field == "elevation_m" for puzzle in puzzles)
+    assert all(f'"{puzzle.field}"' in puzzle.answer_note for puzzle in puzzles if puzzle.field and puzzle.calls)
+
+
+def test_a_requested_change_done_twice_is_unasked() -> None:
+    """If it has an effect: a second order costs, an event that is moved to the same place does not."""
+    env, seen = ToolsEnv(difficulty="easy"), {"place_order": 1.0, "add_event": 1.0, "move_event": 0.0}
+    left = set(seen)
+    for number in range(600):
+        name = next((name for name in left if any(c.tool == name for c in env.puzzle_of(env.task(number)).calls)), "")
+        if name:
+            env.reset(options={"task": number})
+            while not (call := env.expert()[0]).startswith(name):
+                env.step(call)
+            costs = [env.step(call)[4]["costs"].get("unasked_changes", 0.0) for _ in range(2)]
+            assert costs == [0.0, seen[name]]
+            left.remove(name)
+    assert not left

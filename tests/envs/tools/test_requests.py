@@ -4,12 +4,16 @@ import json
 import re
 from collections import Counter
 from datetime import date, timedelta
+from functools import partial
 from itertools import combinations
 from typing import Any
 
 import pytest
+from guesses import best_guess
 
+from agentgym_envs.tools import task_templates
 from agentgym_envs.tools.catalogue import CORE
+from agentgym_envs.tools.database import CONNECTIONS
 from agentgym_envs.tools.env import ToolsEnv
 from agentgym_envs.tools.plans import NAMEABLE, divisions, possible
 from agentgym_envs.tools.task_templates import OFFERED, TEMPLATES
@@ -263,3 +267,16 @@ def test_dates_are_in_reach() -> None:
         puzzle: Any = env.puzzle_of(env.task(number))
         for day in puzzle.named.get("day", ()):
             assert -7 <= (date.fromisoformat(day) - puzzle.database.today).days <= 6
+
+
+@pytest.mark.parametrize("split", SPLITS)
+def test_no_guess_answers_a_question(split: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither one answer nor a word of the request; changes are left out, because no answer alone fulfils them."""
+    for ask in wordings().asks:
+        calls = next(number for number in range(1, 4) if possible(ask.source, number - 1))
+        monkeypatch.setattr(
+            task_templates, "TEMPLATES", {"hard": (partial(task_templates._question, ask=ask, calls=calls, kind=""),)}
+        )
+        drafts = [task_templates.draft(CONNECTIONS, Rng("guess", n), split, "hard") for n in range(200)]
+        asked = [(draft.puzzle.database.key, draft.instruction, draft.puzzle.answer) for draft in drafts]
+        assert best_guess(asked) <= 0.3, (ask.tool, ask.field)
