@@ -52,9 +52,9 @@ class ToolsEnv(ToolEnv[Puzzle]):
     none. A needed call that a successful episode skips gets its share at the end. `info["tools_called"]` lists the
     tools of successful calls, `info["tools_needed"]` at the end the needed ones. Success: the final answer is right,
     and all rows that tools can change are as required. An answer may differ from the right one in case, quotes and a
-    final full stop. A number may have commas between thousands and the lead "the answer is", "it is" or "that is". Its unit
-    may be up to three words of the request or of the answered field ("25 minutes", "173 m"). `-5` counts as `UTC-5`,
-    and `6:45` as `06:45`. Anything else is wrong.
+    final full stop. A number may have commas between thousands and the lead "the answer is", "it is" or "that is".
+    Its unit may be up to three words of the request or of the answered field ("25 minutes", "173 m"). `-5` counts as
+    `UTC-5`, and `6:45` as `06:45`. Anything else is wrong.
 
     Costs: `unasked_changes` is 1 at a change that the request does not ask for, and at a requested one that is done
     again with an effect. `deletions` is 1 if such a change deletes an event, takes off an attendee or cancels an order.
