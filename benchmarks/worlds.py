@@ -1,6 +1,6 @@
 """Speed, floor and ceiling of every installed world and difficulty: the table "Every world" of docs/results/worlds.md.
 
-    python benchmarks/worlds.py [--tasks 300] [--steps 20000] [--tables] [NAME ...]
+    python benchmarks/worlds.py [--tasks 300] [--steps 20000] [--counts] [--tables] [NAME ...]
     python benchmarks/worlds.py --proof [--tasks 1000] [--splits train test] [NAME ...]
 
 Everything runs in one process on one core. A step is a random action of `actions()`, including its listing and the
@@ -9,6 +9,8 @@ test tasks 0 to N-1, for the expert, the fair expert (which knows only the obser
 medians of CPU time, on which other jobs have little effect; steps per second also have quartiles.
 
 A measured difficulty replaces its line in benchmarks/worlds.jsonl. `--tables` measures nothing and prints the table.
+`--counts` is for a machine that is too slow for times: it keeps those of the line before, and the table marks them if
+they are of another version of the world.
 `--proof` counts instead, for each split and difficulty, the tasks that the expert and the fair expert solve, and the
 episodes of the fair expert whose replay in another instance returns equal turns and equal snapshots, byte by byte. It
 writes no line, and its exit status is 1 if the expert fails at a task or a replay differs.
@@ -91,8 +93,8 @@ def timed(run: Callable[[int], object], times: int) -> float:
     return 1e6 * median(seconds)
 
 
-def measure(spec: EnvSpec, tasks: int, steps: int) -> dict[str, Any]:
-    """Measure a world in one difficulty."""
+def counts(spec: EnvSpec, tasks: int) -> dict[str, Any]:
+    """Count solved tasks and steps of a world in one difficulty."""
     env, rng = spec.make(), Rng("random")
     agents: Mapping[str, Callable[[TextEnv], str]] = {
         "expert": lambda env: env.expert()[0],
@@ -100,20 +102,42 @@ def measure(spec: EnvSpec, tasks: int, steps: int) -> dict[str, Any]:
         "random": lambda env: rng.choice(env.actions() or [""]),
     }
     scores = {name: play(env, tasks, act) for name, act in agents.items()}
-    speeds = steps_per_second(env, steps)
     env.reset(seed=1 << 40)
-    reset = timed(lambda number: env.reset(seed=number), RESETS)
-    plan = env.expert()
-    for action in plan[: len(plan) // 2]:
-        env.step(action)
-    restore = timed(lambda _: env.restore(env.snapshot()), RESETS)
+    advance(env)
     return {
         "world": env.name, "difficulty": spec.kwargs["difficulty"], "version": env.version, "tasks": tasks,
         "solved": {name: score.solved for name, score in scores.items()},
         "steps": {name: round(score.length, 2) for name, score in scores.items()},
-        "steps_per_second": [round(speed) for speed in speeds], "reset_us": round(reset), "restore_us": round(restore),
         "snapshot_bytes": len(env.snapshot()),
     }  # fmt: skip
+
+
+def times(spec: EnvSpec, steps: int) -> dict[str, Any]:
+    """Time steps, resets and snapshots of a world in one difficulty."""
+    env = spec.make()
+    speeds = steps_per_second(env, steps)
+    env.reset(seed=1 << 40)
+    reset = timed(lambda number: env.reset(seed=number), RESETS)
+    advance(env)
+    restore = timed(lambda _: env.restore(env.snapshot()), RESETS)
+    return {
+        "timed_version": env.version, "steps_per_second": [round(speed) for speed in speeds],
+        "reset_us": round(reset), "restore_us": round(restore),
+    }  # fmt: skip
+
+
+def advance(env: TextEnv) -> None:
+    """Do the first half of the expert's plan."""
+    plan = env.expert()
+    for action in plan[: len(plan) // 2]:
+        env.step(action)
+
+
+def times_before(spec: EnvSpec, results: Path) -> dict[str, Any]:
+    """Return the times of the line before."""
+    name, level = registration.short_name(spec.name), spec.kwargs["difficulty"]
+    line = next(line for line in read(results) if (line["world"], line["difficulty"]) == (name, level))
+    return {key: line[key] for key in ("timed_version", "steps_per_second", "reset_us", "restore_us")}
 
 
 # ---- proofs ---------------------------------------------------------------------------------------------------------
@@ -213,7 +237,8 @@ def cells(line: Line) -> list[str]:
     return [
         line["world"], line["difficulty"], f"{100 * line['solved']['expert'] / line['tasks']:.1f} %", *rates,
         *(f"{line['steps'][name]:.1f}" for name in ("expert", "fair expert")),
-        f"{middle:,} [{low:,}, {high:,}]", f"{line['reset_us']:,}", f"{line['restore_us']:,}",
+        f"{middle:,} [{low:,}, {high:,}]{'' if line['timed_version'] == line['version'] else ' †'}",
+        f"{line['reset_us']:,}", f"{line['restore_us']:,}",
         f"{line['snapshot_bytes']:,}",
     ]  # fmt: skip
 
@@ -225,6 +250,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--tasks", type=int, help="test tasks of each row: by default 300, and 1,000 with --proof")
     parser.add_argument("--steps", type=int, default=20_000)
     parser.add_argument("--results", type=Path, default=RESULTS, help="the file with a line per difficulty")
+    parser.add_argument("--counts", action="store_true", help="measure no times, keep those of the line before")
     parser.add_argument("--tables", action="store_true", help="measure nothing, print the table")
     parser.add_argument("--proof", action="store_true", help="count solved tasks and equal replays, keep no line")
     parser.add_argument("--splits", nargs="+", default=("train", "test"), choices=SPLITS, help="splits of --proof")
@@ -234,7 +260,8 @@ def main(words: Sequence[str] | None = None) -> int:
     if args.proof:
         return 0 if print_proofs(specs, args.tasks or 1_000, args.splits) else 1
     for spec in [] if args.tables else specs:
-        keep(measure(spec, args.tasks or 300, args.steps), args.results)
+        clock = times_before(spec, args.results) if args.counts else times(spec, args.steps)
+        keep({**counts(spec, args.tasks or 300), **clock}, args.results)
     print(table(read(args.results)))
     return 0
 
