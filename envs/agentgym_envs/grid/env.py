@@ -40,9 +40,9 @@ class GridEnv(GeneratedEnv[Layout]):
 
     | difficulty | levels | limit |
     |---|---|--:|
-    | easy | one room and its doors | 10 |
+    | easy | one room and its doors | 16 |
     | medium | two to nine rooms, one or two clauses | 80 |
-    | hard | locked and blocked rooms, every sentence of the grammar | 100 |
+    | hard | locked and blocked rooms, every sentence of the grammar | 150 |
 
     Easy levels: GoToObj, GoToRedBallGrey, GoToRedBall, GoToRedBlueBall, GoToLocal, GoToDoor, GoToObjDoor, OpenRedDoor,
     OpenDoor, ActionObjDoor, OneRoomS8, PickupDist, PickupLoc, PutNextLocal. Medium levels: GoToObjMaze,
