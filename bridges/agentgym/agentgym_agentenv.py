@@ -202,7 +202,7 @@ def _reset_answer(kind: str, dialect: Dialect, number: int, episode: ToolEpisode
 def _step_answer(dialect: Dialect, episode: ToolEpisode, text: str) -> dict[str, Any]:
     """Answer with what any client of AgentGym reads, and `success` and `truncated`, which ours reads."""
     so_far = sum(step.reward for step in episode.steps)
-    answer = {
+    answer: dict[str, Any] = {
         dialect.observation: text, "reward": so_far, dialect.reward: so_far, "info": None,
         "done": episode.stop_reason is not None, "success": bool(episode.env.succeeded),
         "truncated": episode.stop_reason == "truncated",

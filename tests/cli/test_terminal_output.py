@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import json
 import subprocess
@@ -177,6 +178,6 @@ def test_the_import_of_torch_is_announced_at_a_terminal(
         runtime, "console", lambda **_: Console(file=text, force_terminal=is_terminal, color_system=None)
     )
     monkeypatch.setattr(runtime, "without_collections", loading)
-    monkeypatch.setattr(runtime.gc, "freeze", lambda: None)
+    monkeypatch.setattr(gc, "freeze", lambda: None)
     runtime.load_torch(torch.get_num_threads())
     assert text.getvalue() == ("Loading torch and transformers …\n" if said else "")

@@ -147,11 +147,11 @@ def database_of(split: str, number: int, wide: bool) -> Database:
 
 def _places(new: _Builder) -> None:
     rng = new.rng
-    names, counts = new.common.countries, _CITIES_OF_COUNTRIES
+    names, first = new.common.countries, new.number % len(_CITIES_OF_COUNTRIES)
     if new.split == "train":
-        names = tuple(new.names(names, len(counts)))
-    first = new.number % len(counts)  # the next database has another number of cities in each country
-    counts = counts[first:] + counts[:first]
+        names = tuple(new.names(names, len(_CITIES_OF_COUNTRIES)))
+    # the next database has another number of cities in each country
+    counts = (*_CITIES_OF_COUNTRIES[first:], *_CITIES_OF_COUNTRIES[:first])
     countries = [name for name, count in zip(names, counts, strict=True) for _ in range(count)]
     new.tables["places"] = [
         (
