@@ -322,7 +322,7 @@ def planted_tables(rows: Sequence[PlantedRow]) -> Iterator[str]:
 
 
 def clean_tables(rows: Sequence[CleanRow]) -> Iterator[str]:
-    """Yield what the criteria measure in each world, and the number of false alarms."""
+    """Yield what the criteria measure in each world, and the number of false alarms; † marks rows of old versions."""
     worlds: dict[str, dict[str, CleanRow]] = {}
     for row in sorted(rows, key=lambda row: row.key):
         worlds.setdefault(row.title, {})[row.check] = row
@@ -339,7 +339,8 @@ def clean_tables(rows: Sequence[CleanRow]) -> Iterator[str]:
             cell(measured.get("success_trained"), "{:.0%}").replace("%", " %"),
             cell(measured.get("cpu_seconds"), "{:.0f}"), ", ".join(alarms) or "0",
         ]  # fmt: skip
-        lines.append(f"| {title} | {' | '.join(cells)} |")
+        is_old = any(row.version != getattr(env_class(row.world), "version", 0) for row in checks.values())
+        lines.append(f"| {title}{' †' if is_old else ''} | {' | '.join(cells)} |")
     yield "\n".join(lines)
     failed, skipped = (sum(row.status == status for row in rows) for status in ("failed", "skipped"))
     rest = f"; {skipped} did not apply" if skipped else ""

@@ -246,11 +246,14 @@ def test_the_benchmark_measures_what_it_has_no_row_of(
 
 
 def test_the_rows_of_the_docs_are_of_every_world_and_defect() -> None:
-    """Each world has a row for each role and criterion, of the world's version; each defect has one."""
+    """Each world has a row for each role and criterion; each defect has one. Rows of an old version are marked."""
     clean = benchmark.read_state(benchmark.CleanRow, benchmark.ROWS["clean"])
     worlds = [short_name(name) for name in registry.names("agentgym.envs")]
     wanted = {(world, role, check) for world in worlds for role in benchmark.roles_of(world) for check in CRITERIA}
     assert {row.key for row in clean} == wanted
-    assert not [row.key for row in clean if row.version != getattr(env_class(row.world), "version", 0)]
+    table = next(benchmark.clean_tables(clean))
+    for row in clean:
+        is_old = row.version != getattr(env_class(row.world), "version", 0)
+        assert (f"| {row.title} † |" in table) == is_old and (f"| {row.title} |" in table) != is_old, row.key
     planted = benchmark.read_state(benchmark.PlantedRow, benchmark.ROWS["planted"])
     assert {row.key for row in planted} == {(defect.world, defect.name) for defect in benchmark.DEFECTS}
