@@ -64,7 +64,7 @@ class ServiceEnv(ToolEnv[Puzzle]):
     have said only when asked for it, except those that they mention at once. They say yes only to the change that they
     want now; refunds and vouchers they cannot judge. They may change their mind once about a wish, when its change is
     proposed. On their phone they take one needless step, and leave after a second one. Their words are a function of
-    the task and of what was said before, so no failure is the customer's.
+    the task and of what was said before, so the customer never errs.
 
     Reward: 0 before the end. Then 1 for success; otherwise half the share of settled wishes, divided by 1 plus the
     number of wrong rows. A wish is settled by its change, by a working phone, or by telling the answer. One that the
