@@ -310,13 +310,21 @@ def test_a_model_goes_on(client: TestClient) -> None:
     assert [bool(step["tokens"]) for step in said["episode"]["steps"]] == [True, True]
 
 
-def test_a_store_that_is_gone_is_said(client: TestClient, run: Path) -> None:
-    """In words, as an answer."""
+def test_a_store_that_is_gone_is_said(run: Path) -> None:
+    """In words, as an answer: before the index notices it, and after."""
+    index = Index(Source.from_paths([run]))
+    index.update()
+    client = TestClient(app_of(Viewer(index, Policy.load), TOKEN), base_url=HOST, headers=KNOWN)  # nothing follows
     n = first(client, agent="expert")["n"]
     (run / "rounds" / "00" / "trajectories.jsonl").unlink()
     gone = client.get(f"/api/episodes/{n}")
     assert gone.status_code == 409
     assert "No such file" in gone.json()["detail"]
+    index.update()
+    forgotten = client.get(f"/api/episodes/{n}")
+    assert forgotten.status_code == 404
+    assert forgotten.json()["detail"] == f"No episode {n} is indexed."
+    index.close()
 
 
 def test_only_so_many_live_episodes_are_kept(client: TestClient) -> None:
