@@ -84,6 +84,11 @@ class EnvSpec:
             raise ConfigError(f"{self.name!r} makes {env!r:.100}, which is not a TextEnv")
         return env
 
+    def task_ids(self, split: str, numbers: Iterable[int]) -> list[str]:
+        """Return the ids of the tasks of a split with these numbers; UnknownNameError if it has none of one."""
+        with closing(self.make()) as env:
+            return [env.task(number, split).id for number in numbers]
+
     def count(self, split: str, most: int) -> int:
         """Count the tasks of a split, up to `most`."""
 

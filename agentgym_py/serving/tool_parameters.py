@@ -37,7 +37,7 @@ def _annotation(schema: Mapping[str, Any]) -> Any:
         return reduce(or_, map(_annotation, schema["anyOf"]))
     kind = schema.get("type", "string")
     if isinstance(kind, list):
-        return reduce(or_, (_annotation({**schema, "type": each}) for each in kind))
+        return reduce(or_, (_annotation({**schema, "type": name}) for name in kind))
     if kind == "array":
         return list[_annotation(schema["items"])] if "items" in schema else list  # type: ignore[misc]  # made at run time
     return _TYPES.get(kind, str)

@@ -2,7 +2,7 @@
 
     GRPOTrainer(
         model, reward_funcs=episode_return, rollout_func=rollout_func("shop"), args=args, processing_class=tokenizer,
-        train_dataset=Dataset.from_dict({"prompt": task_ids("shop", "train", range(1000))}),
+        train_dataset=Dataset.from_dict({"prompt": EnvSpec("shop").task_ids("train", range(1000))}),
     )
 
 An episode is one row: its prompt is everything before the first reply, its completion the rest, with an `env_mask` that
@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -30,12 +29,6 @@ if TYPE_CHECKING:
     from agentgym_py.policy.chat_format import ChatFormat
 
 Row = dict[str, Any]
-
-
-def task_ids(env: EnvSpec | str, split: str, tasks: Iterable[int]) -> list[str]:
-    """Return the ids of tasks of a split: the prompts of a data set for `rollout_func`."""
-    with closing((EnvSpec(env) if isinstance(env, str) else env).make()) as world:
-        return [world.task(number, split).id for number in tasks]
 
 
 def rollout_func(

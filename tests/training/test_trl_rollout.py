@@ -13,7 +13,7 @@ from agentgym_py.agents import Episode, ModelAgent
 from agentgym_py.collection import Collector
 from agentgym_py.errors import ConfigError, TemplateError
 from agentgym_py.policy.tokens import encode
-from agentgym_py.training.trl_rollout import episode_return, rollout_func, task_ids, trl_row
+from agentgym_py.training.trl_rollout import episode_return, rollout_func, trl_row
 
 
 def trainer_of(toy_envs: Any, folder: Path, play: dict[str, Any] | None = None, **more: Any) -> Any:
@@ -28,7 +28,7 @@ def trainer_of(toy_envs: Any, folder: Path, play: dict[str, Any] | None = None, 
         disable_tqdm=True, save_strategy="no", logging_steps=1, per_device_train_batch_size=8, num_generations=4,
         **settings,
     )  # fmt: skip
-    prompts = task_ids(toy_envs.CHAIN, "train", range(4))
+    prompts = toy_envs.CHAIN.task_ids("train", range(4))
     return GRPOTrainer(
         model=policy.model, reward_funcs=episode_return,
         rollout_func=rollout_func(toy_envs.CHAIN, max_new_tokens=2, **(play or {})),
@@ -123,7 +123,7 @@ def test_the_policy_of_the_episodes_has_settings(zoo: Any, toy_envs: Any) -> Non
         accelerator=SimpleNamespace(num_processes=1, process_index=0, unwrap_model=lambda model: model),
         model=zoo.miniature("qwen3").model, processing_class=zoo.build_tokenizer(zoo.FAMILIES["qwen3"]),
     )  # fmt: skip
-    tasks = task_ids(toy_envs.CHAIN, "train", [0])
+    tasks = toy_envs.CHAIN.task_ids("train", [0])
     with pytest.raises(ConfigError, match=r"Policy takes no argument 'max_contxt'\. Did you mean 'max_context'"):
         rollout_func(toy_envs.CHAIN, max_contxt=100)
     with pytest.raises(TemplateError, match="thinking on or off keeps earlier thoughts"):

@@ -121,11 +121,11 @@ def _inspect_sample(env: Env, summary: Any, where: str) -> Sample:
     id = summary.get("id") if isinstance(summary, dict) else None
     if not isinstance(id, str | int):
         raise DataError(f"{where}: id: expected text or a number, found {quote(id)}")
-    given = summary.get("scores") or {}
-    if not isinstance(given, dict):
-        raise DataError(f"{where}: scores: expected an object, found {quote(given)}")
+    by_scorer = summary.get("scores") or {}
+    if not isinstance(by_scorer, dict):
+        raise DataError(f"{where}: scores: expected an object, found {quote(by_scorer)}")
     scores: dict[str, float] = {}
-    for name, score in given.items() if summary.get("error") is None else ():
+    for name, score in by_scorer.items() if summary.get("error") is None else ():
         value = score.get("value") if isinstance(score, dict) else score
         several = {f"{name}/{key}": one for key, one in value.items()} if isinstance(value, dict) else {name: value}
         scores |= {key: number for key, one in several.items() if (number := to_number(one)) is not None}

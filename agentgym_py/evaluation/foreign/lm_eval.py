@@ -31,10 +31,10 @@ def _lm_eval_samples(path: Path, env: Env) -> list[Sample]:
     """Return the samples of a file."""
     scores: dict[str, dict[str, float]] = {}
     for id, values in parse_rows(path, read_rows(path), _lm_eval_scores):
-        known = scores.setdefault(id, {})
-        if repeated := next((name for name in values if name in known), None):
+        metrics = scores.setdefault(id, {})
+        if repeated := next((name for name in values if name in metrics), None):
             raise DataError(f"{path}: sample {id} has two values of {repeated}")
-        known |= values
+        metrics |= values
     return [Sample(env, id, values) for id, values in scores.items()]
 
 

@@ -65,8 +65,8 @@ def _labelled(row: Row) -> Row:
     label = next((row[key] for key in ("label", "kto_tag") if isinstance(row.get(key), bool)), None)
     if label is None:
         return row
-    told = {key: row[key] for key in ("success", "reward") if _has(row, key)}
-    return {**row, "success": label, "reward": float(label), **told}
+    outcome = {key: row[key] for key in ("success", "reward") if _has(row, key)}
+    return {**row, "success": label, "reward": float(label), **outcome}
 
 
 def _preferences(row: Row, name: str) -> list[Trajectory]:

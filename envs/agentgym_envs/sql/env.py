@@ -356,7 +356,7 @@ def _unique_answer(database: GuardedDatabase, question: Question) -> Answer | No
 def _answer(result: Result, question: Question | None = None) -> Answer:
     """The rows of a result as a set, with numbers to six digits; of counts per group, without those of 0."""
     rows = {tuple(float(f"{cell:.6g}") if isinstance(cell, float) else cell for cell in row) for row in result.rows}
-    return {row for row in rows if row[-1] != 0} if question is not None and question.kind == "per" else rows
+    return {row for row in rows if row[-1] != 0} if question is not None and question.counts_groups else rows
 
 
 def page(result: Result) -> str:

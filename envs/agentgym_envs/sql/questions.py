@@ -45,6 +45,8 @@ class Question:
     """Statements that answer another question, often with the same result: "at least 12", for example."""
     near_miss_plants: tuple[Plant, ...] = ()
     """Values with which their results differ more often."""
+    counts_groups: bool = False
+    """Whether each row of the answer ends with a count, so that it may have rows of 0 or leave them out."""
 
     @property
     def answer_thought(self) -> str:
@@ -217,6 +219,7 @@ class _QuestionBuilder:
         plants: tuple[Plant, ...] = (),
         near_misses: tuple[str, ...] = (),
         near_miss_plants: tuple[Plant, ...] = (),
+        counts_groups: bool = False,
         **fields: object,
     ) -> Question:
         """Return the question in a wording of the split.
@@ -252,6 +255,7 @@ class _QuestionBuilder:
             plants,
             near_misses,
             near_miss_plants,
+            counts_groups,
         )
 
     def _looks(self, asked: list[Mention], words: str) -> tuple[Look, ...]:
@@ -356,7 +360,9 @@ def _per(builder: _QuestionBuilder) -> Question:
     group = builder.column(builder.level, builder.names.choice)
     sql = f"SELECT {group}, COUNT(*) {builder.source()}{builder.where()} GROUP BY {group}"
     group_noun = builder.entity.choice.noun
-    return builder.question(sql, f"{group_noun}: {builder.names.choice}", column="choice", group=group_noun)
+    return builder.question(
+        sql, f"{group_noun}: {builder.names.choice}", column="choice", counts_groups=True, group=group_noun
+    )
 
 
 def _busiest(builder: _QuestionBuilder) -> Question:
