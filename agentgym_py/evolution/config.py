@@ -73,8 +73,8 @@ class EvolveConfig:
     explore_tasks: Basic[int] = 1000
     """Training tasks of each world that a round explores."""
     explore_weights: dict[str, float] = field(default_factory=dict)
-    """Weights that distribute a round's tasks over several worlds, as {shop: 3, maze: 0.5}; the default is 1. The
-    number of tasks stays the same."""
+    """Weights that distribute a round's tasks over several worlds, as {shop: 3, maze: 0.5}, or over the roles of one,
+    as {errand:client: 3}; the default is 1. The number of tasks stays the same."""
     explore_order: Order = "uniform"
     """`uniform`: a round explores new tasks; `hard`: the same number, drawn from new and explored ones with a weight
     that grows with a task's failures; `learnable`: new tasks, shared among several worlds by p (1 - p), where p is a
