@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentgym_py import distributed
-from agentgym_py.errors import RunError
+from agentgym_py.errors import NothingToTrainOnError, RunError
 from agentgym_py.evolution.episodes import RoundEpisodes, release_models
 from agentgym_py.evolution.reflection import (
     AgentWriter,
@@ -25,6 +25,7 @@ from agentgym_py.evolution.reflection import (
 from agentgym_py.feedback import EpisodeRef, Feedback
 from agentgym_py.feedback.judging import judge_into
 from agentgym_py.feedback.learning import LearningData, by_scores
+from agentgym_py.feedback.types import NoFeedback, scores_of
 from agentgym_py.files import numbered_lines, parse_json, write_atomic
 from agentgym_py.rewards.functions import build_reward, reads_several
 from agentgym_py.rng import seed_of
@@ -107,6 +108,19 @@ class RoundSelection:
                 progress = _one_by_one(self.episodes.reporter.phase(number, name, len(explored)), explored)
             self._feedback[path] = distributed.on_rank_zero(judge_into, path, source, critic, explored, progress)
         return self._feedback[path]
+
+    def require_scores(self, number: int, explored: Sequence[Trajectory]) -> None:
+        """Raise NothingToTrainOnError if the critic scored no episode of a round, with its most frequent reason."""
+        evidence = {EpisodeRef.of(trajectory).digest for trajectory in explored if trajectory.is_evidence}
+        feedback = self.judge(number, "critic", explored) if self.config.critic else []
+        if not (self.config.critic and evidence) or evidence & scores_of(feedback).keys():
+            return
+        reasons = Counter(item.reason for item in feedback if isinstance(item, NoFeedback))
+        ((reason, times),) = reasons.most_common(1) or [("no reason given", len(evidence))]
+        raise NothingToTrainOnError(
+            f"round {number}: no trajectory was selected, because the critic {type(self.config.critic).__name__} "
+            f"scored none of {len(evidence)} episodes, {times} of them by this reason: {reason}"
+        )
 
     def _retries(self, number: int, explored: Sequence[Trajectory], failures: Sequence[Trajectory]) -> list[Trajectory]:
         """Return another try at the task of each failed episode, with the reflection on it in the prompt."""

@@ -125,6 +125,16 @@ def reads_several(text: str) -> bool:
     return any(_is_trl_shaped(names) or _is_batched(names) for names in map(_call_parameters, _targets(text)))
 
 
+def potential_gamma(text: str, settings: Mapping[str, Any]) -> float | None:
+    """Return the discount of the potential in a weighted sum; None without one."""
+    from agentgym_py.rewards.potential import Potential
+
+    for target in _targets(text):
+        if inspect.isclass(target) and issubclass(target, Potential):
+            return target(**{key: value for key, value in settings.items() if key in _settings_of(target)}).gamma
+    return None
+
+
 def _targets(text: str) -> list[Any]:
     return [registry.load("agentgym.rewards", term.name) for term in parse_reward(text) if term.name != REWARD_MODEL]
 

@@ -44,6 +44,7 @@ from agentgym_py.trajectory import Trajectory, store
 from agentgym_py.trajectory.selectors import SelectConfig
 from agentgym_trainers.filtered_bc import FilteredBC
 from agentgym_trainers.grpo import GRPO
+from agentgym_trainers.ppo import PPO
 
 Make = Callable[..., Trajectory]
 SMALL = EvolveConfig(
@@ -147,6 +148,11 @@ def test_without_a_score_an_episode_is_left_out(tiny_policy: Any, tmp_path: Path
     silent = replace(SMALL, rounds=1, expert_tasks=0, critic=Silent())
     with pytest.raises(NothingToTrainOnError, match="no trajectory was selected"):
         evolution(tmp_path / "none", tiny_policy, silent).run()
+    demonstrated = evolution(tmp_path / "demonstrated", tiny_policy, replace(silent, expert_tasks=3))
+    with pytest.raises(
+        NothingToTrainOnError, match="critic Silent scored none of 8 episodes, 8 of them by this reason: I do not know"
+    ):
+        demonstrated.run()
     kept = evolution(tmp_path / "empty", tiny_policy, replace(silent, allow_empty=True))
     kept.run()
     assert kept.folder.metrics(1)["selection"]["dropped"] == {"without a score": 8}
@@ -197,6 +203,17 @@ def test_attempts_take_the_temperatures_in_turn(tiny_policy: Any, tmp_path: Path
     episodes = explored(run, 1)
     assert [t.provenance.sampling["temperature"] for t in episodes] == [0.3, 1.2, 0.3] * 4
     assert [t.id.partition("#")[2] for t in episodes] == ["0", "1", "2"] * 4
+
+
+def test_a_potential_has_the_discount_of_the_trainer() -> None:
+    """Otherwise it could change the best policy; trainers without a discount are not asked."""
+    config = replace(SMALL, explore_tasks=400, merge="last", restart="previous", reward="success + potential")
+    require_compatible(config, PPO())
+    require_compatible(replace(config, reward_kwargs={"gamma": 0.9}), PPO(gamma=0.9))
+    for kwargs, trainer in (({}, PPO(gamma=0.9)), ({"gamma": 0.9}, PPO())):
+        with pytest.raises(ConfigError, match=r"reward_kwargs\.gamma is .* and trainer\.gamma is"):
+            require_compatible(replace(config, reward_kwargs=kwargs), trainer)
+    require_compatible(replace(config, reward_kwargs={"gamma": 0.9}), GRPO())
 
 
 def test_wrong_settings_are_refused() -> None:

@@ -68,7 +68,7 @@ def test_a_line_that_was_cut_off_is_left_out(folder: Path) -> None:
 
 
 def test_verdicts_and_feedback_in_one_folder(folder: Path) -> None:
-    """Verdicts of earlier versions are read first; the file that `agentgym judge` writes is neither read nor changed."""
+    """Verdicts of earlier versions are read first; a file of `agentgym judge` is neither read nor changed."""
     verdicts.rate(folder, A, 1)
     verdicts.rate(folder, B, 1)
     old = (folder / verdicts.FILE).rename(folder / "feedback.jsonl")
