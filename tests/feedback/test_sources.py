@@ -127,7 +127,7 @@ def test_what_people_said_in_the_viewer(episode: Make, tmp_path: Path) -> None:
     tries = [episode("a", str(n), id=str(n)) for n in range(4)]
     store.write(tmp_path / "rounds" / "t.jsonl", tries)
     zero, one, two, three = (Ref("rounds/t.jsonl", str(n)) for n in range(4))
-    with pytest.raises(ConfigError, match=r"holds no feedback\.jsonl"):
+    with pytest.raises(ConfigError, match=r"holds no verdicts\.jsonl"):
         HumanVerdicts(str(tmp_path))
     verdicts.rate(tmp_path, zero, 1)
     verdicts.rate(tmp_path, one, 1)
