@@ -9,7 +9,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, is_dataclass
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -71,6 +71,8 @@ def _is_reflection(value: Any) -> bool:
 
 
 def _is_reward(value: Any) -> bool:
+    if isinstance(value, partial):
+        return True
     is_callable = inspect.isfunction(value) or (inspect.isclass(value) and "__call__" in vars(value))
     return is_callable and not value.__name__.startswith("_")
 

@@ -43,10 +43,11 @@ class JudgeOptions:
 
 def source_class(name: str) -> type:
     """Return the dataclass of an installed feedback source."""
-    if Path(name).is_dir():
+    is_folder = Path(name).is_dir()
+    if is_folder or (len(Path(name).parts) > 1 and not registry.is_source(name)):
         raise ConfigError(
-            f"the feedback source {name!r} is a folder: name the source, such as reward_model, and give the folder as "
-            "its setting `folder`"
+            f"the feedback source {name!r} is a {'folder' if is_folder else 'path'}: name the source, such as "
+            "reward_model, and give the folder as its setting `folder`"
         )
     source = registry.load("agentgym.feedback", name)
     if not (inspect.isclass(source) and is_dataclass(source) and "feedback" in dir(source)):

@@ -17,9 +17,11 @@ _MANY_CUT = 0.2
 
 
 def format_interval(rate: Estimate) -> str:
-    """Return `41.3 % [36, 47]`, or a dash without data."""
+    """Return `41.3 % [36, 47]`, `41.3 % (n too small)` without an interval, or a dash without data."""
     if not rate.n:
         return "–"
+    if math.isnan(rate.low):
+        return f"{100 * rate.value:.1f} % ({_no_interval(rate)})"
     return f"{100 * rate.value:.1f} % [{100 * rate.low:.0f}, {100 * rate.high:.0f}]"
 
 
@@ -38,8 +40,12 @@ def format_mean(mean: Estimate) -> str:
     if not mean.n:
         return "–"
     if math.isnan(mean.low):
-        return f"{mean.value:.3f} ({'n too small' if mean.n < MIN_BOOTSTRAP else 'all equal'})"
+        return f"{mean.value:.3f} ({_no_interval(mean)})"
     return f"{mean.value:.3f} [{mean.low:.2f}, {mean.high:.2f}]"
+
+
+def _no_interval(estimate: Estimate) -> str:
+    return "n too small" if estimate.n < MIN_BOOTSTRAP else "all equal"
 
 
 def format_cost(mean: Estimate) -> str:

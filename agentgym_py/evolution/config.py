@@ -22,7 +22,7 @@ from agentgym_py.evolution.sequence import Schedule
 from agentgym_py.feedback import FeedbackSource
 from agentgym_py.feedback.types import ComparesAttempts, FileSource, ReadsTokens
 from agentgym_py.multiagent import MultiAgentEnv
-from agentgym_py.rewards.functions import build_reward, is_relative
+from agentgym_py.rewards.functions import build_reward, is_relative, potential_gamma
 from agentgym_py.rewards.reward_model import require_reward_model
 from agentgym_py.training import OnPolicyTrainer, Trainer
 from agentgym_py.training.coreset import Coreset
@@ -73,8 +73,8 @@ class EvolveConfig:
     explore_tasks: Basic[int] = 1000
     """Training tasks of each world that a round explores."""
     explore_weights: dict[str, float] = field(default_factory=dict)
-    """Weights that distribute a round's tasks over several worlds, as {shop: 3, maze: 0.5}; the default is 1. The
-    number of tasks stays the same."""
+    """Weights that distribute a round's tasks over several worlds, as {shop: 3, maze: 0.5}, or over the roles of one,
+    as {errand:client: 3}; the default is 1. The number of tasks stays the same."""
     explore_order: Order = "uniform"
     """`uniform`: a round explores new tasks; `hard`: the same number, drawn from new and explored ones with a weight
     that grows with a task's failures; `learnable`: new tasks, shared among several worlds by p (1 - p), where p is a
@@ -241,6 +241,7 @@ def require_compatible(config: EvolveConfig, trainer: Trainer | OnPolicyTrainer,
     """
     require_several_processes(trainer)
     require_reward(config)
+    require_discount(config, trainer)
     require_attempts_to_judge(config, trainer)
     if config.coreset:
         require_single_trajectories(trainer, "coreset")
@@ -274,6 +275,17 @@ def require_compatible(config: EvolveConfig, trainer: Trainer | OnPolicyTrainer,
 def require_reward(config: EvolveConfig) -> None:
     """Raise ConfigError or UnknownNameError if the reward is wrong; a reward model is not loaded."""
     build_reward(config.reward, config.reward_kwargs, _no_scores if config.reward_model else None)
+
+
+def require_discount(config: EvolveConfig, trainer: Trainer | OnPolicyTrainer) -> None:
+    """Raise ConfigError if the potential of the reward has another discount than the trainer."""
+    discount = getattr(trainer, "gamma", None)
+    gamma = potential_gamma(config.reward, config.reward_kwargs) if config.reward else None
+    if None not in (discount, gamma) and discount != gamma:
+        raise ConfigError(
+            f"{setting('reward_kwargs.gamma')} is {gamma:g} and {setting('trainer.gamma')} is {discount:g}: give both "
+            "one value, because a potential keeps the best policy only with the trainer's discount"
+        )
 
 
 def require_attempts_to_judge(config: EvolveConfig, trainer: Trainer | OnPolicyTrainer) -> None:

@@ -32,7 +32,10 @@ def require_threshold(select: SelectConfig) -> None:
 
 
 def critic_metrics(
-    explored: Sequence[Trajectory], feedback: Sequence[Feedback], kept: Sequence[Trajectory]
+    explored: Sequence[Trajectory],
+    feedback: Sequence[Feedback],
+    kept: Sequence[Trajectory],
+    retries: Sequence[Trajectory] = (),
 ) -> dict[str, Any]:
     """Compare the scores and the choice of a critic with the world, as JSON values.
 
@@ -40,9 +43,11 @@ def critic_metrics(
         explored: The episodes with the world's rewards.
         feedback: The critic's on them.
         kept: Those that the selection kept.
+        retries: Retries with the world's rewards, which the selection may have kept too.
     """
     episodes = [(EpisodeRef.of(trajectory).digest, trajectory) for trajectory in explored if trajectory.is_evidence]
     scores, by_digest = scores_of(feedback), dict(episodes)
+    by_digest |= {EpisodeRef.of(retry).digest: retry for retry in retries}
     scored = [(scores[digest].score, trajectory) for digest, trajectory in episodes if digest in scores]
     chosen = [by_digest[digest] for t in kept if (digest := EpisodeRef.of(t).digest) in by_digest]
     found = agreement(explored, feedback)

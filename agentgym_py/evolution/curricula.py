@@ -118,10 +118,25 @@ class Level(NamedTuple):
     """A world at one of its difficulties."""
 
     world: str
-    """Short name of the world."""
+    """Name of the world by `world_and_role`."""
     difficulty: str
     """Empty in a run without a curriculum."""
     spec: EnvSpec
+
+
+def world_and_role(env_id: str, kwargs: Mapping[str, Any]) -> str:
+    """Return a world's short name, with the role that the agent plays if the arguments name one: `errand:client`."""
+    role = kwargs.get("role")
+    return short_name(env_id) + (f":{role}" if role else "")
+
+
+def name_of_spec(spec: EnvSpec) -> str:
+    """Return the name of a spec by `world_and_role`."""
+    return world_and_role(spec.local_spec.name, spec.local_spec.kwargs)
+
+
+def _name_of(trajectory: Trajectory) -> str:
+    return world_and_role(trajectory.provenance.env_id, trajectory.provenance.env_kwargs)
 
 
 def find_levels(spec: EnvSpec, names: Sequence[str] = ()) -> list[Level]:
@@ -132,7 +147,7 @@ def find_levels(spec: EnvSpec, names: Sequence[str] = ()) -> list[Level]:
     Raises:
         ConfigError: the world has no difficulties, or none of such a name.
     """
-    world = short_name(spec.local_spec.name)
+    world = name_of_spec(spec)
     with closing(spec.make()) as env:
         own, names = env.task(0, "train").difficulty, names or env.difficulties
     if not names:
@@ -162,7 +177,7 @@ def _require_level(level: Level) -> None:
 
 
 Counts = Mapping[tuple[str, str], Outcomes]
-"""Outcomes by world and difficulty."""
+"""Outcomes by world, named by `world_and_role`, and difficulty."""
 
 
 def counts_for_task(trajectory: Trajectory) -> bool:
@@ -175,7 +190,7 @@ def count_outcomes(trajectories: Iterable[Trajectory]) -> Counts:
     episodes, successes = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
     for trajectory in trajectories:
         if counts_for_task(trajectory):
-            key = short_name(trajectory.provenance.env_id), trajectory.difficulty
+            key = _name_of(trajectory), trajectory.difficulty
             episodes[key] += 1
             successes[key] += trajectory.success
     return {key: Outcomes(episodes[key], successes[key]) for key in episodes}
@@ -215,7 +230,7 @@ def success_by_level(levels: Iterable[Level], trajectories: Sequence[Trajectory]
     for world, difficulty, _ in levels:
         found = [
             t for t in trajectories
-            if counts_for_task(t) and (short_name(t.provenance.env_id), t.difficulty) == (world, difficulty)
+            if counts_for_task(t) and (_name_of(t), t.difficulty) == (world, difficulty)
         ]  # fmt: skip
         rate = success_rate([t.success for t in found], [t.provenance.task_key for t in found])
         rates.setdefault(world, {})[difficulty] = asdict(rate)

@@ -52,6 +52,7 @@ from agentgym_py.evolution.episodes import RoundEpisodes, release_models
 from agentgym_py.evolution.reflection import (
     forget_note,
     reflection_metrics,
+    with_bare_rules,
 )
 from agentgym_py.evolution.run_folder import RunFolder
 from agentgym_py.evolution.selection import RoundSelection
@@ -231,12 +232,13 @@ class Evolution:
         self, number: int, explored: Sequence[Trajectory], kept: Sequence[Trajectory]
     ) -> dict[str, Any]:
         """Return what the world says of a round's critic and of its retries, as far as the run has these."""
-        found: dict[str, Any] = {}
+        found, path = dict[str, Any](), self._episodes.path(number, "retries")
+        retries = list(store.read(path)) if self.config.reflection and path.is_file() else []
         if self.config.critic:
-            found["critic"] = critic_metrics(explored, self._selection.judge(number, "critic", explored), kept)
+            feedback = self._selection.judge(number, "critic", explored)
+            found["critic"] = critic_metrics(explored, feedback, kept, [with_bare_rules(t) for t in retries])
         if self.config.reflection:
-            path = self._episodes.path(number, "retries")
-            found["reflection"] = reflection_metrics(list(store.read(path)) if path.is_file() else [])
+            found["reflection"] = reflection_metrics(retries)
         return found
 
     def _stage_of(self, number: int) -> dict[str, Any]:
@@ -347,6 +349,8 @@ class Evolution:
             return _Trained(self._load_agent(number - 1) if number else self.load_policy(None))
         if not selected and any(t.is_evidence for t in played) and all_failed_note(scored):
             raise self._no_data_error(number, "no trajectory was selected", scored)
+        if not selected and explores and not self.config.allow_empty:
+            self._selection.require_scores(number, played)
         if not selected:
             return self._train_on_demonstrations(number, "no trajectory was selected", scored)
         try:

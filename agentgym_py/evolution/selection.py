@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentgym_py import distributed
+from agentgym_py.errors import NothingToTrainOnError, RunError
 from agentgym_py.evolution.episodes import RoundEpisodes, release_models
 from agentgym_py.evolution.reflection import (
     AgentWriter,
@@ -20,13 +22,16 @@ from agentgym_py.evolution.reflection import (
     retry_jobs,
     with_bare_rules,
 )
-from agentgym_py.feedback import Feedback
+from agentgym_py.feedback import EpisodeRef, Feedback
 from agentgym_py.feedback.judging import judge_into
 from agentgym_py.feedback.learning import LearningData, by_scores
-from agentgym_py.rewards.functions import build_reward, is_relative
+from agentgym_py.feedback.types import NoFeedback, scores_of
+from agentgym_py.files import numbered_lines, parse_json, write_atomic
+from agentgym_py.rewards.functions import build_reward, reads_several
 from agentgym_py.rng import seed_of
 from agentgym_py.trajectory import Trajectory
-from agentgym_py.trajectory.scores import Scorer, apply_scores
+from agentgym_py.trajectory.json_values import plain_values, read_record
+from agentgym_py.trajectory.scores import Score, Scorer, apply_scores, as_score
 from agentgym_py.trajectory.selectors import SelectConfig, Selection, build_selector
 
 if TYPE_CHECKING:
@@ -68,27 +73,30 @@ class RoundSelection:
         """
         if not self.episodes.schedule.within(number):
             return LearningData(list(explored))
-        learnable = self._rewarded(number, "critic", explored)
+        learnable = self._rewarded(number, "", explored)
         if self.config.reflection is None:
             return learnable
         failures = failures_of(learnable.episodes)
         retries = [with_bare_rules(trajectory) for trajectory in self._retries(number, explored, failures)]
         tasks = {trajectory.provenance.task_key for trajectory in retries}
         others = [trajectory for trajectory in explored if trajectory.provenance.task_key in tasks]
-        retried = self._rewarded(number, "critic-retries", retries, others)
+        retried = self._rewarded(number, "-retries", retries, others)
         return LearningData([*learnable.episodes, *retried.episodes], dropped=learnable.dropped + retried.dropped)
 
     def _rewarded(
-        self, number: int, name: str, episodes: Sequence[Trajectory], others: Sequence[Trajectory] = ()
+        self, number: int, suffix: str, episodes: Sequence[Trajectory], others: Sequence[Trajectory] = ()
     ) -> LearningData:
         """Return episodes with the critic's scores, the reward function's or the env's rewards.
 
-        A critic, or a reward that compares attempts, sees the `others` at their tasks beside them.
+        A critic, or a reward of several episodes, sees the `others` at their tasks beside them. Scores are stored in
+        the round's folder, in a file that ends in `suffix`, so that a later round or a resumed run does not ask again.
         """
         if self.config.critic:
-            return by_scores(episodes, self.judge(number, name, [*others, *episodes]))
-        beside = others if self.config.reward and is_relative(self.config.reward) else ()
-        return LearningData(apply_scores([*beside, *episodes], self.reward_function())[len(beside) :])
+            return by_scores(episodes, self.judge(number, f"critic{suffix}", [*others, *episodes]))
+        scorer, path = self.reward_function(), self.episodes.path(number, f"rewards{suffix}")
+        beside = others if self.config.reward and reads_several(self.config.reward) else ()
+        stored = partial(_load_or_score, path, scorer) if scorer else None
+        return LearningData(apply_scores([*beside, *episodes], stored)[len(beside) :])
 
     def judge(self, number: int, name: str, explored: Sequence[Trajectory]) -> list[Feedback]:
         """Return the critic's feedback on episodes of a round; a killed run resumes its file."""
@@ -100,6 +108,19 @@ class RoundSelection:
                 progress = _one_by_one(self.episodes.reporter.phase(number, name, len(explored)), explored)
             self._feedback[path] = distributed.on_rank_zero(judge_into, path, source, critic, explored, progress)
         return self._feedback[path]
+
+    def require_scores(self, number: int, explored: Sequence[Trajectory]) -> None:
+        """Raise NothingToTrainOnError if the critic scored no episode of a round, with its most frequent reason."""
+        evidence = {EpisodeRef.of(trajectory).digest for trajectory in explored if trajectory.is_evidence}
+        feedback = self.judge(number, "critic", explored) if self.config.critic else []
+        if not (self.config.critic and evidence) or evidence & scores_of(feedback).keys():
+            return
+        reasons = Counter(item.reason for item in feedback if isinstance(item, NoFeedback))
+        ((reason, times),) = reasons.most_common(1) or [("no reason given", len(evidence))]
+        raise NothingToTrainOnError(
+            f"round {number}: no trajectory was selected, because the critic {type(self.config.critic).__name__} "
+            f"scored none of {len(evidence)} episodes, {times} of them by this reason: {reason}"
+        )
 
     def _retries(self, number: int, explored: Sequence[Trajectory], failures: Sequence[Trajectory]) -> list[Trajectory]:
         """Return another try at the task of each failed episode, with the reflection on it in the prompt."""
@@ -140,3 +161,42 @@ def _one_by_one(watch: Callable[[Trajectory], None], episodes: Sequence[Trajecto
             watch(trajectory)
 
     return progress
+
+
+# ---- stored scores ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class StoredScore:
+    """A line of a round's file of scores."""
+
+    episode: EpisodeRef
+    parts: Mapping[str, tuple[float, ...]]
+    error: str | None
+
+
+def _load_or_score(path: Path, scorer: Scorer, trajectories: Sequence[Trajectory]) -> list[Score]:
+    """Return the scores that a file has of exactly these episodes, or else score them and write the file.
+
+    Raises:
+        RunError: the file is damaged.
+    """
+    refs = [EpisodeRef.of(trajectory) for trajectory in trajectories]
+    rows = _read_scores(path) if path.is_file() else []
+    if [row.episode for row in rows] != refs:
+        scores = [as_score(score, t) for t, score in zip(trajectories, scorer(trajectories), strict=True)]
+        rows = [StoredScore(ref, _floats(score.parts), score.error) for ref, score in zip(refs, scores, strict=True)]
+        write_atomic(path, "".join(json.dumps(plain_values(row)) + "\n" for row in rows))
+    return [Score(row.parts, row.error) for row in rows]
+
+
+def _floats(parts: Mapping[str, Sequence[float]]) -> dict[str, tuple[float, ...]]:
+    return {name: tuple(map(float, rewards)) for name, rewards in parts.items()}
+
+
+def _read_scores(path: Path) -> list[StoredScore]:
+    try:
+        with path.open("rb") as file:
+            return [read_record(StoredScore, parse_json(line)) for _, line in numbered_lines(file)]
+    except ValueError as error:
+        raise RunError(f"{path} is damaged: {error}; delete it to have its episodes scored again") from error

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from agentgym_py.collection import Job
 from agentgym_py.env import EnvSpec
-from agentgym_py.env.registration import short_name
 from agentgym_py.env.tracebacks import contained
 from agentgym_py.errors import ConfigError, did_you_mean
 from agentgym_py.evolution.curricula import (
@@ -22,6 +21,7 @@ from agentgym_py.evolution.curricula import (
     find_levels,
     learnability,
     level_weights,
+    name_of_spec,
     outcomes_in,
 )
 from agentgym_py.files import canonical_json
@@ -40,17 +40,28 @@ _PER_DEMONSTRATION = 20
 def tasks_per_env(envs: Sequence[EnvSpec], weights: Mapping[str, float], tasks: int) -> list[int]:
     """Return how many tasks of each env a round explores, by weights (default 1); the mean is `tasks`.
 
+    A weight is of a world in one role (`errand:client`), or of the world in every other role (`errand`).
+
     Raises:
         ConfigError: a weight of no such env, one that is negative or not finite, or all of them 0.
     """
-    names = [short_name(spec.local_spec.name) for spec in envs]
+    names = [name_of_spec(spec) for spec in envs]
+    known = list(dict.fromkeys([*names, *map(_without_role, names)]))
     for name in weights:
-        if name not in names:
-            raise ConfigError(f"explore_weights: no world {name!r}." + did_you_mean(name, names, "There are"))
-    values = [weights.get(name, 1.0) for name in names]
+        if name not in known:
+            raise ConfigError(f"explore_weights: no world {name!r}." + did_you_mean(name, known, "There are"))
+    values = [_weight_of(name, weights) for name in names]
     if not all(math.isfinite(weight) and weight >= 0 for weight in values) or not any(values):
         raise ConfigError(f"explore_weights must be numbers of at least 0, not all of them 0, got {dict(weights)}")
     return _share(len(envs) * tasks, values)
+
+
+def _weight_of(name: str, weights: Mapping[str, float]) -> float:
+    return weights.get(name, weights.get(_without_role(name), 1.0))
+
+
+def _without_role(name: str) -> str:
+    return name.partition(":")[0]
 
 
 def _share(total: int, weights: Sequence[float]) -> list[int]:
@@ -150,10 +161,10 @@ def round_shares(
 
 def _env_weights(config: EvolveConfig, names: Sequence[str], history: Sequence[Counts]) -> dict[str, float]:
     """Return the weights of a round's envs, from the outcomes of the rounds before."""
-    weights, learnable = config.explore_weights, dict[str, float]()
+    weights = {name: _weight_of(name, config.explore_weights) for name in names}
     if history and config.explore_order == "learnable":
-        learnable = {name: learnability(outcomes_in(name, history[-1])) for name in names}
-    return {name: weights.get(name, 1.0) * learnable.get(name, 1.0) for name in weights | learnable}
+        return {name: weight * learnability(outcomes_in(name, history[-1])) for name, weight in weights.items()}
+    return weights
 
 
 def _level_weights(config: EvolveConfig, levels: Sequence[Level], history: Sequence[Counts]) -> list[float]:
@@ -164,7 +175,7 @@ def explored_levels(config: EvolveConfig, spec: EnvSpec) -> list[Level]:
     """Return the levels of an env that a run explores; without a curriculum it is the env alone."""
     if config.curriculum:
         return find_levels(spec, config.levels)
-    return [Level(short_name(spec.local_spec.name), "", spec)]
+    return [Level(name_of_spec(spec), "", spec)]
 
 
 def exploration_spec(spec: EnvSpec, max_steps: int | None) -> EnvSpec:

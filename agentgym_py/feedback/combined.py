@@ -127,15 +127,15 @@ def _corrections(
 ) -> list[Feedback]:
     votes: dict[tuple[str, int], dict[str, float]] = defaultdict(lambda: defaultdict(float))
     for source, weight in zip(sources, weights, strict=True):
-        for item in source:
-            if isinstance(item, CorrectionFeedback) and item.episode.digest in refs:
-                votes[item.episode.digest, item.step][item.reply] += weight
-    corrections = list[Feedback]()
+        corrections = (item for item in source if isinstance(item, CorrectionFeedback) and item.episode.digest in refs)
+        for digest, step, reply in dict.fromkeys((c.episode.digest, c.step, c.reply) for c in corrections):
+            votes[digest, step][reply] += weight
+    combined = list[Feedback]()
     for (digest, step), of_step in sorted(votes.items(), key=lambda item: item[0]):
         if rule != "minimum" or len(of_step) == 1:
             reply = max(of_step, key=lambda reply: of_step[reply])  # of equal ones the first source's
-            corrections.append(CorrectionFeedback(refs[digest], step, reply, "", _NAME))
-    return corrections
+            combined.append(CorrectionFeedback(refs[digest], step, reply, "", _NAME))
+    return combined
 
 
 def _winner(votes: Mapping[T, float], rule: Rule) -> T | None:

@@ -17,7 +17,7 @@ from agentgym_py.trajectory import Trajectory
 
 @dataclass(frozen=True, slots=True)
 class ExpertCorrections:
-    """Corrections by the world's expert in every state that the agent reached."""
+    """Corrections by the world's expert in every state that the agent reached, less those before a fork."""
 
     expert: Literal["fair", "exact"] = "fair"
     """Expert that corrects: `fair` knows only what the episode has shown, so that an agent can learn from it; `exact`
@@ -30,7 +30,8 @@ class ExpertCorrections:
     def feedback(self, trajectories: Sequence[Trajectory]) -> list[Feedback]:
         """Replay each episode; return its corrections, and the share of steps that agree with the expert as its score.
 
-        An episode has no feedback if it does not replay, or the expert has no action in any of its states.
+        Steps that are not trained, as those before a fork, do not count. An episode has no feedback if it does not
+        replay, or the expert has no action in any of its states.
         """
         expert = ExpertAgent(fair=self.expert == "fair", thoughts=self.thoughts)
         with closing(EnvPool()) as pool:
@@ -44,7 +45,7 @@ class ExpertCorrections:
             labels = str(error)
         if isinstance(labels, str):
             return [NoFeedback(ref, labels, "expert")]
-        answers = [(number, label) for number, label in enumerate(labels) if label]
+        answers = [(number, label) for number, label in enumerate(labels) if label and trajectory.steps[number].trained]
         if not answers:
             return [NoFeedback(ref, "the expert has no action", "expert")]
         score = sum(label.agrees for _, label in answers) / len(answers)

@@ -21,18 +21,18 @@ class HumanVerdicts:
     """People's verdicts in the viewer: thumbs, stars, preferences and better replies."""
 
     folder: str = ""
-    """Folder (required) that `agentgym view` showed; its feedback.jsonl has the verdicts."""
+    """Folder (required) that `agentgym view` showed; its verdicts.jsonl has the verdicts."""
 
     def __post_init__(self) -> None:
         require_field_types(self)
         if not self.folder:
             raise ConfigError("folder must name the folder that agentgym view showed")
-        if not Path(self.folder, verdicts.FILE).is_file():
+        if not self.input_files():
             raise ConfigError(f"folder {self.folder} holds no {verdicts.FILE}; judge episodes with agentgym view first")
 
     def input_files(self) -> list[Path]:
-        """Return the file of the verdicts."""
-        return [Path(self.folder, verdicts.FILE)]
+        """Return the files of the verdicts."""
+        return verdicts.files_of(Path(self.folder))
 
     def feedback(self, trajectories: Sequence[Trajectory]) -> list[Feedback]:
         """Return the verdicts on these episodes; one without a verdict has none.

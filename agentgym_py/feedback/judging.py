@@ -56,8 +56,9 @@ def judge_into(
     for block in blocks:
         done += len(block)
         if done > file.judged:
+            found = _ask(source, block, name)
             with _naming(name):
-                file.append(_ask(source, block, name), len(block))
+                file.append(found, len(block))
         if progress:
             progress(done, len(refs))
     if ask_again:

@@ -1,6 +1,6 @@
 """Self-consistency: a try scores by how many other tries at its task end with the same answer.
 
-    score of a try = (tries of its group with its answer - 1) / (tries of its group - 1)
+    score of a try = (other tries of its group with an equal answer) / (tries of its group - 1)
 
 This is the vote share of Wang et al. 2022 (arXiv:2203.11171) without the try's own vote. As a reward it needs neither a
 world nor a judge (TTRL, arXiv:2504.16084). It rewards agreement, also on a wrong answer. An episode that its world did
@@ -9,14 +9,13 @@ not end has no answer: it scores 0, and counts among the other tries.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from agentgym_py import registry
 from agentgym_py.feedback.types import EpisodeRef, Feedback, NoFeedback, ScoreFeedback
-from agentgym_py.rewards.outcomes import answer_key, final_answer
+from agentgym_py.rewards.outcomes import final_answer, is_equal
 from agentgym_py.rewards.relative_judge import group_by_start
 from agentgym_py.trajectory import Trajectory
 
@@ -60,13 +59,18 @@ class SelfConsistency:
             answers = [self._answer(trajectory) if trajectory.terminated else None for trajectory in group]
         except Exception as error:  # a user's function may raise anything
             return [NoFeedback(ref, registry.describe_error(error), _NAME) for ref in refs]
-        votes = Counter(answers)
-        scores = [0.0 if answer is None else (votes[answer] - 1) / (len(group) - 1) for answer in answers]
+        others = [[*answers[:number], *answers[number + 1 :]] for number in range(len(answers))]
+        votes = [sum(_agrees(answer, other) for other in rest) for answer, rest in zip(answers, others, strict=True)]
+        scores = [number / (len(group) - 1) for number in votes]
         return [ScoreFeedback(ref, score, {}, "", _NAME) for ref, score in zip(refs, scores, strict=True)]
 
-    def _answer(self, trajectory: Trajectory) -> Hashable:
-        return answer_key(str(self._load(self.answer)(trajectory)) if self.answer else final_answer(trajectory))
+    def _answer(self, trajectory: Trajectory) -> str:
+        return str(self._load(self.answer)(trajectory)) if self.answer else final_answer(trajectory)
 
     def _load(self, source: str) -> Callable[[Trajectory], object]:
         function: Callable[[Trajectory], object] = registry.load("agentgym.rewards", source)
         return function
+
+
+def _agrees(answer: str | None, other: str | None) -> bool:
+    return answer is not None and other is not None and is_equal(answer, other)

@@ -102,7 +102,7 @@ def write_feedback(path: str | Path, header: Header, feedback: Iterable[Feedback
 
 
 class FeedbackFile:
-    """A file of feedback that is being written; an interrupted one is resumed.
+    """A file of feedback that is being written; an interrupted one is resumed. A header alone counts as no file.
 
     Raises:
         DataError: the file is no feedback, or broken.
@@ -146,8 +146,19 @@ def _block(feedback: Sequence[Feedback], episodes: int) -> bytes:
 
 
 def _is_beginning(path: Path, line: bytes) -> bool:
-    """Return whether a file holds a line that was cut off, and nothing else."""
-    return path.stat().st_size < len(line) and line.startswith(path.read_bytes())
+    """Return whether a file holds a header, or the beginning of `line` that was cut off, and nothing else."""
+    with path.open("rb") as file:
+        found = file.readline(MOST_BYTES)
+        if file.read(1):
+            return False
+    return line.startswith(found) or (found.endswith(b"\n") and _is_header(found))
+
+
+def _is_header(line: bytes) -> bool:
+    try:
+        return isinstance(_read_row(json_object(line.decode()) or {}), Header)
+    except (DataError, UnicodeDecodeError):
+        return False
 
 
 def _require_same(path: Path, previous: Header | None, header: Header) -> None:

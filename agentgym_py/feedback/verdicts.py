@@ -1,7 +1,8 @@
 """What people say in the viewer: thumbs, ratings, preferences and better replies, and training data from them.
 
-`feedback.jsonl` in the viewer's folder has one verdict per line and is only appended to; of several verdicts on the
-same episode, pair or step the last one counts. An episode is named by its file within the folder and its id.
+`verdicts.jsonl` in the viewer's folder has one verdict per line and is only appended to; of several verdicts on the
+same episode, pair or step the last one counts. An episode is named by its file within the folder and its id. Verdicts
+of earlier versions, in `feedback.jsonl`, are read before them.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,7 +25,10 @@ from agentgym_py.trajectory.preferences import opening_key
 from agentgym_py.trajectory.scores import Score, paid_at_end, with_score
 from agentgym_py.trajectory.types import Preference
 
-FILE = "feedback.jsonl"
+FILE = "verdicts.jsonl"
+_OLD_FILE = "feedback.jsonl"
+_PEEKED = 1 << 16
+"""Bytes of a file's first line that tell whether it holds feedback."""
 MAX_STARS = 5
 
 
@@ -77,6 +82,18 @@ def correct(folder: Path, episode: Ref, step: int, reply: str) -> None:
     _append(folder, {"episode": episode._asdict(), "step": step, "reply": reply})
 
 
+def files_of(folder: Path) -> list[Path]:
+    """Return the files with a folder's verdicts, the older one first; files of `agentgym judge` are left out."""
+    paths = [inside(folder, name) for name in (_OLD_FILE, FILE)]
+    return [path for path in paths if path.is_file() and not _is_feedback(path)]
+
+
+def _is_feedback(path: Path) -> bool:
+    """Return whether a file is feedback, whose lines name their kind, and holds no verdicts."""
+    with path.open("rb") as file:
+        return b'"kind":' in file.readline(_PEEKED)
+
+
 def read(folder: Path, *, warn: bool = True) -> Verdicts:
     """Read a folder's verdicts, if it has any; a line that was cut off is left out, with a warning.
 
@@ -85,7 +102,7 @@ def read(folder: Path, *, warn: bool = True) -> Verdicts:
     """
     thumbs, pairs = dict[Ref, int](), dict[frozenset[Ref], tuple[Ref, Ref, int]]()
     stars, replies = dict[Ref, int](), dict[tuple[Ref, int], str]()
-    for row in _rows(inside(folder, FILE), warn):
+    for row in chain.from_iterable(_rows(path, warn) for path in files_of(folder)):
         if "stars" in row:
             stars[_ref(row["episode"])] = row["stars"]
         elif "step" in row:
@@ -167,6 +184,8 @@ def _with_reward(trajectory: Trajectory, score: float) -> Trajectory:
 def _append(folder: Path, row: Mapping[str, Any]) -> None:
     stamped = {"time": datetime.now(UTC).isoformat(timespec="seconds"), **row}
     path = inside(folder, FILE)
+    if path.is_file() and _is_feedback(path):
+        raise DataError(f"{path} holds feedback of agentgym judge and takes no verdicts: rename it")
     line = b"\n" * _is_torn(path) + json.dumps(stamped).encode() + b"\n"
     append_line(path, line)
 
@@ -181,9 +200,7 @@ def _is_torn(path: Path) -> bool:
 
 
 def _rows(path: Path, warn: bool) -> Iterator[dict[str, Any]]:
-    """Yield the lines of a feedback file; a line that was cut off is no JSON and may be anywhere by now."""
-    if not path.is_file():
-        return
+    """Yield the verdicts of a file; a line that was cut off is no JSON and may be anywhere by now."""
     with path.open("rb") as file:
         for number, line in numbered_lines(file):
             if not line.strip():

@@ -3,9 +3,10 @@
     0.40 task + 0.25 tools + 0.15 efficiency + 0.10 timing + 0.10 format
     - 0.3 a call of a wrong tool - 0.2 a redundant call - 0.1 a format error - 0.5 if the episode reached its step limit
 
-The reference is the plan of the fair expert, which has to look up what the agent has to look up. An action is a call of
-the tool that it names: `search` in `search[red shoes]`, `look` in `look at the lamp`. For N calls of the agent and M of
-the plan:
+The reference is the plan of the fair expert, which has to look up what the agent has to look up, without the agent's
+step limit if that cuts the plan. If the fair expert does not solve the task, it is the exact expert's. An action is a
+call of the tool that it names: `search` in `search[red shoes]`, `look` in `look at the lamp`. For N calls of the agent
+and M of the plan:
 
 - `task`: success;
 - `tools`: the F1 score of the two multisets of names, 2 c / (N + M) with c the calls in both;
@@ -25,7 +26,9 @@ from contextlib import closing
 from dataclasses import dataclass, field
 
 from agentgym_py.collection.expert_plans import ExpertPlan, play_expert, tool_name
+from agentgym_py.env import EnvSpec
 from agentgym_py.env.actions import format_reply, parse_reply
+from agentgym_py.errors import ExpertError
 from agentgym_py.rewards.outcomes import efficiency
 from agentgym_py.trajectory import Step, Trajectory
 
@@ -82,9 +85,24 @@ class AgentReward:
     def _plan(self, trajectory: Trajectory) -> ExpertPlan:
         start = (*trajectory.provenance.task_key, trajectory.provenance.env_seed)
         if start not in self._plans:
-            with closing(trajectory.replay_spec().make()) as env:
-                self._plans[start] = play_expert(env, trajectory, fair=True)
+            self._plans[start] = reference_plan(trajectory)
         return self._plans[start]
+
+
+def reference_plan(trajectory: Trajectory) -> ExpertPlan:
+    """Return the fair expert's plan for an episode's task, or the exact expert's if the fair one does not solve it.
+
+    Raises:
+        ExpertError: no expert solves the task.
+    """
+    spec = trajectory.replay_spec()
+    uncut = EnvSpec(spec.name, {name: value for name, value in spec.kwargs.items() if name != "max_steps"})
+    for limited, fair in ((spec, True), (uncut, True), (uncut, False)):
+        with closing(limited.make()) as env:
+            plan = play_expert(env, trajectory, fair)
+            if env.succeeded:
+                return plan
+    raise ExpertError(f"{trajectory.id}: no expert of {spec.name} solves the task, so there is no plan to compare with")
 
 
 def called_tool(step: Step) -> str:

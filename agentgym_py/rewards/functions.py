@@ -117,8 +117,40 @@ def is_relative(text: str) -> bool:
     """Return whether a weighted sum has the scores of a relative judge, which need several attempts at a task."""
     from agentgym_py.rewards.relative_judge import RelativeJudge
 
-    targets = [registry.load("agentgym.rewards", term.name) for term in parse_reward(text) if term.name != REWARD_MODEL]
-    return any(inspect.isclass(target) and issubclass(target, RelativeJudge) for target in targets)
+    return any(inspect.isclass(target) and issubclass(target, RelativeJudge) for target in _targets(text))
+
+
+def reads_several(text: str) -> bool:
+    """Return whether a weighted sum has a function of several episodes, which gets all attempts at a task."""
+    return any(_is_trl_shaped(names) or _is_batched(names) for names in map(_call_parameters, _targets(text)))
+
+
+def potential_gamma(text: str, settings: Mapping[str, Any]) -> float | None:
+    """Return the discount of the potential in a weighted sum; None without one."""
+    from agentgym_py.rewards.potential import Potential
+
+    for target in _targets(text):
+        if inspect.isclass(target) and issubclass(target, Potential):
+            return target(**{key: value for key, value in settings.items() if key in _settings_of(target)}).gamma
+    return None
+
+
+def _targets(text: str) -> list[Any]:
+    return [registry.load("agentgym.rewards", term.name) for term in parse_reward(text) if term.name != REWARD_MODEL]
+
+
+def _call_parameters(target: Any) -> list[str]:
+    """Return the names of the parameters of a reward function, or of `__call__` of a class."""
+    is_class = inspect.isclass(target)
+    return list(inspect.signature(target.__call__ if is_class else target).parameters)[is_class:]
+
+
+def _is_trl_shaped(names: Sequence[str]) -> bool:
+    return "completions" in names
+
+
+def _is_batched(names: Sequence[str]) -> bool:
+    return names[:1] == ["trajectories"]
 
 
 def absolute_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -171,8 +203,10 @@ def build_reward(
 
 def function_scorer(function: Any, settings: Mapping[str, Any] | None = None) -> Scorer:
     """Make the scorer of a reward function that a program has; errors as `build_reward`."""
-    name = getattr(function, "__name__", type(function).__name__)
-    target = function if inspect.isroutine(function) else function.__call__  # an object may have no hash
+    named = function.func if isinstance(function, partial) else function
+    name = getattr(named, "__name__", type(named).__name__)
+    is_plain = inspect.isroutine(function) or isinstance(function, partial)
+    target = function if is_plain else function.__call__  # an object may have no hash
     _require_known(settings or {}, {name: target})
     return WeightedSum([(name, 1.0, _scorer(name, target, settings or {}))])
 
@@ -256,10 +290,10 @@ def _scorer(name: str, target: Callable[..., Any], settings: Mapping[str, Any]) 
         function: Any = target(**own) if inspect.isclass(target) else partial(target, **own)
     except ConfigError as error:
         raise ConfigError(f"reward {name}: {error}") from error
-    parameters = list(inspect.signature(function).parameters)
-    if "completions" in parameters:
+    names = _call_parameters(function)
+    if _is_trl_shaped(names):
         return partial(_score_batch, lambda episodes: function(**_accepted(function, trl_columns(episodes))))
-    if parameters[:1] == ["trajectories"]:
+    if _is_batched(names):
         return partial(_score_batch, function)
     return lambda trajectories: [_score_one(function, trajectory) for trajectory in trajectories]
 

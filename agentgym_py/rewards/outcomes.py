@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Literal
@@ -122,14 +122,10 @@ def _number(text: str) -> float | None:
         return None
 
 
-def answer_key(text: str) -> Hashable:
-    """Return what two answers that are equal share: a number, or the text and the signs as `is_equal` compares them."""
-    number = _number(text)
-    return (_normalised(text), tuple(_signs(text))) if number is None else number
-
-
 def _normalised(text: str) -> str:
-    return " ".join(_ARTICLES.sub(" ", _PUNCTUATION.sub(" ", text.casefold())).split())
+    """Return a text as `is_equal` compares it; one of articles alone keeps them."""
+    words = _PUNCTUATION.sub(" ", text.casefold())
+    return " ".join(_ARTICLES.sub(" ", words).split()) or " ".join(words.split())
 
 
 def _signs(text: str) -> list[str]:

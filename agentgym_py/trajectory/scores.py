@@ -33,10 +33,14 @@ def paid_at_end(reward: float, steps: int) -> tuple[float, ...]:
     return (*[0.0] * (steps - 1), reward)
 
 
+def as_score(score: float | Score, trajectory: Trajectory) -> Score:
+    """Return a number as the score of an episode, paid after its last step; a score stays as it is."""
+    return score if isinstance(score, Score) else Score({"score": paid_at_end(score, len(trajectory.steps))})
+
+
 def with_score(trajectory: Trajectory, score: float | Score) -> Trajectory:
     """Replace the env's rewards and their parts by a score's."""
-    if not isinstance(score, Score):
-        score = Score({"score": paid_at_end(score, len(trajectory.steps))})
+    score = as_score(score, trajectory)
     if score.error is not None:
         return replace(trajectory, error=score.error)
     steps = []

@@ -91,16 +91,16 @@ def test_a_full_disk_is_one_line_and_costs_nothing(kind: str, agentgym: Run, sma
 
 
 def test_a_judgement_is_whole_or_not_there(tmp_path: Path, agentgym: Run) -> None:
-    """A full disk leaves no half line in `feedback.jsonl`."""
+    """A full disk leaves no half line in `verdicts.jsonl`."""
     assert agentgym(*SOURCE)[0] == 0
     name = next(iter(store.read("d.jsonl"))).id
     rate(Path(), Ref("d.jsonl", name), 1)
-    before = Path("feedback.jsonl").read_bytes()
+    before = Path("verdicts.jsonl").read_bytes()
     with full(len(before) + 10), pytest.raises(OSError, match="too large"):
         rate(Path(), Ref("d.jsonl", name), -1)
-    assert Path("feedback.jsonl").read_bytes() == before
+    assert Path("verdicts.jsonl").read_bytes() == before
     rate(Path(), Ref("d.jsonl", name), -1)
-    assert Path("feedback.jsonl").read_bytes().startswith(before)
+    assert Path("verdicts.jsonl").read_bytes().startswith(before)
 
 
 @pytest.mark.parametrize("code", [30, 13, 122, 28], ids=["read-only", "no permission", "quota", "full"])

@@ -81,6 +81,7 @@ def test_a_run_judges_itself_and_resumes(
     [
         ("--critic selfconsistency", "No feedback source 'selfconsistency' is installed. Did you mean 'self_consis"),
         ("--critic .", "the feedback source '.' is a folder: name the source, such as reward_model"),
+        ("--critic runs/rm", "the feedback source 'runs/rm' is a path: name the source, such as reward_model"),
         ("--critic reward_model", "--critic.folder must name the folder of a reward model"),
         ("--critic reward_model --critic.folder none", "none is not a reward model"),
         ("--critic.answer a.py:b", "--critic.answer needs --critic NAME"),

@@ -19,7 +19,14 @@ from agentgym_py.errors import ConfigError
 from agentgym_py.evaluation import evaluate, summarise
 from agentgym_py.evaluation.evaluate import ends_in_repetition, summarise_by_env, summary_dict
 from agentgym_py.evaluation.stats import Estimate
-from agentgym_py.evaluation.text import context_note, cut_warning, format_mean, format_noted_mean, format_rate
+from agentgym_py.evaluation.text import (
+    context_note,
+    cut_warning,
+    format_interval,
+    format_mean,
+    format_noted_mean,
+    format_rate,
+)
 from agentgym_py.trajectory import Tokens, Trajectory
 from agentgym_py.trajectory.types import Usage
 
@@ -52,6 +59,7 @@ def test_a_rate_says_how_few_its_tasks_are(estimate: Estimate, said: str) -> Non
 def test_a_mean_without_an_interval_says_why(estimate: Estimate, said: str) -> None:
     """Never an interval of no width."""
     assert format_mean(estimate) == said
+    assert "nan" not in format_interval(estimate)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ pytest.importorskip("torch")
 from agentgym_py.collection.replay import replay
 from agentgym_py.engine import HFEngine
 from agentgym_py.env import EnvSpec, StopReason
-from agentgym_py.errors import ConfigError, NothingToTrainOnError
+from agentgym_py.errors import ConfigError, NothingToTrainOnError, RunError
 from agentgym_py.evolution import Evolution, EvolveConfig
 from agentgym_py.evolution.config import require_compatible
 from agentgym_py.evolution.reflection import (
@@ -38,11 +38,13 @@ from agentgym_py.feedback.self_consistency import SelfConsistency
 from agentgym_py.feedback.store import read_feedback
 from agentgym_py.policy import Policy
 from agentgym_py.policy.tokens import encode
+from agentgym_py.registry import import_source
 from agentgym_py.training import TrainReport
 from agentgym_py.trajectory import Trajectory, store
 from agentgym_py.trajectory.selectors import SelectConfig
 from agentgym_trainers.filtered_bc import FilteredBC
 from agentgym_trainers.grpo import GRPO
+from agentgym_trainers.ppo import PPO
 
 Make = Callable[..., Trajectory]
 SMALL = EvolveConfig(
@@ -146,6 +148,11 @@ def test_without_a_score_an_episode_is_left_out(tiny_policy: Any, tmp_path: Path
     silent = replace(SMALL, rounds=1, expert_tasks=0, critic=Silent())
     with pytest.raises(NothingToTrainOnError, match="no trajectory was selected"):
         evolution(tmp_path / "none", tiny_policy, silent).run()
+    demonstrated = evolution(tmp_path / "demonstrated", tiny_policy, replace(silent, expert_tasks=3))
+    with pytest.raises(
+        NothingToTrainOnError, match="critic Silent scored none of 8 episodes, 8 of them by this reason: I do not know"
+    ):
+        demonstrated.run()
     kept = evolution(tmp_path / "empty", tiny_policy, replace(silent, allow_empty=True))
     kept.run()
     assert kept.folder.metrics(1)["selection"]["dropped"] == {"without a score": 8}
@@ -196,6 +203,17 @@ def test_attempts_take_the_temperatures_in_turn(tiny_policy: Any, tmp_path: Path
     episodes = explored(run, 1)
     assert [t.provenance.sampling["temperature"] for t in episodes] == [0.3, 1.2, 0.3] * 4
     assert [t.id.partition("#")[2] for t in episodes] == ["0", "1", "2"] * 4
+
+
+def test_a_potential_has_the_discount_of_the_trainer() -> None:
+    """Otherwise it could change the best policy; trainers without a discount are not asked."""
+    config = replace(SMALL, explore_tasks=400, merge="last", restart="previous", reward="success + potential")
+    require_compatible(config, PPO())
+    require_compatible(replace(config, reward_kwargs={"gamma": 0.9}), PPO(gamma=0.9))
+    for kwargs, trainer in (({}, PPO(gamma=0.9)), ({"gamma": 0.9}, PPO())):
+        with pytest.raises(ConfigError, match=r"reward_kwargs\.gamma is .* and trainer\.gamma is"):
+            require_compatible(replace(config, reward_kwargs=kwargs), trainer)
+    require_compatible(replace(config, reward_kwargs={"gamma": 0.9}), GRPO())
 
 
 def test_wrong_settings_are_refused() -> None:
@@ -283,19 +301,110 @@ def test_a_retry_without_a_step_has_nothing_to_forget(tiny_policy: Any, episode:
     assert forget_note(empty, tiny_policy.chat) is empty
 
 
-@pytest.mark.parametrize(("reward", "seen"), [("judge", 3), ("efficiency", 1)])
-def test_a_reward_that_compares_attempts_sees_the_first_ones(episode: Make, reward: str, seen: int) -> None:
+def source_of(folder: Path, text: str) -> Path:
+    """Write a source, whose name no other test's source has."""
+    path = folder / f"{folder.name}.py"
+    path.write_text(text)
+    return path
+
+
+SEVERAL = """\
+from functools import partial
+def batch(trajectories, *, weight=1.0):
+    return [weight for t in trajectories]
+def brief(completions, **columns):
+    return [0.0 for c in completions]
+half = partial(batch, weight=0.5)
+class Batch:
+    def __call__(self, trajectories):
+        return [0.0 for t in trajectories]
+"""
+
+
+@pytest.mark.parametrize(
+    ("reward", "seen"),
+    [("judge", 3), ("efficiency", 1), *((name, 3) for name in ("batch", "brief", "half", "Batch"))],
+)
+def test_a_reward_that_compares_attempts_sees_the_first_ones(
+    episode: Make, reward: str, seen: int, tmp_path: Path
+) -> None:
     """So that a retry is judged beside the attempts at its task; other rewards read the retry alone."""
+    source = source_of(tmp_path, SEVERAL)
+    reward = f"{source}:{reward}" if reward in SEVERAL else reward
     config = SimpleNamespace(critic=None, reward=reward, reward_kwargs={})
-    selection, scored = RoundSelection(SimpleNamespace(config=config), False), list[int]()  # type: ignore[arg-type]
+    episodes: Any = SimpleNamespace(config=config, path=lambda number, name: tmp_path / f"{name}.jsonl")
+    selection, scored = RoundSelection(episodes, False), list[int]()
 
     def scorer(played: Sequence[Trajectory]) -> list[float]:
         scored.append(len(played))
         return [float(number) for number in range(len(played))]
 
     selection._reward = scorer
-    found = selection._rewarded(1, "retries", [episode("a")], [episode("b"), episode("c")])
+    found = selection._rewarded(1, "-retries", [episode("a")], [episode("b"), episode("c")])
     assert scored == [seen] and [each.reward for each in found.episodes] == [seen - 1.0]
+
+
+PROGRAM = """\
+ASKED, FAILING = [], []
+def judge(tries):
+    ASKED.append(tries[0].task_id)
+    if tries[0].task_id in FAILING:
+        raise ValueError("no answer")
+    return [number / len(tries) for number in range(len(tries))]
+"""
+
+
+def judged(path: Path, **changes: Any) -> EvolveConfig:
+    """A run whose reward is a judge, a program of this folder."""
+    source, select = f"{source_of(path, PROGRAM)}:judge", replace(SMALL.select, threshold=0.4)
+    return replace(SMALL, reward="judge", reward_kwargs={"program": source}, select=select, **changes)
+
+
+def program(path: Path) -> Any:
+    """The module of the program, which knows what it was asked."""
+    return import_source(str(source_of(path, PROGRAM)))
+
+
+def test_a_reward_scores_each_episode_once(tiny_policy: Any, tmp_path: Path) -> None:
+    """Later rounds that learn from an earlier one, and a resumed run, read its scores from the folder."""
+    config = judged(tmp_path)
+    with pytest.raises(KeyboardInterrupt):
+        evolution(tmp_path / "cut", tiny_policy, config, reporter=Listener((2, "train"))).run()
+    evolution(tmp_path / "cut", tiny_policy, config).run()
+    asked = list(program(tmp_path).ASKED)
+    assert len(asked) == len(set(asked)) == 8
+    whole = evolution(tmp_path / "whole", tiny_policy, config)
+    whole.run()
+    for number in (1, 2):
+        rewards = [(tmp_path / name / f"rounds/0{number}/rewards.jsonl").read_bytes() for name in ("cut", "whole")]
+        assert rewards[0] == rewards[1] and rewards[0].count(b"\n") == 8
+    for path in (tmp_path / "cut" / "rounds" / "01").glob("*.jsonl"):
+        assert path.read_bytes() == (whole.folder.round(1) / path.name).read_bytes()
+
+
+def test_a_judge_that_fails_later_changes_no_earlier_round(tiny_policy: Any, tmp_path: Path) -> None:
+    """The retries of a finished round are those of the failures that were judged then."""
+    config = judged(tmp_path, reflection=Advice())
+    evolution(tmp_path / "run", tiny_policy, replace(config, rounds=1)).run()
+    program(tmp_path).FAILING.append(explored(evolution(tmp_path / "run", tiny_policy, config), 1)[0].task_id)
+    run = evolution(tmp_path / "run", tiny_policy, config)
+    run.run()
+    assert run.folder.done(2) and len(explored(run, 1, "retries")) == 8
+
+
+@pytest.mark.parametrize("damage", ["{", "[]", '{"episode": 1}'])
+def test_damaged_scores_are_refused(tiny_policy: Any, tmp_path: Path, damage: str) -> None:
+    """The error names the file; scores of other episodes are made again."""
+    config = judged(tmp_path)
+    evolution(tmp_path / "run", tiny_policy, replace(config, rounds=1)).run()
+    path = tmp_path / "run" / "rounds" / "01" / "rewards.jsonl"
+    scores = path.read_text()
+    path.write_text(damage)
+    run = evolution(tmp_path / "run", tiny_policy, config)
+    with pytest.raises(RunError, match=r"rewards\.jsonl is damaged: .*; delete it to have its episodes scored again"):
+        run._selection.selected(1)
+    path.write_text(scores.replace("#0", "#7"))
+    assert run._selection.selected(1) and path.read_text() == scores
 
 
 def test_without_a_text_a_retry_is_plain(tiny_policy: Any, tmp_path: Path) -> None:

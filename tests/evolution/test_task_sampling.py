@@ -16,6 +16,7 @@ from agentgym_py.evolution.curricula import (
     Learnable,
     Level,
     count_outcomes,
+    find_levels,
     learnability,
     outcomes_in,
     success_by_level,
@@ -186,6 +187,37 @@ def test_learnable_worlds_have_more_tasks() -> None:
     assert all(sum(shares) == 120 and shares[0] > 90 and min(shares) > 5 for shares in counts[2:])
     tasks = [(job.env.name, job.task) for jobs in rounds for job in jobs]
     assert len(set(tasks)) == len(tasks)
+
+
+ROLES = [EnvSpec("errand", {"role": role}) for role in ("client", "shopper")]
+
+
+def in_role(role: str, *successes: bool) -> list[Trajectory]:
+    """Episodes of a role."""
+    return [
+        replace(t, provenance=replace(t.provenance, env_id="AgentErrand-v0", env_kwargs={"role": role}))
+        for t in played(0, *successes)
+    ]
+
+
+def test_each_role_of_a_world_counts_by_itself() -> None:
+    """In weights, where a world's name stands for all its roles, and in what `learnable` and curricula read."""
+    assert tasks_per_env(ROLES, {"errand:shopper": 3.0}, 100) == [50, 150]
+    assert tasks_per_env([*ROLES, EnvSpec("shop")], {"errand": 2.0, "errand:shopper": 1.0}, 100) == [150, 75, 75]
+    with pytest.raises(ConfigError, match="no world 'errand:asker'"):
+        tasks_per_env(ROLES, {"errand:asker": 1.0}, 100)
+    episodes = [*in_role("client", *[True, False] * 20), *in_role("shopper", *[True] * 40)]
+    config = replace(CONFIG, explore_tasks=40, explore_order="learnable", explore_weights={"errand": 2.0})
+    jobs = round_jobs(config, ROLES, 2, lambda _: episodes, 1)
+    assert [sum(job.env == world for job in jobs) > 40 for world in ROLES] == [True, False]
+    weighted = round_jobs(replace(config, explore_weights={"errand:client": 0.0}), ROLES, 2, lambda _: episodes, 1)
+    assert {job.env.kwargs["role"] for job in weighted} == {"shopper"}
+    levels = [Level(f"errand:{spec.kwargs['role']}", "medium", spec) for spec in ROLES]
+    counted = [replace(t, difficulty="medium") for t in episodes]
+    rates = success_by_level(levels, counted)
+    assert [rates[level.world]["medium"]["value"] for level in levels] == [0.5, 1.0]
+    assert [outcomes[1] for outcomes in count_outcomes(counted).values()] == [20, 40]
+    assert find_levels(ROLES[0], ["easy"])[0].world == "errand:client"
 
 
 def test_episodes_from_the_middle_of_a_task_say_nothing_of_its_level() -> None:

@@ -113,6 +113,9 @@ def test_equal_episodes_count_as_often_as_they_were_played(episode: Make) -> Non
     found = agreement(tries, feedback)
     assert found.pairs == 3 and found.scores == 4
     assert found.brier == pytest.approx((3 * 0.25**2 + 0.5**2) / 4)
+    retry = episode("c", id="t#4", success=True)
+    with_retry = critic_metrics(tries, feedback, [*tries[2:], replace(retry, success=False)], [retry])
+    assert with_retry["success_of_kept"]["value"] == pytest.approx(2 / 3) and with_retry["scores"] == 4
     metrics = critic_metrics(tries, feedback, tries[2:])
     assert metrics["scores"] == 4 and metrics["mean_score"] == pytest.approx((3 * 0.75 + 0.5) / 4)
     assert metrics["success_of_scored"]["value"] == 0.75 and metrics["success_of_kept"]["value"] == 0.5

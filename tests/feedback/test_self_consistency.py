@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from agentgym_py import trust
 from agentgym_py.env import StopReason
 from agentgym_py.feedback import EpisodeRef, NoFeedback, ScoreFeedback
 from agentgym_py.feedback.self_consistency import ALONE, SelfConsistency
+from agentgym_py.rewards.outcomes import final_answer, is_equal
 from agentgym_py.trajectory import Trajectory
 
 Make = Callable[..., Trajectory]
@@ -40,6 +42,24 @@ def test_tries_that_end_alike_agree(episode: Make) -> None:
     assert [getattr(item, "episode", None) for item in SelfConsistency().feedback([*tries, other])] == [
         EpisodeRef.of(t) for t in [*tries, other]
     ]
+
+
+EQUAL = ["5", "5.", "the 5", "5.0", "-5", "\N{MINUS SIGN}5", "0.3333333", "0.33333333", "?", "A", "a", "", "1/2", "0.5"]
+
+
+@given(answers=st.lists(st.sampled_from(EQUAL) | st.text("aA5.-? ", max_size=4), min_size=2, max_size=4))
+def test_equal_answers_agree(answers: list[str], episode: Make) -> None:
+    """Whatever `is_equal` finds equal counts as the same answer."""
+    tries = [episode(f"step {n}", id=str(n)) for n in range(len(answers))]
+    tries = [
+        replace(t, steps=(*t.steps[:-1], replace(t.steps[-1], action=a))) for t, a in zip(tries, answers, strict=True)
+    ]
+    finals = [final_answer(t) for t in tries]
+    expected = [
+        sum(is_equal(first, other) for m, other in enumerate(finals) if m != n) / (len(finals) - 1)
+        for n, first in enumerate(finals)
+    ]
+    assert scores(tries) == pytest.approx(expected)
 
 
 @given(answers=st.lists(st.sampled_from("abc"), min_size=2, max_size=7))

@@ -97,6 +97,19 @@ def test_the_expert_corrects_the_states_that_the_agent_reached(fair: bool) -> No
     assert len(steps) == len({item.episode for item in corrections})
 
 
+def test_steps_before_a_fork_are_not_corrected() -> None:
+    """They are not trained, so they count neither as corrections nor in the score."""
+    (played,) = Collector(RandomAgent()).collect_batch(jobs_for([EnvSpec("maze", {"max_steps": 8})], "train", [0]))
+    fork = replace(played, steps=tuple(replace(s, trained=n > 3) for n, s in enumerate(played.steps)))
+    whole, found = ExpertCorrections().feedback([played]), ExpertCorrections().feedback([fork])
+    expected = [c for c in whole if isinstance(c, CorrectionFeedback) and c.step > 3]
+    assert found[1:] == expected and len(expected) < len(whole) - 1
+    steps = len(played.steps) - 4
+    assert isinstance(found[0], ScoreFeedback) and found[0].score == 1 - len(expected) / steps
+    none = replace(played, steps=tuple(replace(s, trained=False) for s in played.steps))
+    assert isinstance(ExpertCorrections().feedback([none])[0], NoFeedback)
+
+
 def test_an_episode_that_does_not_replay_has_no_correction(episode: Make) -> None:
     """A world that is not there, and one that shows something else."""
     other = episode("a", id="other")
@@ -114,7 +127,7 @@ def test_what_people_said_in_the_viewer(episode: Make, tmp_path: Path) -> None:
     tries = [episode("a", str(n), id=str(n)) for n in range(4)]
     store.write(tmp_path / "rounds" / "t.jsonl", tries)
     zero, one, two, three = (Ref("rounds/t.jsonl", str(n)) for n in range(4))
-    with pytest.raises(ConfigError, match=r"holds no feedback\.jsonl"):
+    with pytest.raises(ConfigError, match=r"holds no verdicts\.jsonl"):
         HumanVerdicts(str(tmp_path))
     verdicts.rate(tmp_path, zero, 1)
     verdicts.rate(tmp_path, one, 1)
@@ -313,6 +326,13 @@ def test_comparisons_and_corrections_are_combined() -> None:
     assert kept("minimum", [[x], [y]], 1, 1) == [] and kept("minimum", [[x], [x]], 1, 1) == [x]
 
 
+def test_equal_episodes_have_one_vote_of_a_source() -> None:
+    """Two episodes with the same content, each with the same correction, do not outvote a source with more weight."""
+    x, y = CorrectionFeedback(A, 0, "x"), CorrectionFeedback(A, 0, "y")
+    found = combine([A], [[x, x], [y]], [1.0, 1.5], "majority")
+    assert [item.reply for item in found if isinstance(item, CorrectionFeedback)] == ["y"]
+
+
 def test_files_of_sources_are_combined(episode: Make, tmp_path: Path) -> None:
     """Those that are named, of which there are at least two; a missing one is an error."""
     trajectory = episode("a")
@@ -329,8 +349,11 @@ def test_files_of_sources_are_combined(episode: Make, tmp_path: Path) -> None:
     ):
         with pytest.raises(ConfigError, match=message):
             Combined(names, weights)
+    missing = Combined([*files, "none.jsonl"])
     with pytest.raises(DataError, match="no such file"):
-        Combined([*files, "none.jsonl"]).feedback([trajectory])
+        missing.feedback([trajectory])
+    with pytest.raises(DataError, match=r"^none\.jsonl: no such file"):
+        judge_into(tmp_path / "out.jsonl", "combined", missing, [trajectory])
 
 
 def test_sources_that_read_files(episode: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -350,7 +373,7 @@ def test_sources_that_read_files(episode: Make, tmp_path: Path, monkeypatch: pyt
     assert len(judge_into("human.jsonl", "human", human, tries)) == 1 and len(reads) == 1
     assert len(judge_into("human.jsonl", "human", human, tries)) == 1 and len(reads) == 1
     verdicts.rate(tmp_path, Ref("t.jsonl", "1"), 1)
-    with pytest.raises(RunError, match=r"human\.jsonl was begun with another content of feedback\.jsonl"):
+    with pytest.raises(RunError, match=r"human\.jsonl was begun with another content of verdicts\.jsonl"):
         judge_into("human.jsonl", "human", human, tries)
     assert len(judge_into("more.jsonl", "human", human, tries)) == 2
     combined = Combined(["human.jsonl", "more.jsonl"])

@@ -158,10 +158,18 @@ def test_a_kill_in_the_header(tmp_path: Path) -> None:
     assert path.read_bytes() == b"notes without an end of line"
 
 
+def test_a_file_of_a_header_alone_is_not_begun(tmp_path: Path) -> None:
+    """After a command that failed before its first block, the corrected one writes to the same file."""
+    path = tmp_path / "f.jsonl"
+    FeedbackFile(path, header_of("llm", {"model": "mm"}, [A]))
+    FeedbackFile(path, HEADER).append([ScoreFeedback(A, 0.5)], 1)
+    assert rows(path)[0]["settings"]["model"] == "m" and len(rows(path)) == 3
+
+
 def test_a_file_resumes_with_what_it_was_begun_with(tmp_path: Path) -> None:
     """Another source, data or setting is refused by name; how the endpoint is asked may change."""
     path = tmp_path / "f.jsonl"
-    FeedbackFile(path, HEADER)
+    FeedbackFile(path, HEADER).append([ScoreFeedback(A, 0.5)], 1)
     FeedbackFile(path, header_of("llm", {"model": "m", "concurrency": 1}, [A, B]))
     for source, chosen, data, message in (
         ("expert", {"model": "m"}, [A, B], "source llm, not expert"),

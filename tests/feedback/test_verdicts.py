@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from agentgym_py.errors import DataError
-from agentgym_py.feedback import verdicts
+from agentgym_py.feedback import EpisodeRef, ScoreFeedback, verdicts
+from agentgym_py.feedback.human import HumanVerdicts
+from agentgym_py.feedback.store import header_of, read_feedback, write_feedback
 from agentgym_py.feedback.verdicts import Ref
 from agentgym_py.trajectory import Trajectory, preferences, store
 from agentgym_py.trajectory.formats import agenttraj, trl
@@ -49,7 +51,7 @@ def test_a_line_that_was_cut_off_is_left_out(folder: Path) -> None:
     with path.open("ab") as file:
         file.write(b'{"episode": {"fi')
     verdicts.rate(folder, B, -1)
-    with pytest.warns(UserWarning, match=r"feedback\.jsonl:2: a line that was cut off"):
+    with pytest.warns(UserWarning, match=r"verdicts\.jsonl:2: a line that was cut off"):
         assert verdicts.read(folder).thumbs == {A: 1, B: -1}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -61,8 +63,29 @@ def test_a_line_that_was_cut_off_is_left_out(folder: Path) -> None:
         {"first": A._asdict(), "verdict": 1},
     ):
         path.write_text(json.dumps(wrong) + "\n")
-        with pytest.raises(DataError, match=r"feedback\.jsonl:1: no verdict"):
+        with pytest.raises(DataError, match=r"verdicts\.jsonl:1: no verdict"):
             verdicts.read(folder)
+
+
+def test_verdicts_and_feedback_in_one_folder(folder: Path) -> None:
+    """Verdicts of earlier versions are read first; a file of `agentgym judge` is neither read nor changed."""
+    verdicts.rate(folder, A, 1)
+    verdicts.rate(folder, B, 1)
+    old = (folder / verdicts.FILE).rename(folder / "feedback.jsonl")
+    before = old.read_bytes()
+    verdicts.rate(folder, A, -1)
+    assert verdicts.read(folder).thumbs == {A: -1, B: 1} and old.read_bytes() == before
+    assert HumanVerdicts(str(folder)).input_files() == [old, folder / verdicts.FILE]
+    old.unlink()
+    feedback = [ScoreFeedback(EpisodeRef("a", "0"), 1.0)]
+    write_feedback(old, header_of("environment", {}, [EpisodeRef("a", "0")]), feedback)
+    verdicts.rate(folder, B, -1)
+    assert verdicts.read(folder).thumbs == {A: -1, B: -1} and read_feedback(old) == feedback
+    old.replace(folder / verdicts.FILE)
+    assert verdicts.read(folder) == verdicts.Verdicts({}, ())
+    with pytest.raises(DataError, match=r"verdicts\.jsonl holds feedback of agentgym judge and takes no verdicts"):
+        verdicts.rate(folder, A, 1)
+    assert read_feedback(folder / verdicts.FILE) == feedback
 
 
 def test_wrong_verdicts_are_refused(folder: Path) -> None:
@@ -136,7 +159,7 @@ def test_stars_and_better_replies(folder: Path) -> None:
         {"episode": A._asdict(), "step": -1, "reply": "x"}, {"episode": A._asdict(), "step": 0},
     ):  # fmt: skip
         path.write_text(json.dumps(wrong) + "\n")
-        with pytest.raises(DataError, match=r"feedback\.jsonl:1: no verdict"):
+        with pytest.raises(DataError, match=r"verdicts\.jsonl:1: no verdict"):
             verdicts.read(folder)
 
 

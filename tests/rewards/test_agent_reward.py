@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from itertools import combinations
 
@@ -12,6 +13,7 @@ from agentgym_py.agents import ExpertAgent
 from agentgym_py.collection import Collector, Job
 from agentgym_py.collection.expert_plans import ExpertPlan
 from agentgym_py.env import EnvSpec, StopReason
+from agentgym_py.errors import ExpertError
 from agentgym_py.rewards.agent_reward import AgentReward, called_tool, longest_common_subsequence
 from agentgym_py.trajectory import Trajectory
 
@@ -74,3 +76,26 @@ def test_the_fair_expert_is_the_reference(spec: EnvSpec, worlds_made: list[EnvSp
     parts = reward(trajectory)
     assert sum(parts.values()) == pytest.approx(0.85 + 0.15 * trajectory.optimal_steps / len(trajectory.steps))
     assert reward(trajectory) == parts and len(worlds_made) == before + 1
+
+
+def test_a_horizon_does_not_cut_the_plan() -> None:
+    """A perfect episode within the horizon is not fined for the calls behind the fair expert's last ones."""
+    horizon = EnvSpec("household", {"max_steps": 10})
+    jobs = [Job(horizon, number) for number in range(40)]
+    episodes = [t for t in Collector(ExpertAgent(thoughts=False)).collect_batch(jobs) if t.success]
+    free = [replace(t, provenance=replace(t.provenance, env_kwargs={})) for t in episodes]
+    reward = AgentReward()
+    found, expected = [[reward(t) for t in trajectories] for trajectories in (episodes, free)]
+    assert found == expected and not any(parts["wrong_tool"] for parts in found)
+
+
+def test_the_exact_expert_is_the_reference_where_the_fair_one_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If neither solves the task, the reward fails."""
+    trajectory = Collector(ExpertAgent(thoughts=False)).collect(Job(EnvSpec("maze", {"difficulty": "easy"}), 1))
+    with closing(EnvSpec("maze").make()) as env:
+        world = type(env)
+    monkeypatch.setattr(world, "fair_expert", lambda self: None)
+    assert AgentReward()(trajectory)["timing"] == 0.10
+    monkeypatch.setattr(world, "expert", lambda self: [])
+    with pytest.raises(ExpertError, match="no expert of AgentMaze-v0 solves the task"):
+        AgentReward()(trajectory)

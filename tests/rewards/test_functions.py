@@ -6,6 +6,7 @@ import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -255,6 +256,25 @@ def test_a_function_of_a_program_is_a_scorer(episode: Make) -> None:
     assert scored.steps[-1].reward_parts == {"Fixed": 3.0}
     with pytest.raises(ConfigError, match="brevity takes no setting 'prise'"):
         function_scorer(brevity, {"prise": 0.5})
+
+
+def test_a_function_with_bound_arguments_keeps_its_shape(episode: Make, tmp_path: Path) -> None:
+    """A `functools.partial` of trl's shape or of several episodes is called as the function itself."""
+
+    def brief(completions: list[Any], scale: float, **columns: Any) -> list[float]:
+        return [scale * len(turns) for turns in completions]
+
+    half = partial(brief, scale=0.5)
+    (scored,) = apply_scores([episode("a")], function_scorer(half))
+    assert scored.steps[-1].reward_parts == {"brief": 0.5}
+    (scored,) = apply_scores([episode("a")], function_scorer(half, {"scale": 2.0}))
+    assert scored.reward == 2.0
+    source = tmp_path / "bound.py"
+    source.write_text(
+        "from functools import partial\nhalf = partial(lambda trajectories, w: [w for _ in trajectories], w=3)"
+    )
+    (scored,) = apply_scores([episode("a")], build_reward(f"{source}:half"))
+    assert scored.reward == 3.0
 
 
 def test_a_score_replaces_rewards_alone(episode: Make) -> None:

@@ -71,6 +71,7 @@ def test_the_exact_experts_steps_are_optimal_if_the_task_does_not_say() -> None:
         ("-1/2", "1/2", False), ("-1/2", "\N{MINUS SIGN}1 / 2.", True), ("x-1", "x+1", False), ("X + 1", "x+1", True),
         ("-$5", "5", False), ("<5", ">5", False), ("3:2", "3/2", False), ("C++", "C", False), ("-", "+", False),
         ("2*(x+1)", "2*x+1", False), ("2 * (x + 1)", "2*(x+1)", True), ("1-2", "1 2", False),
+        ("?", "A", False), ("", "A", False), ("the", "a", False), ("A.", "a", True), ("\N{MINUS SIGN}5", "-5", True),
     ],
 )  # fmt: skip
 def test_answers_are_compared_as_numbers_or_as_normalised_text(answer: str, truth: str, equal: bool) -> None:
