@@ -205,9 +205,9 @@ class Comparison:
             and first[number].outcomes.keys() & second[number].outcomes.keys()
         }
         adjusted = holm([paired.p for paired in found.values()])
-        names = [entrant.name for entrant in self.entrants]
+        one, other = (entrant.name for entrant in self.entrants)
         pairs = zip(found.items(), adjusted, strict=True)
-        return {number: Pair(*names, paired, p) for (number, paired), p in pairs}
+        return {number: Pair(one, other, paired, p) for (number, paired), p in pairs}
 
 
 def compare(entrants: Sequence[Entrant]) -> Comparison:

@@ -409,7 +409,8 @@ def _wins(first_RSW: NDArray[np.float64], second_RZW: NDArray[np.float64]) -> ND
     wins_R: NDArray[np.float64] = np.zeros(len(first_RSW))
     for row_RW in np.moveaxis(first_RSW, 1, 0):
         wins_R += (np.sign(row_RW[:, None] - second_RZW).mean((1, 2)) + 1) / 2
-    return wins_R / first_RSW.shape[1]
+    wins_R /= first_RSW.shape[1]
+    return wins_R
 
 
 def interquartile_mean(values: ArrayLike) -> float:
