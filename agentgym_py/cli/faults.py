@@ -123,8 +123,8 @@ def _agent_warning(failures: Sequence[Trajectory], agent: Agent) -> str:
             {t.provenance.sampling.get("temperature") for t in failures},
         ),
     ):
-        if others := sorted(map(str, theirs - {ours})):
-            different.append(f"{what} {', '.join(others):.80} in the episodes, {ours} here")
+        if others := sorted(map(repr, theirs - {ours})):
+            different.append(f"{what} {', '.join(others):.80} in the episodes, {ours!r} here")
     return f"warning: forks are not continued by the agent of the episodes: {'; '.join(different)}" if different else ""
 
 

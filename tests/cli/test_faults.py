@@ -40,7 +40,7 @@ def test_forks_are_continued_by_the_agent(agentgym: Run) -> None:
     assert status == 0 and "first faults of 1 failure by 2 forks per state: " in out, err
     assert "with so few forks" in out and "warning" not in err
     other = agentgym("faults", "a", "--by", "forks", "--agent", "expert", "--attempts", "2", "--first", "1")
-    assert "continued by the agent of the episodes: agent random in the episodes, expert here" in other[2]
+    assert "continued by the agent of the episodes: agent 'random' in the episodes, 'expert' here" in other[2]
     assert agentgym(*argv)[1].partition("first faults")[2] == out.partition("first faults")[2]  # before it are seconds
 
 
