@@ -25,6 +25,8 @@ from agentgym_py.collection import PlayConfig
 from agentgym_py.env import EnvSpec
 from agentgym_py.evaluation import evaluate, stats
 from agentgym_py.evaluation.compare import Entrant, compare
+from agentgym_py.evaluation.evaluate import PassFormula
+from agentgym_py.evaluation.evaluate import pass_rate as evaluation_pass_rate
 from agentgym_py.evaluation.folder import EvalFolder, make_manifest
 from agentgym_py.rng import Rng
 from agentgym_py.trajectory.store import append
@@ -49,6 +51,30 @@ def clustered_rate(tasks: int, a: float, b: float) -> Interval:
     def draw(rng: np.random.Generator) -> tuple[stats.Estimate, float]:
         successes = rng.random((tasks, 4)) < rng.beta(a, b, tasks)[:, None]
         return stats.success_rate(successes.ravel(), names), a / (a + b)
+
+    return draw
+
+
+def pass_rate(formula: PassFormula, a: float, b: float, tasks: int) -> Interval:
+    """Simulate pass@4 or pass^4 from eight attempts at tasks with success rates from Beta(a, b)."""
+    # of four attempts at such a task all succeed, or all fail, with this chance
+    successes, failures = (math.prod((c + i) / (a + b + i) for i in range(4)) for c in (a, b))
+    truth = 1 - failures if formula is stats.pass_at else successes
+
+    def draw(rng: np.random.Generator) -> tuple[stats.Estimate, float]:
+        outcomes = rng.random((tasks, 8)) < rng.beta(a, b, tasks)[:, None]
+        return evaluation_pass_rate(formula, 4, outcomes.tolist()), truth
+
+    return draw
+
+
+def few_differences(tasks: int, first: float, second: float) -> Interval:
+    """Simulate four attempts of two agents at tasks that all have their success rates."""
+
+    def draw(rng: np.random.Generator) -> tuple[stats.Estimate, float]:
+        rates = (rng.binomial(4, rate, tasks) / 4 for rate in (first, second))
+        found = stats.compare_rates(*rates, resamples=DRAWS, seed=int(rng.integers(1 << 31)))
+        return found.difference, first - second
 
     return draw
 
@@ -81,13 +107,13 @@ def interquartile_mean(number: int) -> Interval:
     )  # fmt: skip
 
 
-def improvement_probability(number: int) -> Interval:
-    """Simulate the probability of improvement between normal runs, half a standard deviation apart."""
+def improvement_probability(number: int, deviations: float = 0.5) -> Interval:
+    """Simulate the probability of improvement between normal runs, some standard deviations apart."""
 
     def draw(rng: np.random.Generator) -> tuple[stats.Estimate, float]:
-        first, second = rng.normal(0.55, 0.1, (number, 1)), rng.normal(0.5, 0.1, (number, 1))
+        first, second = rng.normal(0.5 + 0.1 * deviations, 0.1, (number, 1)), rng.normal(0.5, 0.1, (number, 1))
         estimate = stats.improvement_probability(first, second, resamples=DRAWS, seed=int(rng.integers(1 << 31)))
-        return estimate, 0.5 * (1 + math.erf(0.25))
+        return estimate, 0.5 * (1 + math.erf(deviations / 2))
 
     return draw
 
@@ -126,6 +152,12 @@ INTERVALS: dict[str, Interval] = {
     "improvement, 3 seeds that differ by 10 points": improvement_over_seeds(3, 0.1),
     "improvement, 5 seeds that differ by 4 points": improvement_over_seeds(5, 0.04),
     "improvement, 5 seeds that differ by 10 points": improvement_over_seeds(5, 0.1),
+    "pass@4, 8 tries: 30 tasks, 99.3 %": pass_rate(stats.pass_at, 8, 2, 30),
+    "pass@4, 8 tries: 100 tasks, 72.7 %": pass_rate(stats.pass_at, 0.5, 0.5, 100),
+    "pass^4, 8 tries: 100 tasks, 0.7 %": pass_rate(stats.pass_all, 2, 8, 100),
+    "difference, 4 tries, few tasks differ: 30 tasks, 3 % and 0 %": few_differences(30, 0.03, 0.0),
+    "difference, 4 tries, few tasks differ: 50 tasks, 97 % and 99 %": few_differences(50, 0.97, 0.99),
+    "probability of improvement, 5 seeds each, 2 deviations": improvement_probability(5, 2.0),
 }
 
 

@@ -27,6 +27,7 @@ from agentgym_py.errors import ConfigError
 from agentgym_py.files import inside
 
 if TYPE_CHECKING:
+    from agentgym_py.agents import Agent
     from agentgym_py.collection import Job
     from agentgym_py.evaluation.first_fault import FirstFaults
     from agentgym_py.trajectory import Trajectory
@@ -84,6 +85,7 @@ def run(args: Values) -> int:
     forks = read_agent(args, None) if chosen.by == "forks" else None
     if forks is None and (args["model"] or args["agent"]):
         raise UsageError("--model and --agent continue episodes: they need --by forks")
+    _require_used(chosen)
     register_own_envs(args)
     trajectories = [trajectory for path in args["files"] for trajectory in _read(path, chosen.format)]
     failures = [t for t in trajectories if t.is_evidence and not t.success][: chosen.first]
@@ -99,6 +101,31 @@ def run(args: Values) -> int:
     if faults.unsearched and (advice := world_advice("faults", args, args["files"][0])):
         print(f"the run's world needs its source: {advice}", file=sys.stderr)
     return int(0 < faults.failures == faults.unsearched)
+
+
+def _require_used(chosen: FaultOptions) -> None:
+    """Raise UsageError for an option that the search would not use."""
+    of_forks = ("attempts", "temperature", "level")
+    for name in ("min_regret",) if chosen.by == "forks" else of_forks:
+        if getattr(chosen, name) != getattr(FaultOptions(), name):
+            raise UsageError(f"--{name} needs --by {'forks' if name in of_forks else 'exact or fair'}")
+
+
+def _agent_warning(failures: Sequence[Trajectory], agent: Agent) -> str:
+    """Say how the agent that continues the episodes differs from the one that played them; empty if it does not."""
+    different = []
+    for what, ours, theirs in (
+        ("agent", agent.name, {t.provenance.agent for t in failures}),
+        ("weights", agent.policy_digest, {t.provenance.policy_digest for t in failures}),
+        (
+            "temperature",
+            agent.sampling.get("temperature"),
+            {t.provenance.sampling.get("temperature") for t in failures},
+        ),
+    ):
+        if others := sorted(map(repr, theirs - {ours})):
+            different.append(f"{what} {', '.join(others):.80} in the episodes, {ours!r} here")
+    return f"warning: forks are not continued by the agent of the episodes: {'; '.join(different)}" if different else ""
 
 
 def _read(path: str, form: str | None) -> Sequence[Trajectory]:
@@ -118,6 +145,8 @@ def _by_forks(
 
     agent_options = agent_options.in_worlds(worlds_of(failures))
     (agent,), executor = agent_options.make_agents(model, [chosen.temperature])
+    if warning := _agent_warning(failures, agent):
+        print(warning, file=sys.stderr)
     collector = Collector(agent, agent_options.play_config(executor, model))
     with showing_cost_of_stop([agent]), executor, phases_for(agent, console(chosen.json)) as phases:
 

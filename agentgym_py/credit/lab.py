@@ -11,7 +11,8 @@ With `truth` exact both are enumerated instead, if the agent's action probabilit
 An estimator credits a step in a group of G episodes. To see what it does to this step on average, the group is drawn
 again: its own episode is another continuation after the step, and the others come from the pool. Nothing more is
 played. Pool and continuations are divided into two independent halves, of which each gives a bias b; since the noise of
-the two is independent, the mean of b1 b2 estimates the squared bias without its noise.
+the two is independent, the mean of b1 b2 estimates the squared bias without its noise. For the variance over groups,
+episodes are drawn with replacement from both halves together, because groups drawn from a few episodes are too alike.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from agentgym_py.errors import ConfigError
 from agentgym_py.evaluation.stats import Estimate, bootstrap, bootstrap_mean
 from agentgym_py.rewards.state_values import Play
 from agentgym_py.rng import Rng
+from agentgym_py.trajectory import Trajectory
 
 if TYPE_CHECKING:
     from agentgym_py.policy import Policy
@@ -178,26 +180,36 @@ def measure_estimator(name: str, estimator: Estimator, probes: Probes, config: C
     if fit := getattr(estimator, "fit", None):
         fit(probes.pool)
     if prepare := getattr(estimator, "prepare", None):
-        prepare([sample for single, redrawn in samples for sample in (single, *chain(*redrawn))])
+        prepare([sample for drawn in samples for sample in (drawn.single, *chain(*drawn.halves), *drawn.groups)])
     singles, biases, variances = list[float](), list[list[float]](), list[float]()
     try:
-        for probe, (single, redrawn) in zip(probes.probes, samples, strict=True):
-            singles.append(_value(name, estimator, single))
-            values = [[_value(name, estimator, sample) for sample in half] for half in redrawn]
-            biases.append([fmean(half) - probe.halves[number] for number, half in enumerate(values)])
-            variances.append(fmean(map(variance, values)))
+        for probe, drawn in zip(probes.probes, samples, strict=True):
+            singles.append(_value(name, estimator, drawn.single))
+            means = [fmean(_value(name, estimator, sample) for sample in half) for half in drawn.halves]
+            biases.append([mean - truth for mean, truth in zip(means, probe.halves, strict=True)])
+            variances.append(variance(_value(name, estimator, sample) for sample in drawn.groups))
     finally:
         if close := getattr(estimator, "close", None):
             close()
     return Measured(np.array(singles), np.array(biases).T, np.array(variances))
 
 
-def _draw_samples(probe: Probe, config: CreditConfig, seed: int) -> tuple[CreditSample, list[list[CreditSample]]]:
-    """Draw the same groups for every estimator: one of all that was played, and some of each half."""
+class _Samples(NamedTuple):
+    """The groups in which a step is credited, the same for every estimator."""
+
+    single: CreditSample
+    """One of all that was played."""
+    halves: Sequence[Sequence[CreditSample]]
+    """Groups of each half, for the bias."""
+    groups: Sequence[CreditSample]
+    """Groups of both halves, drawn with replacement, for the variance."""
+
+
+def _draw_samples(probe: Probe, config: CreditConfig, seed: int) -> _Samples:
     rng = Rng("credit", seed, probe.trunk.id, probe.step)
     others = rng.sample(probe.others, config.group_size - 1)
     single = CreditSample([probe.trunk, *others], 0, probe.step, probe.forks)
-    return single, [_redraw(probe, half, config, rng) for half in HALVES]
+    return _Samples(single, [_redraw(probe, half, config, rng) for half in HALVES], _groups(probe, config, rng))
 
 
 def _redraw(probe: Probe, half: int, config: CreditConfig, rng: Rng) -> list[CreditSample]:
@@ -209,6 +221,19 @@ def _redraw(probe: Probe, half: int, config: CreditConfig, rng: Rng) -> list[Cre
         forks = rng.sample(before, min(size, len(before)))
         samples.append(CreditSample([own, *rest], 0, probe.step, forks))
     return samples
+
+
+def _groups(probe: Probe, config: CreditConfig, rng: Rng) -> list[CreditSample]:
+    """Draw groups with replacement from all that was played."""
+
+    def draw(episodes: Sequence[Trajectory], number: int) -> list[Trajectory]:
+        return [rng.choice(episodes) for _ in range(number)]
+
+    size = config.group_size - 1
+    return [
+        CreditSample([*draw(probe.after, 1), *draw(probe.others, size)], 0, probe.step, draw(probe.before, size))
+        for _ in range(config.redraws)
+    ]
 
 
 def _value(name: str, estimator: Estimator, sample: CreditSample) -> float:

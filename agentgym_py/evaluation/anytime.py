@@ -57,6 +57,8 @@ _LARGEST = 700.0
 _ROUNDING = 1e-9
 _GRID = 400
 """Number of differences between -1 and 1 that are tested, plus one; the interval is rounded outward to them."""
+_LEAST_MARGIN = 4 / _GRID
+"""A smaller margin is hardly ever above the interval's ends, so that no comparison ends as equal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,6 +285,8 @@ def require_plan(margin: float | None, power: float | None) -> None:
     for name, value in (("margin", margin), ("power", power)):
         if value is not None and not 0 < value < 1:
             raise ConfigError(f"{name} must be above 0 and below 1, got {value}")
+    if margin is not None and margin < _LEAST_MARGIN:
+        raise ConfigError(f"margin must be at least {_LEAST_MARGIN}, twice the step of the interval, got {margin}")
     if power is not None and margin is None:
         raise ConfigError("power needs a margin: the difference that is to be found")
 

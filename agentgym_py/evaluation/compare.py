@@ -149,7 +149,7 @@ class Pair:
     second: str
     paired: PairedComparison
     p_holm: float
-    """p adjusted for the number of pairs."""
+    """p adjusted for the number of comparisons in its table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,26 +177,37 @@ class Comparison:
                    "success": asdict(e.success),
                    "resources": {**asdict(e.resources), "cost_per_success": e.cost_per_success},
                    **({"fork": fork} if (fork := e.manifest.get("fork")) else {})} for e in self.entrants]  # fmt: skip
-        rounds = {number: asdict(paired) for number, paired in self.by_round.items()}
+        rounds = {n: asdict(pair.paired) | {"p_holm": pair.p_holm} for n, pair in self.by_round.items()}
         return {"agents": agents, "pairs": [asdict(pair) for pair in self.pairs], "tasks": self.tasks,
                 "left_out": self.left_out, **({"rounds": rounds} if rounds else {}),
                 **_question(self.entrants[0])}  # fmt: skip
 
     @property
-    def by_round(self) -> dict[int, PairedComparison]:
+    def attempts_differ(self) -> bool:
+        """Whether agents have different numbers of attempts at a task; the pairs leave the further ones out."""
+        tasks = set.intersection(*(set(entrant.outcomes) for entrant in self.entrants))
+        return any(len({len(entrant.outcomes[task]) for entrant in self.entrants}) > 1 for task in tasks)
+
+    @property
+    def by_round(self) -> dict[int, Pair]:
         """Compare two runs on their valid tasks after each round that both have; empty for other entrants.
 
-        Rounds of the same weights are left out, such as those that a fork shares.
+        Rounds of the same weights are left out, such as those that a fork shares. Holm's p is adjusted for the number
+        of the others.
         """
         if len(self.entrants) != 2:
             return {}
         first, second = (entrant.rounds for entrant in self.entrants)
-        return {
+        found = {
             number: _paired(first[number].outcomes, second[number].outcomes)
             for number in sorted(first.keys() & second.keys())
             if first[number].policy_digest != second[number].policy_digest
             and first[number].outcomes.keys() & second[number].outcomes.keys()
         }
+        adjusted = holm([paired.p for paired in found.values()])
+        one, other = (entrant.name for entrant in self.entrants)
+        pairs = zip(found.items(), adjusted, strict=True)
+        return {number: Pair(one, other, paired, p) for (number, paired), p in pairs}
 
 
 def compare(entrants: Sequence[Entrant]) -> Comparison:
@@ -209,8 +220,8 @@ def compare(entrants: Sequence[Entrant]) -> Comparison:
     _require_same_question(entrants)
     all_tasks = set.union(*(set(entrant.outcomes) for entrant in entrants))
     tasks = sorted(task for task in all_tasks if all(task in entrant.outcomes for entrant in entrants))
-    rates = [[fmean(entrant.outcomes[task]) for task in tasks] for entrant in entrants]
-    comparisons = [compare_rates(first, second) for first, second in combinations(rates, 2)]
+    outcomes = [{task: entrant.outcomes[task] for task in tasks} for entrant in entrants]
+    comparisons = [_paired(first, second) for first, second in combinations(outcomes, 2)]
     names = combinations([entrant.name for entrant in entrants], 2)
     adjusted = holm([paired.p for paired in comparisons])
     pairs = [Pair(*both, paired, p) for both, paired, p in zip(names, comparisons, adjusted, strict=True)]
@@ -218,9 +229,14 @@ def compare(entrants: Sequence[Entrant]) -> Comparison:
 
 
 def _paired(first: Mapping[TaskKey, Sequence[bool]], second: Mapping[TaskKey, Sequence[bool]]) -> PairedComparison:
-    """Compare the success rates at the tasks that both have."""
+    """Compare the success rates at the tasks that both have, over as many attempts at each as both have.
+
+    With more attempts of one agent the difference of a task would not be symmetric if both are alike: at a low rate
+    one of 1 and 16 attempts mostly fails, and the other mostly succeeds once.
+    """
     tasks = sorted(first.keys() & second.keys())
-    return compare_rates([fmean(first[task]) for task in tasks], [fmean(second[task]) for task in tasks])
+    pairs = [list(zip(first[task], second[task], strict=False)) for task in tasks]
+    return compare_rates(*([fmean(pair[agent] for pair in task) for task in pairs] for agent in (0, 1)))
 
 
 def _require_same_question(entrants: Sequence[Entrant]) -> None:
@@ -431,16 +447,18 @@ def _resources(comparison: Comparison) -> Iterator[Table]:
 
 def _rounds(comparison: Comparison) -> Iterator[Table]:
     """Yield the table of two runs' valid success by round; none for other entrants."""
+    names = [entrant.name for entrant in comparison.entrants]
+    header = ["round, valid tasks", *names, "difference in points [95 %]", "p", "p (Holm)", "better in"]
     rows = []
-    for number, paired in comparison.by_round.items():
+    for number, pair in comparison.by_round.items():
+        paired = pair.paired
         first, second = (fmean(map(fmean, entrant.rounds[number].outcomes.values())) for entrant in comparison.entrants)
         rows.append([
             str(number), f"{100 * first:.1f} %", f"{100 * second:.1f} %", _points(paired), p_value(paired.p),
-            f"{paired.only_first} : {paired.only_second}",
+            p_value(pair.p_holm), f"{paired.only_first} : {paired.only_second}",
         ])  # fmt: skip
     if rows:
-        names = [entrant.name for entrant in comparison.entrants]
-        yield ("round, valid tasks", *names, "difference in points [95 %]", "p", "better in"), rows
+        yield _without_single_holm(header, rows)
 
 
 def _points(paired: PairedComparison) -> str:
@@ -462,9 +480,15 @@ def _pairs(comparison: Comparison) -> Table:
             _points(paired), p_value(paired.p), p_value(pair.p_holm), f"{paired.only_first} : {paired.only_second}",
             "–" if math.isnan(paired.detectable) else f"{100 * paired.detectable:.1f}",
         ])  # fmt: skip
-    if len(rows) == 1:  # nothing to adjust
+    return _without_single_holm(header, rows)
+
+
+def _without_single_holm(header: list[str], rows: list[list[str]]) -> Table:
+    """Return a table, without the adjusted p if there is a single one."""
+    if len(rows) == 1:
+        place = header.index("p (Holm)")
         for row in (header, *rows):
-            del row[3]
+            del row[place]
     return header, rows
 
 
@@ -484,13 +508,19 @@ def _notes(comparison: Comparison) -> list[str]:
     notes += [
         "p: McNemar's exact test; interval: Agresti and Min 2005." if once
         else "p: random signs of the tasks' differences (exact McNemar if no task has a rate between 0 and 1); "
-        "interval: paired bootstrap over tasks, or Agresti and Min 2005 if there are few or all differ alike.",
+        f"interval: paired bootstrap over tasks, or Agresti and Min 2005 if fewer than {MIN_BOOTSTRAP} tasks differ or "
+        "all do alike.",
         "better in: tasks in which the first, and the second, did better; detectable: the smallest difference, in "
         "points, detectable with this many tasks in 80 % of comparisons.",
     ]  # fmt: skip
     notes += _decoding_notes(comparison)
     if note := small_sample_note(comparison.pairs[0].paired.difference):
         notes.append(f"{note[0].upper()}{note[1:]}.")
+    if comparison.attempts_differ:
+        notes.append(
+            "Of each task the differences use the first attempts, as many as both agents have. The success of each "
+            "evaluation is over all of its attempts."
+        )
     if comparison.left_out:
         notes.append(
             f"{comparison.left_out} tasks are left out of the differences: infrastructure failed in them. The success "

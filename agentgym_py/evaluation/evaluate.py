@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from statistics import fmean
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -25,6 +25,8 @@ from agentgym_py.trajectory.types import Usage
 
 BLOCK = 16
 """Tasks that are played between two looks at a comparison."""
+PassFormula: TypeAlias = Callable[[int, int, int], float]
+"""`pass_at` or `pass_all`: of k, the number of successes and that of attempts."""
 _LONGEST_PHRASE, _REPETITIONS = 60, 4
 """Most characters of a phrase that a reply repeats to its end, and how often it does so at least."""
 
@@ -255,17 +257,24 @@ def sum_usages(usages: Sequence[Usage]) -> ApiUsage | None:
     )  # fmt: skip
 
 
-def _pass_rates(trajectories: Sequence[Trajectory], formula: Callable[[int, int, int], float]) -> dict[int, Estimate]:
-    """Return the mean over tasks of `formula(k, successes, attempts)`, for powers of two and the maximum as k."""
+def _pass_rates(trajectories: Sequence[Trajectory], formula: PassFormula) -> dict[int, Estimate]:
+    """Return `pass_rate` for powers of two and the largest number of attempts as k."""
     outcomes: defaultdict[Hashable, list[bool]] = defaultdict(list)
     for trajectory in trajectories:
         outcomes[trajectory.provenance.task_key].append(trajectory.success)
     attempts = max(map(len, outcomes.values()), default=1)
-    rates = {}
-    for k in sorted({*(1 << power for power in range(attempts.bit_length())), attempts} if attempts > 1 else ()):
-        values = [formula(k, sum(task), len(task)) for task in outcomes.values() if len(task) >= k]
-        rates[k] = success_rate(values, range(len(values)))
-    return rates
+    ks = sorted({*(1 << power for power in range(attempts.bit_length())), attempts} if attempts > 1 else ())
+    return {k: pass_rate(formula, k, outcomes.values()) for k in ks}
+
+
+def pass_rate(formula: PassFormula, k: int, outcomes: Iterable[Sequence[bool]]) -> Estimate:
+    """Estimate the mean of `pass_at` or `pass_all` over tasks with at least k attempts, from the outcomes by task.
+
+    For the interval a task counts as at most as many independent outcomes as it has disjoint groups of k attempts.
+    """
+    tasks = [task for task in outcomes if len(task) >= k]
+    values = [formula(k, sum(task), len(task)) for task in tasks]
+    return success_rate(values, range(len(values)), independent=sum(len(task) // k for task in tasks))
 
 
 def _success(trajectories: Sequence[Trajectory]) -> Estimate:

@@ -55,7 +55,9 @@ FAULTS = (WRONG_END, DEAD_END, TOO_FEW_STEPS, DETOUR, WASTED_STEP, LOWER_CHANCE)
 """
 UNSOLVED, GAVE_UP = "whose expert does not succeed from the start", "that the agent gave up without a fault"
 NO_FALL = "whose value does not fall"
+TOO_FEW_FORKS = "with so few forks for its steps that even a fall from all to none would not be a fault"
 """Reasons why a failed episode has no first fault, beside those of `rewards.state_values`."""
+_SEARCHED = (UNSOLVED, GAVE_UP, NO_FALL, TOO_FEW_FORKS)
 MIN_REGRET = 2
 ATTEMPTS = 16
 LEVEL = 0.05
@@ -137,7 +139,7 @@ class FirstFaults:
     @property
     def unsearched(self) -> int:
         """Number of failures that do not replay, or whose expert has no plan."""
-        return sum(number for reason, number in self.without.items() if reason not in (UNSOLVED, GAVE_UP, NO_FALL))
+        return sum(number for reason, number in self.without.items() if reason not in _SEARCHED)
 
     @property
     def by_kind(self) -> dict[str, FaultGroup]:
@@ -344,6 +346,9 @@ def fault_of_values(trajectory: Trajectory, values: Sequence[Value | None], leve
                 number, WRONG_END if ended else LOWER_CHANCE, tool_name(step.action),
                 _text(step.action, step.action_input), None, before.mean, after.mean, p=p,
             )  # fmt: skip
+    attempts = max((value.attempts for value in values if value), default=0)
+    if attempts and fisher_greater(attempts, attempts, 0, attempts) > level / len(trajectory.steps):
+        return TOO_FEW_FORKS
     return GAVE_UP if trajectory.given_up else NO_FALL
 
 

@@ -133,13 +133,14 @@ def bootstrap(
     ]
 
 
-def success_rate(outcomes: ArrayLike, clusters: Sequence[Hashable]) -> Estimate:
+def success_rate(outcomes: ArrayLike, clusters: Sequence[Hashable], *, independent: int | None = None) -> Estimate:
     """Estimate the rate of `outcomes` (N,) from 0 to 1; those with the same label in `clusters` (N,) are dependent.
 
     If all labels differ, the interval is Wilson's. Otherwise it is Wilson's for the number of independent episodes that
     has the rate's clustered variance, with Student's t for the number of clusters (Korn and Graubard 1998, Survey
     Methodology 24:193; with Wilson's formula Dean and Pagano 2015, J. Survey Statistics and Methodology 3:484), because
-    a bootstrap is too narrow if almost all fail. If all clusters are alike, each counts as one observation.
+    a bootstrap is too narrow if almost all fail. Because a skewed sample's variance is often too small, this number is
+    at most `independent`, by default N. If all clusters are alike, each counts as one observation.
     """
     values_N = np.asarray(outcomes, dtype=np.float64)
     sums_C, counts_C = _by_cluster(values_N, clusters)
@@ -150,7 +151,8 @@ def success_rate(outcomes: ArrayLike, clusters: Sequence[Hashable]) -> Estimate:
     variance = float(((sums_C - rate * counts_C) ** 2).sum()) / total**2 * number / max(1, number - 1)
     if number < 2 or variance < 1e-12:
         return wilson(rate * number, number)
-    low, high = _wilson_ends(rate, rate * (1 - rate) / variance, t_quantile(_UPPER, number - 1))
+    effective = min(total if independent is None else independent, rate * (1 - rate) / variance)
+    low, high = _wilson_ends(rate, effective, t_quantile(_UPPER, number - 1))
     return Estimate(rate, low, high, number)
 
 
@@ -285,7 +287,8 @@ def compare_rates(first: ArrayLike, second: ArrayLike, *, resamples: int = 10_00
     """Compare two agents' success rates (T,) on the same tasks in the same order.
 
     With one rollout per task this is McNemar's test and Agresti and Min's interval; with several, `sign_flips` and the
-    paired bootstrap, or Agresti and Min's interval if the bootstrap has none (few tasks, or equal differences).
+    paired bootstrap, or Agresti and Min's interval if the bootstrap has none (equal differences) or fewer tasks than
+    `MIN_BOOTSTRAP` differ, because draws of almost only zeros are too alike.
     """
     differences_T = np.subtract(*_pair(first, second))
     better, worse = differences_T > 0, differences_T < 0
@@ -297,7 +300,7 @@ def compare_rates(first: ArrayLike, second: ArrayLike, *, resamples: int = 10_00
     else:
         difference = bootstrap_mean(differences_T, resamples=resamples, seed=seed)
         p = sign_flips(differences_T, resamples=resamples, seed=seed)
-        if math.isnan(difference.low):
+        if sum(counts) < MIN_BOOTSTRAP or math.isnan(difference.low):
             difference = paired_difference(*sums, n, squares)
         errors = _Z + NormalDist().inv_cdf(_POWER)
         detectable = errors * _paired_error(*sums, n, squares) if n else math.nan
@@ -350,11 +353,12 @@ def runs_mean(scores: ArrayLike, *, resamples: int = 10_000, seed: int = 0) -> E
 
     Seeds are drawn with replacement in each env independently (Agarwal et al. 2021, arXiv:2108.13264, and rliable).
     With fewer than `MIN_BOOTSTRAP` seeds the interval is Student's, with the bootstrap's standard error: percentiles of
-    three values cover 76 %. Otherwise they are expanded as in `bootstrap_mean`.
+    three values cover 76 %. Otherwise they are expanded as in `bootstrap_mean`. The ends are nan for one seed, or if
+    all seeds are equal.
     """
     scores_SW = _runs(scores)
     value = interquartile_mean(scores_SW.ravel())
-    if len(scores_SW) < 2:
+    if np.allclose(scores_SW, scores_SW[0], rtol=1e-12, atol=0):
         return Estimate(value, math.nan, math.nan, len(scores_SW))
     drawn_RSW = _resampled_runs(scores_SW, resamples, np.random.default_rng(seed))
     sorted_RN = np.sort(drawn_RSW.reshape(resamples, -1), 1)
@@ -369,7 +373,8 @@ def improvement_probability(first: ArrayLike, second: ArrayLike, *, resamples: i
     """Estimate the chance that a run of the first algorithm beats one of the second, from scores (S, W) and (Z, W).
 
     This is the mean over envs of Mann and Whitney's statistic, in which ties count half, with the interval of the
-    stratified bootstrap (rliable); it has no interval with fewer than three seeds, whose draws are all alike.
+    stratified bootstrap (rliable). If all draws are alike, as when each run of the one beats each of the other, it is
+    Wilson's of as many pairs as the fewer runs make. It has no interval with fewer than three seeds.
     """
     first_SW, second_ZW = _runs(first), _runs(second)
     if first_SW.shape[1] != second_ZW.shape[1]:
@@ -380,8 +385,10 @@ def improvement_probability(first: ArrayLike, second: ArrayLike, *, resamples: i
         return Estimate(value, math.nan, math.nan, fewest)
     rng = np.random.default_rng(seed)
     draws = (_resampled_runs(scores, resamples, rng) for scores in (first_SW, second_ZW))
-    low, high = _ends(_wins(*draws), fewest)
-    return Estimate(value, low, high, fewest)
+    draws_R = _wins(*draws)
+    if np.allclose(draws_R, value):
+        return wilson(value * fewest, fewest)
+    return Estimate(value, *_ends(draws_R, fewest), fewest)
 
 
 def _runs(scores: ArrayLike) -> NDArray[np.float64]:
@@ -401,7 +408,8 @@ def _wins(first_RSW: NDArray[np.float64], second_RZW: NDArray[np.float64]) -> ND
     """Return for each draw the share of pairs of runs, over envs, in which the first is ahead."""
     wins_R: NDArray[np.float64] = np.zeros(len(first_RSW))
     for row_RW in np.moveaxis(first_RSW, 1, 0):
-        wins_R += (np.sign(row_RW[:, None] - second_RZW).mean((1, 2)) + 1) / 2 / first_RSW.shape[1]
+        wins_R += (np.sign(row_RW[:, None] - second_RZW).mean((1, 2)) + 1) / 2
+    wins_R /= first_RSW.shape[1]
     return wins_R
 
 
@@ -420,11 +428,11 @@ def improvement(pairs: Sequence[tuple[ArrayLike, ArrayLike]], *, resamples: int 
 
     The interval is a two-stage bootstrap: runs are drawn with replacement, and then the tasks of each drawn run, so it
     covers both the seeds and the tasks (Davison and Hinkley 1997, 3.8), expanded for the number of runs. The ends are
-    nan for fewer than two runs.
+    nan for fewer than two runs, or if nothing changed in any.
     """
     gains = [np.subtract(*_pair(after, before)) for before, after in pairs]
     value = interquartile_mean([float(gain.mean()) for gain in gains])
-    if len(gains) < 2:
+    if len(gains) < 2 or not any(gain.any() for gain in gains):
         return Estimate(value, math.nan, math.nan, len(gains))
     rng, runs = np.random.default_rng(seed), len(gains)
     draws = [_resampled_means(gain, np.ones_like(gain), resamples * runs, int(rng.integers(1 << 31))) for gain in gains]

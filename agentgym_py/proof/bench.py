@@ -18,7 +18,7 @@ from agentgym_py.collection import Job, PlayConfig
 from agentgym_py.collection.rollouts import Rollouts
 from agentgym_py.engine.sampling import SamplingParams
 from agentgym_py.env.arguments import require_seed
-from agentgym_py.errors import ConfigError
+from agentgym_py.errors import ConfigError, NonFiniteError
 from agentgym_py.policy import Policy
 from agentgym_py.proof.exact import ExactReturn
 from agentgym_py.proof.table import MAX_REPLY, SCALE, TableEngine, table_policy
@@ -260,6 +260,10 @@ class Bench:
                 data = [t for group in rollouts.groups(TASKS, budget // TASKS) for t in group]
                 watch.iteration = 1
                 trainer.train(policy, data, **more)
+        if not all(bool(update.gradient.isfinite().all()) for update in watch.updates):
+            raise NonFiniteError("the gradient is not finite")
+        if not policy.model.model.table.isfinite().all():
+            raise NonFiniteError("the weights are not finite after the training")
         if curve:
             curve.end()
         return Run(

@@ -38,6 +38,9 @@ def test_forks_are_continued_by_the_agent(agentgym: Run) -> None:
     argv = ("faults", "a", "--by", "forks", "--agent", "random", "--attempts", "2", "--first", "1")
     status, out, err = agentgym(*argv)
     assert status == 0 and "first faults of 1 failure by 2 forks per state: " in out, err
+    assert "with so few forks" in out and "warning" not in err
+    other = agentgym("faults", "a", "--by", "forks", "--agent", "expert", "--attempts", "2", "--first", "1")
+    assert "continued by the agent of the episodes: agent 'random' in the episodes, 'expert' here" in other[2]
     assert agentgym(*argv)[1].partition("first faults")[2] == out.partition("first faults")[2]  # before it are seconds
 
 
@@ -59,6 +62,10 @@ def test_failures_that_do_not_replay_are_counted(agentgym: Run) -> None:
         (("--by", "me"), "exact"),
         (("--attempts", "1"), "--attempts must be a number of at least 2"),
         (("--level", "0.7"), "below 0.5"),
+        (("--level", "0.01"), "--level needs --by forks"),
+        (("--temperature", "0.3"), "--temperature needs --by forks"),
+        (("--attempts", "8"), "--attempts needs --by forks"),
+        (("--by", "forks", "--agent", "random", "--min_regret", "1"), "--min_regret needs --by exact or fair"),
         (("--first", "0"), "at least 1"),
         (("--min_regret", "0"), "--min_regret must be a number of at least 1"),
     ],

@@ -143,6 +143,14 @@ def test_wrong_settings_are_refused(arguments: dict[str, float]) -> None:
         AnytimeTest().add(1.5)
 
 
+def test_a_margin_is_at_least_two_steps_of_the_interval() -> None:
+    """A smaller one would never end as equal; 0.01 does."""
+    with pytest.raises(ConfigError, match=r"margin must be at least 0\.01"):
+        AnytimeTest(margin=0.005)
+    test = AnytimeTest(margin=0.01, power=0.5)
+    assert any(test.add(0).verdict == "equal" for _ in range(2000))
+
+
 # ---- evaluations ----------------------------------------------------------------------------------------------------
 
 

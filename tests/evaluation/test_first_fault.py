@@ -26,6 +26,7 @@ from agentgym_py.evaluation.first_fault import (
     GAVE_UP,
     LOWER_CHANCE,
     NO_FALL,
+    TOO_FEW_FORKS,
     TOO_FEW_STEPS,
     UNSOLVED,
     WASTED_STEP,
@@ -273,6 +274,13 @@ def test_a_fall_beyond_chance_is_a_fault_and_one_within_is_none(episode: Any) ->
     assert isinstance(ended, Fault) and (ended.step, ended.kind) == (3, WRONG_END)
     given_up = replace(lost, stop_reason=StopReason.GAVE_UP)
     assert fault_of_values(given_up, [high] * 4) == GAVE_UP
+
+
+def test_too_few_forks_are_a_reason_of_their_own(episode: Any) -> None:
+    """Four of four and none of four have p 1/70: enough for one step, too little for five."""
+    high, low = estimate([1.0] * 4), estimate([0.0] * 4)
+    assert isinstance(fault_of_values(episode("a", success=False), [high, low]), Fault)
+    assert fault_of_values(episode(*"abcde", success=False), [high, *[low] * 5]) == TOO_FEW_FORKS
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.5, 0.9])

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from agentgym_py.evaluation import stats
+from agentgym_py.evaluation.evaluate import pass_rate
 
 
 @pytest.mark.parametrize(
@@ -233,6 +234,12 @@ def test_success_rates_never_lose_their_width() -> None:
     assert math.isnan(none.value) and (none.low, none.high, none.n) == (0.0, 1.0, 0)
 
 
+def test_attempts_are_never_more_than_they_are() -> None:
+    """Each of 19 tasks was solved once of two times: the interval is not narrower than that of 40 episodes."""
+    found, alone = stats.success_rate([1, 0] * 19 + [1, 1], [i // 2 for i in range(40)]), stats.wilson(21, 40)
+    assert found.value == alone.value and found.low <= alone.low and found.high >= alone.high
+
+
 @given(st.lists(st.floats(-5, 5), min_size=1, max_size=30))
 @settings(max_examples=50, deadline=None)
 def test_the_interquartile_mean_is_scipys_trimmed_mean(values: list[float]) -> None:
@@ -359,6 +366,18 @@ def test_p_is_uniform_for_agents_that_do_not_differ() -> None:
     assert 0.03 <= missed <= 0.072
 
 
+@pytest.mark.parametrize(("first", "second", "tasks"), [(0.03, 0.0, 30), (0.97, 0.99, 50), (0.05, 0.01, 30)])
+def test_differences_of_few_tasks_hold_the_truth(first: float, second: float, tasks: int) -> None:
+    """Four attempts that nearly all fail or succeed; the interval hardly ever contradicts p."""
+    rng, runs, held, contradicts = np.random.default_rng(4), 400, 0, 0
+    for run in range(runs):
+        both = (rng.binomial(4, rate, tasks) / 4 for rate in (first, second))
+        found = stats.compare_rates(*both, resamples=600, seed=run)
+        held += found.difference.low <= first - second <= found.difference.high
+        contradicts += not found.difference.low <= 0 <= found.difference.high and found.p > 0.05
+    assert held / runs >= 0.95 and contradicts / runs <= 0.05
+
+
 def test_mcnemar_never_claims_too_often() -> None:
     """Exact, so of 4,000 null comparisons at most 5 % are below 0.05 (with few discordant pairs far fewer)."""
     counts = np.random.default_rng(6).multinomial(80, [0.15, 0.15, 0.7], 4000)
@@ -444,6 +463,28 @@ def test_pass_at_k_has_no_bias() -> None:
     assert np.mean([stats.pass_all(3, int(c), 6) for c in wins]) == pytest.approx(0.3**3, abs=0.004)
 
 
+@pytest.mark.parametrize(("a", "b", "tasks"), [(8, 2, 30), (18, 2, 100), (1, 9, 100), (0.5, 0.5, 60)])
+def test_pass_rates_hold_the_truth(a: float, b: float, tasks: int) -> None:
+    """Both of eight attempts, of which nearly all succeed or fail: without a limit 68 to 81 % of the intervals do."""
+    rng, runs, held = np.random.default_rng(3), 400, np.zeros(2)
+    all_succeed, all_fail = (math.prod((c + i) / (a + b + i) for i in range(4)) for c in (a, b))
+    for rates in rng.beta(a, b, (runs, tasks)):
+        outcomes = (rng.random((tasks, 8)) < rates[:, None]).tolist()
+        for i, (formula, truth) in enumerate(((stats.pass_at, 1 - all_fail), (stats.pass_all, all_succeed))):
+            found = pass_rate(formula, 4, outcomes)
+            held[i] += found.low <= truth <= found.high
+    assert (held / runs >= 0.93).all()
+
+
+def test_pass_at_1_is_the_success_rate() -> None:
+    """With its interval, whatever the attempts; tasks with fewer than k attempts are left out."""
+    outcomes = (np.random.default_rng(0).random((40, 4)) < 0.4).tolist()
+    flat, tasks = [won for task in outcomes for won in task], np.arange(40).repeat(4).tolist()
+    found, success = pass_rate(stats.pass_at, 1, outcomes), stats.success_rate(flat, tasks)
+    assert (found.value, found.low, found.high) == pytest.approx((success.value, success.low, success.high))
+    assert pass_rate(stats.pass_all, 2, [[True], [True, False], [True, True]]).n == 2
+
+
 def slow_probability(first: list[list[float]], second: list[list[float]]) -> float:
     """Close to the notation: the mean over worlds, runs and runs of 1 where x > y and 1/2 where they are equal."""
     scores = [
@@ -467,7 +508,7 @@ def test_the_probability_of_improvement_is_mann_and_whitneys() -> None:
     assert found.low <= found.value <= found.high
     assert math.isnan(stats.improvement_probability(first[:1], second).low)
     for wrong in ((first, second[:, :2]), (first[0], second)):
-        with pytest.raises(ValueError, match="worlds"):
+        with pytest.raises(ValueError, match="envs"):
             stats.improvement_probability(*wrong)
 
 
@@ -495,6 +536,22 @@ def test_intervals_over_few_seeds_hold_the_truth(seeds: int, worlds: int) -> Non
     assert held >= 0.93 and (worlds > 1 or held <= 0.99)
     chance = stats.improvement_probability(np.ones((seeds, worlds)), np.zeros((seeds, worlds)), resamples=100)
     assert math.isnan(chance.low) == (seeds < 3)
+
+
+def test_a_clear_win_of_few_seeds_is_not_certain() -> None:
+    """Each run beats each, or all are equal: Wilson's interval of as many pairs as the fewer runs make."""
+    ones, zeros = np.ones((7, 2)), np.zeros((5, 2))
+    found, turned = stats.improvement_probability(ones, zeros), stats.improvement_probability(zeros, ones)
+    assert found == stats.wilson(5, 5) and turned == stats.wilson(0, 5) and 0.5 < found.low < 0.6
+    assert stats.improvement_probability(zeros, zeros) == stats.wilson(2.5, 5)
+
+
+def test_equal_seeds_have_no_interval() -> None:
+    """Five or twelve seeds of one rate, in one world or two, and runs that nothing changed: no width of 0."""
+    for scores in ([[1.0]] * 5, [[0.1]] * 12, [[0.1, 0.7]] * 5):
+        found = stats.runs_mean(scores)
+        assert math.isnan(found.low) and math.isnan(found.high) and found.n == len(scores)
+    assert math.isnan(stats.improvement([([0, 1], [0, 1])] * 3).low)
 
 
 def test_two_seeds_have_students_interval() -> None:

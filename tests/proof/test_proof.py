@@ -251,6 +251,22 @@ def test_a_trainer_that_raises_fails() -> None:
     assert proof.verdict == "failed" and "Error: no luck (" in proof.failed[0].text
 
 
+class NotANumber(Idle):
+    """A trainer that leaves no number."""
+
+    def train(self, policy: Any, trajectories: Any, **more: Any) -> TrainReport:
+        """Return."""
+        policy.model.model.table.detach().fill_(math.nan)
+        return super().train(policy, trajectories, **more)
+
+
+def test_weights_that_are_not_finite_fail() -> None:
+    """By name, with no curve that JSON could not hold."""
+    proof = prove(NotANumber(), ["repeatable", "improves"], seeds=2, episodes=4 * EPISODES, reference="none")
+    assert [result.check for result in proof.failed] == ["repeatable", "improves"] and not proof.curve
+    assert all("the weights are not finite" in result.text for result in proof.failed)
+
+
 def test_a_trainer_that_does_nothing_fails() -> None:
     """By its gradients, and by its exact return, whose gains are all 0."""
     proof = prove(Idle(), ["mask", "improves"], seeds=2, episodes=4 * EPISODES, reference="none")
