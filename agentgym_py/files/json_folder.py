@@ -137,7 +137,21 @@ def new_folder(path: str | Path) -> Path:
     if names and not _only_begun(names):
         what = "a run" if (target / "run.yaml").is_file() else "other files"
         raise RunError(f"{path} already holds {what}; choose another folder")
+    _require_writable(target)
     return target
+
+
+def _require_writable(folder: Path) -> None:
+    """Raise WriteError if a folder can neither be written nor made; one that is made for the trial is removed."""
+    made = [parent for parent in (folder, *folder.parents) if not parent.exists()]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise WriteError(f"{folder} cannot be written: {error.strerror or error}; choose another folder") from error
+    finally:
+        for parent in made:
+            with suppress(OSError):  # it was not made, or another process has written into it
+                parent.rmdir()
 
 
 def _only_begun(names: Sequence[str]) -> bool:
