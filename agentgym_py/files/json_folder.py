@@ -137,21 +137,21 @@ def new_folder(path: str | Path) -> Path:
     if names and not _only_begun(names):
         what = "a run" if (target / "run.yaml").is_file() else "other files"
         raise RunError(f"{path} already holds {what}; choose another folder")
-    _require_writable(target)
     return target
 
 
-def _require_writable(folder: Path) -> None:
-    """Raise WriteError if a folder can neither be written nor made; one that is made for the trial is removed."""
-    made = [parent for parent in (folder, *folder.parents) if not parent.exists()]
+def require_creatable(path: str | Path) -> None:
+    """Raise RunError if a folder cannot be made; one that is made for the trial is removed again."""
+    target = Path(path)
+    missing = [folder for folder in (target, *target.parents) if not folder.exists()]
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        target.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise WriteError(f"{folder} cannot be written: {error.strerror or error}; choose another folder") from error
+        raise RunError(f"{path} cannot be made: {reason_of(error)}; choose another folder") from error
     finally:
-        for parent in made:
+        for folder in missing:
             with suppress(OSError):  # it was not made, or another process has written into it
-                parent.rmdir()
+                folder.rmdir()
 
 
 def _only_begun(names: Sequence[str]) -> bool:

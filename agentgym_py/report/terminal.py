@@ -393,14 +393,15 @@ def columns(rows: Sequence[Sequence[str]]) -> list[str]:
     return [line.rstrip() for line in lines]
 
 
-def number_text(value: float | None, digits: int) -> str:
+def number_text(value: float | None, digits: int, scale: float = 1) -> str:
     """A number with this many digits after the point, or a dash for None or nan."""
-    return "–" if value is None or math.isnan(value) else f"{value:.{digits}f}"
+    return "–" if value is None or math.isnan(value) else f"{scale * value:.{digits}f}"
 
 
 def percent_text(rate: float | None) -> str:
     """A rate as `12.5 %`, or a dash for None or nan."""
-    return "–" if rate is None or math.isnan(rate) else f"{100 * rate:.1f} %"
+    text = number_text(rate, 1, 100)
+    return text if text == "–" else f"{text} %"
 
 
 def loss_text(loss: float) -> str:
