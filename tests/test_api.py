@@ -9,9 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 import agentgym_py as ag
+from agentgym_py.api.arguments import command_words
 from agentgym_py.certificate.certificate import CertificateSettings
+from agentgym_py.cli import run_command
 from agentgym_py.errors import AgentGymError, ConfigError, NothingToTrainOnError, UnknownNameError
 from agentgym_py.training.trainer import TrainReport
 from agentgym_py.trajectory import store
@@ -295,11 +298,13 @@ def test_evolve_is_the_commands_run(tmp_path: Path) -> None:
     }  # fmt: skip
     run = tmp_path / "run"
     result = ag.evolve("maze", out=run, rounds=0, **options)
+    assert result == ag.evolve("maze", out=run, rounds=0, horizon=[], critic=None, **options)
     assert (run / "report.html").is_file() and result == ag.evolve("maze", out=run)
     assert result == ag.evolve("maze", out=run, rounds=0, **options)
     other_settings: list[tuple[dict[str, Any], str]] = [
         ({"seed": 1}, "seed is 0 in the run of"), ({"trainer": "dpo"}, "trainer.name is 'filtered_bc'"),
         ({"env_kwargs": {"max_steps": 4}}, "env_kwargs.max_steps is 3"),
+        ({"model": None}, "model: expected text, got None"), ({"env_kwargs": {"max_steps": None}}, "max_steps is 3"),
         ({"rouns": 1}, r"rouns: no such setting; did you mean rounds\?"),
     ]  # fmt: skip
     for wrong, message in other_settings:
@@ -313,6 +318,23 @@ def test_evolve_is_the_commands_run(tmp_path: Path) -> None:
         ag.evolve(ag.EnvSpec("maze", {"max_steps": 4}), out=run, **options)
     with pytest.raises(AgentGymError, match="rouns"):
         ag.evolve("maze", out=tmp_path / "other", rouns=1)
+
+
+def test_none_and_empty_lists_replace_defaults(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The defaults of a world, a trainer and a config file; an option that takes no null says so."""
+    (tmp_path / "run.yaml").write_text("critic: environment\nstep_timeout: 3\n")
+    options: dict[str, Any] = {
+        "horizon": [], "reward": None, "step_timeout": None, "critic": None, "trainer": {"name": "reverse_curriculum"},
+        "env_kwargs": {"rooms": [1, "a"], "none": []}, "config": tmp_path / "run.yaml", "print_config": True,
+    }  # fmt: skip
+    run_command(["evolve", "--env", "household", *command_words(options)])
+    printed = yaml.safe_load(capsys.readouterr().out)
+    assert (printed["horizon"], printed["reward"], printed["step_timeout"]) == ([], None, None)
+    assert printed["critic"] == {"name": None} and printed["trainer"]["name"] == "reverse_curriculum"
+    assert printed["env_kwargs"] == {"rooms": [1, "a"], "none": []}
+    for wrong, message in (({"horizon": None}, "horizon: 'null' is not"), ({"trainer": None}, "No trainer 'null'")):
+        with pytest.raises(AgentGymError, match=message):
+            ag.evolve("household", out=tmp_path / "run", **wrong)
 
 
 def test_every_public_name_is_there_and_documented() -> None:

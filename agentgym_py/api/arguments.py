@@ -5,6 +5,7 @@ Each function raises ConfigError for a value of another kind; the message names 
 
 from __future__ import annotations
 
+import json
 import os
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
@@ -214,16 +215,21 @@ def offline_trainer(
 
 
 def command_words(options: Mapping[str, Any], prefix: str = "--") -> list[str]:
-    """Return command-line options for keyword arguments; a mapping is a group, its `name` the option itself."""
+    """Return command-line options for keyword arguments; a mapping is a group, its `name` the option itself.
+
+    None and an empty list are words too, because the option's default may be another value.
+    """
     words: list[str] = []
     for key, value in options.items():
         if isinstance(value, Mapping):
             rest = {name: item for name, item in value.items() if name != "name"}
-            words += [f"{prefix}{key}", str(value["name"])] if "name" in value else []
+            words += [f"{prefix}{key}", command_text(value["name"])] if "name" in value else []
             words += command_words(rest, f"{prefix}{key}.")
+        elif isinstance(value, list | tuple) and "_kwargs." in prefix:  # an entry of a mapping is read as YAML
+            words += [f"{prefix}{key}", json.dumps(value)]
         elif isinstance(value, list | tuple):
-            words += [word for item in value for word in (f"{prefix}{key}", str(item))]
-        elif value is not None:
+            words += [word for item in value or [""] for word in (f"{prefix}{key}", str(item))]
+        else:
             words += [f"{prefix}{key}", command_text(value)]
     return words
 

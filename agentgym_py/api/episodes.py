@@ -221,11 +221,10 @@ def compare_anytime(
 def _entrant(name: str, result: Result | str | os.PathLike[str], score: str | None = None) -> Entrant:
     """Return an evaluation to compare, under this name."""
     from agentgym_py.evaluation.compare import Entrant, Resources
-    from agentgym_py.evolution.entrants import load_entrant
+    from agentgym_py.evolution.entrants import load_entrant, require_no_score
 
     if isinstance(result, Result):
-        if score is not None:
-            raise ConfigError(f"{name} has no score {score!r}: scores are of other programs' logs")
+        require_no_score(name, score)
         resources = Resources.of(result.evaluation.as_dict())
         return Entrant.from_trajectories(name, result.manifest, result.trajectories, resources)
     if not isinstance(result, str | os.PathLike):

@@ -221,6 +221,8 @@ def _main(argv: Sequence[str]) -> int:
     from agentgym_py.cli.parser import HelpRequest, UsageError
 
     words = normalize_argv(argv)
+    if words[:1] == ["help"]:
+        words = [*words[1:], "--help"]
     name = words[0] if words else ""
     if name == "--version":
         print(f"agentgym {__version__}")

@@ -201,7 +201,8 @@ class AgentOptions(EngineOptions):
             require_arguments(agent_class, arguments)
             return require_agent(agent_class(**arguments))
         except ConfigError as error:
-            raise with_option_names(error, as_plain(self.agent_kwargs), "agent_kwargs.") from error
+            is_entry = str(error).partition(" ")[0] in as_plain(self.agent_kwargs)
+            raise with_option_names(error, arguments, "agent_kwargs." * is_entry) from error
         except TypeError as error:
             raise UsageError(f"the agent {self.agent} cannot be made: {error}") from error
 

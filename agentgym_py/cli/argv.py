@@ -37,7 +37,9 @@ def peek_options(argv: Sequence[str]) -> dict[str, str]:
         if word.startswith("--") and name in (*PLUGINS, "preset", "config", "resume", "manifest"):
             values[name] = value if equals else following
     values = {name: value for name, value in values.items() if value and not value.startswith("--")}
-    return {**_peek_file(values["config"]), **values} if "config" in values else values
+    values = {**_peek_file(values["config"]), **values} if "config" in values else values
+    optional = set(PLUGINS) - {"trainer"}
+    return {name: value for name, value in values.items() if value != "null" or name not in optional}
 
 
 def peek_envs(argv: Sequence[str]) -> list[str]:

@@ -44,7 +44,7 @@ from agentgym_py.evolution import Evolution, critic
 from agentgym_py.evolution.config import require_compatible_policy
 from agentgym_py.evolution.fork import Fork, fork_lines, origin_of
 from agentgym_py.evolution.run_folder import RunFolder
-from agentgym_py.files import clear_read_errors
+from agentgym_py.files import clear_read_errors, require_creatable
 from agentgym_py.rewards.reward_model import require_reward_model
 from agentgym_py.training import tracking
 from agentgym_py.training.trainer import info_of, is_on_policy
@@ -128,7 +128,7 @@ def _run(args: Values, opened: list[RunFolder], stack: ExitStack, fork: Fork | N
     require_reward_model(config.reward_model)
     distributed.init_process_group(plan.model.device)
     if folder is None and args["out"]:
-        distributed.on_rank_zero(RunFolder.require_new, args["out"])
+        distributed.on_rank_zero(_require_new, args["out"])
     if extends:
         require_all_tasks(config, envs)
     finished = folder is not None and folder.finished and not extends
@@ -157,6 +157,12 @@ def _run(args: Values, opened: list[RunFolder], stack: ExitStack, fork: Fork | N
     if fork:
         base.clear()  # it is not what the next round starts from
     return _run_with_progress(evolution, folder, lines, out)
+
+
+def _require_new(path: str) -> None:
+    """Raise RunError before the imports, which take seconds, if a run cannot begin in a folder."""
+    RunFolder.require_new(path)
+    require_creatable(path)
 
 
 def _stored_settings(folder: RunFolder, args: Values) -> tuple[Values, bool]:

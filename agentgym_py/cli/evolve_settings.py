@@ -174,7 +174,7 @@ def require_same_settings(folder: RunFolder, settings: Mapping[str, Any]) -> Non
     stored = folder.config()
     parser, names = parser_of(stored), plugin_names(stored)
     ignored = {"preset", *RESUMABLE}
-    given = {name: value for name, value in settings.items() if value is not None and name not in ignored}
+    given = {name: value for name, value in settings.items() if name not in ignored}
     for group, name in plugin_names(given).items():
         if name != names.get(group):
             known = names.get(group)

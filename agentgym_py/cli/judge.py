@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import time
+from contextlib import suppress
 from dataclasses import asdict, dataclass, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -18,9 +19,10 @@ from agentgym_py.cli.interrupts import require_not_interrupted
 from agentgym_py.cli.parser import Parser, UsageError, Values, add_config, read_options
 from agentgym_py.cli.plugin_options import PluginOption
 from agentgym_py.cli.runtime import console, print_json
-from agentgym_py.errors import ConfigError
+from agentgym_py.errors import ConfigError, DataError
 from agentgym_py.feedback import FeedbackSource, NoFeedback
 from agentgym_py.files import claimed
+from agentgym_py.trajectory import store
 
 if TYPE_CHECKING:
     from agentgym_py.evaluation.stats import Estimate
@@ -89,6 +91,13 @@ def read_plan(args: Values) -> JudgePlan:
     return JudgePlan(chosen, source)
 
 
+def _is_store(path: Path) -> bool:
+    """Return whether a file begins with a trajectory."""
+    with suppress(DataError, OSError):
+        return any(True for _ in store.read(path, warn=False))
+    return False
+
+
 def run(args: Values) -> int:
     """Judge, and print the agreement with the world; 130 after Ctrl-C."""
     chosen, source = read_plan(args)
@@ -97,6 +106,8 @@ def run(args: Values) -> int:
     out = Path(chosen.out)
     if out.is_dir():
         raise UsageError(f"--out {out} is a folder; name a file in it")
+    if _is_store(out):
+        raise UsageError(f"--out {out} holds trajectories; choose another file for the feedback")
 
     def work() -> int:
         with claimed(out):

@@ -227,7 +227,8 @@ class Parser:
             return {self.command_key: first, **self.commands[first].parse(words[1:])}
         if first:
             hint = suggestion(first, self.commands)
-            if not hint and "show" in self.commands and not first.startswith("--"):
+            is_name = any(first in names for names in _plugin_names().values())
+            if "show" in self.commands and not first.startswith("--") and (is_name or not hint):
                 hint = f"; did you mean {self.prog} show {first}?"
             raise UsageError(f"{first}: no such command{hint or f'; see {self.prog} --help'}")
         raise UsageError(f"{self.prog} needs a command: {', '.join(self.commands)}")
@@ -321,12 +322,8 @@ class Parser:
 
     def _option_for(self, word: str) -> str:
         """Return `; did you mean --env shop?` for the name of an installed plugin."""
-        ids = registry.names("agentgym.envs")
-        plugins = {
-            "env": {*ids, *map(registration.short_name, ids)}, "trainer.name": registry.names("agentgym.trainers"),
-            "agent": registry.names("agentgym.agents"),
-        }  # fmt: skip
-        name = next((name for name, names in plugins.items() if name in self.options and word in names), None)
+        plugins = _plugin_names().items()
+        name = next((name for name, names in plugins if name in self.options and word in names), None)
         return f"; did you mean {setting(name, word)}?" if name else ""
 
     def _require_complete(self, values: Values) -> Values:
@@ -360,6 +357,15 @@ class Parser:
                 except UsageError as error:
                     raise UsageError(f"{where}{error}") from error
         return values
+
+
+def _plugin_names() -> dict[str, Collection[str]]:
+    """Return the names of the installed plugins, by the option that takes one."""
+    ids = registry.names("agentgym.envs")
+    return {
+        "env": {*ids, *map(registration.short_name, ids)}, "trainer.name": registry.names("agentgym.trainers"),
+        "agent": registry.names("agentgym.agents"),
+    }  # fmt: skip
 
 
 def _put_entry(values: Values, key: str, path: Sequence[str], value: Any, option: Option) -> None:

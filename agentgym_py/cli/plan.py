@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from agentgym_py.cli.argv import peek_options
@@ -34,8 +35,6 @@ def options(parser: Parser) -> None:
 
 def run(args: Values) -> int:
     """Plan and print."""
-    from agentgym_py.training.memory_plan import judge, open_config
-
     if args["table"]:
         from agentgym_py.training.memory_plan.table import what_fits_where
 
@@ -43,9 +42,13 @@ def run(args: Values) -> int:
         return 0
     if not args["model"]:
         raise UsageError("--model NAME is needed, for example --model Qwen2.5-7B")
-    trainer, model = read_trainer(args), open_config(args["model"])
-    context = args["max_context"] or min(_CONTEXT, model.context_length)
-    verdict = judge(model, trainer, read_options(Workload, args, max_context=context))
+    workload, trainer = read_options(Workload, args, max_context=args["max_context"] or _CONTEXT), read_trainer(args)
+    from agentgym_py.training.memory_plan import judge, open_config
+
+    model = open_config(args["model"])
+    if not args["max_context"]:
+        workload = replace(workload, max_context=min(_CONTEXT, model.context_length))
+    verdict = judge(model, trainer, workload)
     if args["json"]:
         print_json(verdict.as_dict())
     else:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentgym_py import registry
-from agentgym_py.checks import Basic
+from agentgym_py.checks import Basic, require_at_least
 from agentgym_py.cli.check import FAILED, read_only
 from agentgym_py.cli.interrupts import no_interrupt_lost, require_not_interrupted
 from agentgym_py.cli.parser import JSON_HELP, Parser, Values, read_options
@@ -42,6 +42,7 @@ class ProveOptions:
 
     def __post_init__(self) -> None:
         require_seed(self.seed)
+        require_at_least(self, {"seeds": 2})
 
 
 def options(parser: Parser) -> None:

@@ -39,9 +39,10 @@ def load_yaml(text: str) -> Any:
 
 
 def expand_plugins(settings: Mapping[Any, Any]) -> dict[Any, Any]:
-    """Write `trainer: NAME` as `trainer: {name: NAME}`, and so on for all `PLUGINS`."""
+    """Write `trainer: NAME` as `trainer: {name: NAME}`, and so on for all `PLUGINS`; null is no plugin."""
     return {
-        key: {"name": value} if key in PLUGINS and isinstance(value, str) else value for key, value in settings.items()
+        key: {"name": value} if key in PLUGINS and isinstance(value, str | None) else value
+        for key, value in settings.items()
     }
 
 

@@ -7,7 +7,6 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentgym_py.cli.agent_options import ModelOptions
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from agentgym_py.policy import Policy
     from agentgym_py.trajectory import Trajectory
     from agentgym_py.viewer.index import Index
+    from agentgym_py.viewer.source import Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ def run(args: Values) -> int:
     register_own_envs(args)
     source = Source.from_paths(args["path"])
     if chosen.judged:
-        return _write_judged(source.root, chosen.judged)
+        return _write_judged(source, chosen.judged)
     if not chosen.export:
         require_server("the viewer", "view")
     with closing(Index(source)) as index:
@@ -120,13 +120,14 @@ def _readable(index: Index, rows: Sequence[Mapping[str, Any]]) -> Iterator[tuple
             yield row, index.read(row["n"])
 
 
-def _write_judged(root: Path, target: str) -> int:
+def _write_judged(source: Source, target: str) -> int:
     from agentgym_py.feedback.verdicts import judged
     from agentgym_py.trajectory import store
 
-    trajectories = judged(root)
+    trajectories = judged(source.root, [path.name for path in source.stores])
     if not trajectories:
-        raise DataError(f"{root} holds no judged episode; judge some with agentgym view first")
+        named = ", ".join(map(str, source.stores)) or source.root
+        raise DataError(f"{named}: no judged episode; judge some with agentgym view first")
     with new_file(target, "the store") as file:
         count = store.write(file, trajectories)
     print(f"{target}: {count} judged episode{'s' * (count > 1)}")

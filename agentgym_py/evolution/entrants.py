@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from agentgym_py.errors import RunError
+from agentgym_py.errors import ConfigError, RunError
+from agentgym_py.evaluation import foreign
 from agentgym_py.evaluation.compare import Entrant, Resources, RoundOutcomes, outcomes_by_task
 from agentgym_py.evolution.fork import fork_lines
 from agentgym_py.evolution.run_folder import RunFolder
@@ -21,13 +22,24 @@ def load_entrant(path: str | Path, score: str | None = None) -> Entrant:
     """Load what `Entrant.load` does, or a run: `RUN` is its last agent, `RUN@2` that of round 2.
 
     Raises:
+        ConfigError: `score` is given, but the folder is no log of another program.
         RunError: the folder holds no finished evaluation and no run, or the round was not tested.
         DataError: a file cannot be read.
     """
     folder, at, number = str(path).rpartition("@")
     if at and number.isdecimal() and _is_run(folder):
-        return _of_run(str(path), RunFolder.open(Path(folder)), int(number))
-    return _of_run(str(path), RunFolder.open(Path(path)), None) if _is_run(path) else Entrant.load(path, score)
+        entrant = _of_run(str(path), RunFolder.open(Path(folder)), int(number))
+    else:
+        entrant = _of_run(str(path), RunFolder.open(Path(path)), None) if _is_run(path) else Entrant.load(path, score)
+    if not foreign.is_foreign(path):
+        require_no_score(str(path), score)
+    return entrant
+
+
+def require_no_score(name: str, score: str | None) -> None:
+    """Raise ConfigError for a score of one of our own evaluations."""
+    if score is not None:
+        raise ConfigError(f"{name} has no score {score!r}: scores are of other programs' logs")
 
 
 def _is_run(path: str | Path) -> bool:

@@ -11,7 +11,7 @@ import json
 import os
 import warnings
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import chain
@@ -120,13 +120,13 @@ def read(folder: Path, *, warn: bool = True) -> Verdicts:
     )
 
 
-def judged(folder: str | Path) -> list[Trajectory]:
+def judged(folder: str | Path, files: Collection[str] = ()) -> list[Trajectory]:
     """Return the judged episodes of a folder with human rewards instead of the env's, for any offline trainer.
 
     An episode's reward is its thumb, plus (stars - 3) / 2, plus the preferences it won minus those it lost; it is a
     success above 0. So KTO takes thumbs and stars as good and bad, and DPO, ORPO and the reward model pair episodes of
     a task with different rewards. The reward is at the last step, as the part `human`. Episodes that no longer exist
-    are left out with a warning.
+    are left out with a warning. With `files`, paths of stores within the folder, only their episodes are returned.
 
     Raises:
         DataError: broken feedback, or a store that cannot be read.
@@ -138,7 +138,8 @@ def judged(folder: str | Path) -> list[Trajectory]:
     for better, worse in verdicts.preferences:
         scores[better] += 1
         scores[worse] -= 1
-    return [_with_reward(t, scores[ref]) for ref, t in episodes_of(Path(folder), set(scores)).items()]
+    refs = {ref for ref in scores if not files or ref.file in files}
+    return [_with_reward(t, scores[ref]) for ref, t in episodes_of(Path(folder), refs).items()]
 
 
 def preferences(folder: str | Path) -> list[Preference]:

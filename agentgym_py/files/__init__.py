@@ -9,7 +9,7 @@ from agentgym_py.files.folders import (
     require_ordinary,
     walk,
 )
-from agentgym_py.files.json_folder import LOCK, PROVENANCE, JsonFolder, claimed, new_folder
+from agentgym_py.files.json_folder import LOCK, PROVENANCE, JsonFolder, claimed, new_folder, require_creatable
 from agentgym_py.files.reading import MOST_BYTES, clear_read_errors, load_json, numbered_lines, read_bytes, read_text
 from agentgym_py.files.values import (
     MOST_VALUES,
@@ -68,6 +68,7 @@ __all__ = [
     "remove",
     "remove_partial_files",
     "replacing",
+    "require_creatable",
     "require_inside",
     "require_ordinary",
     "require_replaceable",

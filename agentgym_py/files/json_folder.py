@@ -140,6 +140,20 @@ def new_folder(path: str | Path) -> Path:
     return target
 
 
+def require_creatable(path: str | Path) -> None:
+    """Raise RunError if a folder cannot be made; one that is made for the trial is removed again."""
+    target = Path(path)
+    missing = [folder for folder in (target, *target.parents) if not folder.exists()]
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RunError(f"{path} cannot be made: {reason_of(error)}; choose another folder") from error
+    finally:
+        for folder in missing:
+            with suppress(OSError):  # it was not made, or another process has written into it
+                folder.rmdir()
+
+
 def _only_begun(names: Sequence[str]) -> bool:
     """Whether these are the files that an interrupted `RunFolder.start` leaves."""
     return LOCK in names and all(name == PROVENANCE or name.startswith(".") for name in names)

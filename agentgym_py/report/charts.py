@@ -53,7 +53,8 @@ def line_chart(
 ) -> Figure:  # fmt: skip
     """Draw curves over integers with a table of `rows`, whose first `keys` columns name the row; see `svg.lines`."""
     drawn, outlier_notes = _without_outliers(curves)
-    is_single = len(rows) == 1
+    points = [sum(not math.isnan(y) for y in curve.y) for curve in curves]
+    is_single = len(rows) == 1 or (max(points) <= 1 and len(_rows_with_values(rows, keys)) == 1)
     is_drawn = svg.has_matplotlib() and not is_single
     image = svg.lines(drawn, x, percent=percent, marks=marks, from_zero=from_zero, top=top) if is_drawn else ""
     texts = []
@@ -91,10 +92,13 @@ def stacked_chart(title: str, bars: Sequence[tuple[str, Mapping[str, int]]], bes
 
 def single_table(figures: Sequence[Figure]) -> tuple[list[str], list[list[str]]]:
     """Join the figures of one point each: a row per figure, a column per curve."""
-    singles = [
-        (figure.title, dict(zip(figure.header[figure.keys :], figure.rows[0][figure.keys :], strict=True)))
-        for figure in figures if figure.is_single
-    ]  # fmt: skip
+    singles = list[tuple[str, dict[str, str]]]()
+    for figure in figures:
+        if figure.is_single:
+            row = next(iter(_rows_with_values(figure.rows, figure.keys)), figure.rows[0])
+            place = f" ({figure.header[0]} {row[0]})" * (len(figure.rows) > 1)
+            values = dict(zip(figure.header[figure.keys :], row[figure.keys :], strict=True))
+            singles.append((f"{figure.title}{place}", values))
     names = list(dict.fromkeys(name for _, values in singles for name, text in values.items() if text != "–"))
     if len(names) > 1 and all(len(values) == 1 for _, values in singles):
         return ["", "value"], [[title, *values.values()] for title, values in singles]
@@ -108,9 +112,14 @@ def sample_evenly(items: Sequence[Any], maximum: int) -> list[Any]:
     return [items[round(i * (len(items) - 1) / (maximum - 1))] for i in range(maximum)]
 
 
-def value_text(value: float) -> str:
-    """Return a value with four significant digits; a dash for nan."""
-    return "–" if math.isnan(value) else f"{value:.4g}"
+def value_text(value: float, unit: str = "") -> str:
+    """Return a value with four significant digits and its unit; a dash for nan."""
+    return "–" if math.isnan(value) else f"{value:.4g}{unit}"
+
+
+def _rows_with_values(rows: Sequence[Sequence[str]], keys: int) -> list[Sequence[str]]:
+    """Return the rows of a table that have a value beside their first `keys` columns."""
+    return [row for row in rows if any(text != "–" for text in row[keys:])]
 
 
 def _without_outliers(curves: Sequence[Curve]) -> tuple[list[Curve], list[str]]:

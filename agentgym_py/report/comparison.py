@@ -45,8 +45,10 @@ def matrix(folder: RunFolder) -> list[list[str]]:
     result = folder.read_json("test.json").get("sequence") if folder.finished else None
     if not result:
         return []
+    from agentgym_py.report.terminal import percent_text
+
     rows = [
-        [f"after {world}", *("–" if value is None else f"{100 * value:.1f} %" for value in row)]
+        [f"after {world}", *map(percent_text, row)]
         for world, row in zip(result["worlds"], result["success"], strict=True)
     ]
     return [["success in", *result["worlds"]], *rows]
@@ -92,14 +94,14 @@ def _role(folder: RunFolder, number: int, result: Mapping[str, Any]) -> str:
 
 
 def _row(name: str, summary: Mapping[str, Any]) -> list[str]:
-    from agentgym_py.report.terminal import number_text
+    from agentgym_py.report.terminal import number_text, percent_text
 
     return [
         name,
         format_interval(read_estimate(summary["success"])),
         format_mean(read_estimate(summary["reward"])),
         number_text(summary["steps"], 1),
-        number_text(summary["invalid"], 1, 100) + " %",
+        percent_text(summary["invalid"]),
     ]
 
 

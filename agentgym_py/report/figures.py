@@ -97,8 +97,11 @@ def invalid_remark(rounds: Rounds) -> str:
     )
 
 
-def rewards(rounds: Rounds) -> Iterator[Figure]:
-    """Draw histograms of the returns of explored episodes; runs of older versions have none."""
+def rewards(rounds: Rounds, max_return: float | None = None) -> Iterator[Figure]:
+    """Draw histograms of the returns of explored episodes; runs of older versions have none.
+
+    Their axis ends at `max_return`, if it is known.
+    """
     counts_by_round = {
         f"round {metrics['round']}": {float(value): int(count) for value, count in counts.items()}
         for metrics in rounds if (counts := metrics["explored"].get("rewards"))
@@ -106,10 +109,15 @@ def rewards(rounds: Rounds) -> Iterator[Figure]:
     sample = {name: counts_by_round[name] for name in sample_evenly(list(counts_by_round), _MAX_HISTOGRAMS)}
     if sample:
         rows = [[name, f"{value:g}", str(count)] for name, counts in sample.items() for value, count in counts.items()]
-        image = svg.histograms(sample, "reward", _SERIES["explored"]) if svg.has_matplotlib() else ""
+        player_of = {f"round {m['round']}": "expert" if _is_by_expert(m) else "explored" for m in rounds}
+        colours = {name: _SERIES[player_of[name]] for name in sample}
+        players = list(dict.fromkeys(player_of[name] for name in sample))
+        legend = [(_SERIES[player], "■", player) for player in players] if len(players) > 1 else []
+        top = 1.0 if max_return is None else max_return
+        image = svg.histograms(sample, "reward", colours, top) if svg.has_matplotlib() else ""
         means = {name: sum(v * n for v, n in counts.items()) / sum(counts.values()) for name, counts in sample.items()}
         description = "; ".join(f"{name}: mean {mean:.3g}" for name, mean in means.items())
-        yield Figure("Rewards of the explored episodes", image, description, [], ["", "reward", "episodes"], rows,
+        yield Figure("Rewards of the explored episodes", image, description, legend, ["", "reward", "episodes"], rows,
                      "Bars are shares of a row's episodes; all rows have one scale.")  # fmt: skip
 
 
@@ -230,7 +238,7 @@ def _by_round(rounds: Rounds, name: str, title: str, phases: Iterable[str], scal
     if curves:
         unit = " %" if scale == 100 else ""
         rows = [
-            [str(metrics["round"]), *(value_text(scale * curve.y[i]) + unit for curve in curves)]
+            [str(metrics["round"]), *(value_text(scale * curve.y[i], unit) for curve in curves)]
             for i, metrics in enumerate(rounds)
         ]
         header = ["round", *(curve.name for curve in curves)]
@@ -241,10 +249,15 @@ def _players(phase: str, rounds: Rounds, values: Sequence[float]) -> list[tuple[
     """Separate the expert of round 0, and of the first round of each world of a sequence, from the agents."""
     if phase != "explored":
         return [(phase, list(values))]
-    by_expert = [m["round"] == 0 or ("stage" in m and m["player"].endswith(" expert")) for m in rounds]
+    by_expert = [_is_by_expert(metrics) for metrics in rounds]
     expert = [value if demonstrated else math.nan for demonstrated, value in zip(by_expert, values, strict=True)]
     agents = [math.nan if demonstrated else value for demonstrated, value in zip(by_expert, values, strict=True)]
     return [("expert", expert), (phase, agents)]
+
+
+def _is_by_expert(metrics: Mapping[str, Any]) -> bool:
+    """Return whether the expert played a round's episodes: in round 0, and at the start of each world of a sequence."""
+    return metrics["round"] == 0 or ("stage" in metrics and metrics["player"].endswith(" expert"))
 
 
 def _estimates(

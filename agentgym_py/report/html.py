@@ -35,14 +35,14 @@ def _templates() -> Environment:
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup, escape
 
-    from agentgym_py.report.terminal import loss_cell, number_text, selection_line
+    from agentgym_py.report.terminal import explored_episodes, loss_cell, number_text, percent_text, selection_line
 
     env = Environment(
         loader=PackageLoader("agentgym_py.report"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True,
     )  # fmt: skip
-    env.filters |= {"number": number_text, "loss_cell": loss_cell, "selection_line": selection_line}
-    env.filters["percent"] = lambda rate: text if (text := number_text(rate, 1, 100)) == "–" else f"{text} %"
+    env.filters |= {"number": number_text, "percent": percent_text, "loss_cell": loss_cell}
+    env.filters |= {"selection_line": selection_line, "explored_episodes": explored_episodes}
     env.filters["single_table"] = single_table
     env.filters["options"] = lambda text: Markup(_OPTION.sub(r'<span class="whole">\g<0></span>', str(escape(text))))  # noqa: S704  # escaped
     env.filters["interval"] = lambda estimate: format_interval(read_estimate(estimate))

@@ -154,7 +154,7 @@ def page_of(folder: RunFolder) -> dict[str, Any]:
             *figures.curriculum(rounds),
             *figures.self_improvement(rounds),
             *figures.behaviour(rounds),
-            *figures.rewards(rounds),
+            *figures.rewards(rounds, max_return(config)),
             *training_figures.reward_parts(rounds),
         ],
         "turned": turns,

@@ -136,19 +136,26 @@ def intervals(rows: Sequence[tuple[str, float, float, float]], x: str, colour: i
     return _to_svg(draw, 60 + 24 * len(rows))
 
 
-def histograms(rows: Mapping[str, Mapping[float, int]], x: str, colour: int = 0) -> str:
-    """Draw a histogram per row of values and their counts: shares of the row, with the same bins and scale in each."""
+def histograms(
+    rows: Mapping[str, Mapping[float, int]], x: str, colours: Mapping[str, int] | None = None, top: float = 1.0
+) -> str:
+    """Draw a histogram per row of values and their counts: shares of the row, with the same bins and scale in each.
+
+    The axis begins at 0, or at the smallest value if that is negative, and ends at `top`, or at the largest value if
+    that is larger. `colours` are the colour numbers of the rows.
+    """
 
     def draw(figure: Any) -> None:
         from matplotlib.ticker import MaxNLocator, PercentFormatter
 
         values = [value for counts in rows.values() for value in counts]
-        low, high = min(values), max(values)
+        low, high = min(0.0, *values), max(top, *values)
         edges = [low + (high - low or 1) * i / 20 for i in range(21)]
         rows_of_axes = figure.subplots(len(rows), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
         for axes, (name, counts) in zip(rows_of_axes, rows.items(), strict=True):
-            total = sum(counts.values())
-            axes.hist(list(counts), edges, weights=[n / total for n in counts.values()], color=f"#0101{colour:02x}")
+            total, colour = sum(counts.values()), f"#0101{(colours or {}).get(name, 0):02x}"
+            axes.hist(list(counts), edges, weights=[n / total for n in counts.values()], color=colour)
+            axes.set_ylim(0, 1)
             axes.set_ylabel(f"{name}\nn = {total}", rotation=0, ha="right", va="center")
             axes.yaxis.set_major_locator(MaxNLocator(2))
             axes.yaxis.set_major_formatter(PercentFormatter(1, 0))

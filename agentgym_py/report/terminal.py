@@ -244,11 +244,10 @@ class TerminalReporter:
 def round_cells(number: int, metrics: Mapping[str, Any]) -> list[str]:
     """A round's metrics as the cells of its row."""
     explored, valid, training = metrics["explored"], metrics["valid"], metrics["training"]
-    episodes = metrics["selection"]["kept"] + sum(metrics["selection"]["dropped"].values())
-    episodes -= metrics.get("reflection", {}).get("retries", 0)  # they are selected with the explored ones
+    episodes = explored_episodes(metrics)
     return [
         str(number),
-        f"{episodes} at {number_text(explored['success']['value'], 1, 100)} %" if episodes else "–",
+        f"{episodes} at {percent_text(explored['success']['value'])}" if episodes else "–",
         str(metrics["selection"]["kept"]),
         loss_cell(training),
         format_interval(read_estimate(valid["success"])),
@@ -256,6 +255,13 @@ def round_cells(number: int, metrics: Mapping[str, Any]) -> list[str]:
         number_text(valid["steps"], 1),
         clock(metrics["seconds"]),
     ]
+
+
+def explored_episodes(metrics: Mapping[str, Any]) -> int:
+    """Return the number of episodes that a round explored, without the retries that are selected with them."""
+    selection = metrics["selection"]
+    retries = metrics.get("reflection", {}).get("retries", 0)
+    return int(selection["kept"] + sum(selection["dropped"].values()) - retries)
 
 
 def loss_cell(training: Mapping[str, Any] | None) -> str:
@@ -390,6 +396,12 @@ def columns(rows: Sequence[Sequence[str]]) -> list[str]:
 def number_text(value: float | None, digits: int, scale: float = 1) -> str:
     """A number with this many digits after the point, or a dash for None or nan."""
     return "–" if value is None or math.isnan(value) else f"{scale * value:.{digits}f}"
+
+
+def percent_text(rate: float | None) -> str:
+    """A rate as `12.5 %`, or a dash for None or nan."""
+    text = number_text(rate, 1, 100)
+    return text if text == "–" else f"{text} %"
 
 
 def loss_text(loss: float) -> str:

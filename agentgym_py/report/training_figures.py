@@ -125,7 +125,7 @@ def _draw(
             scale, unit = (100, " %") if percent else (1, "")
             steps = sample_evenly(range(len(log)), _MAX_ROWS)
             rows = [
-                [_round_at(i + 1, starts), str(i + 1), *(value_text(scale * curve.y[i]) + unit for curve in curves)]
+                [_round_at(i + 1, starts), str(i + 1), *(value_text(scale * curve.y[i], unit) for curve in curves)]
                 for i in steps
             ]
             header = ["round", "step", *(curve.name for curve in curves)]

@@ -185,6 +185,15 @@ class Index:
             )
             return total, [dict(row) for row in rows]
 
+    def neighbours(self, n: int, query: Filter, order: Order = "file") -> tuple[int | None, int | None] | None:
+        """Return the matching episodes before and after one; None if it does not match."""
+        where, values = self._where(query)
+        window = f"OVER (ORDER BY {_ORDERS[order]})"
+        sql = f"SELECT n, lag(n) {window} AS previous, lead(n) {window} AS next FROM episodes WHERE {where}"  # noqa: S608  # the same
+        with self._database.open() as db:
+            found = db.execute(f"SELECT previous, next FROM ({sql}) WHERE n = ?", (*values, n)).fetchone()  # noqa: S608  # the same
+        return None if found is None else (found["previous"], found["next"])
+
     def row(self, n: int) -> dict[str, Any]:
         """Return the row of an episode; raises UnknownNameError if there is none."""
         return self._rows("n = ?", n)[0]

@@ -12,7 +12,7 @@ import sqlite3
 import threading
 import warnings
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import asdict
 from functools import wraps
@@ -168,6 +168,12 @@ class Viewer:
         judged = {"stars": current.stars.get(ref, 0), "replies": replies}
         return {"row": row, "episode": self.texts.to_json(self.index.read(n)), "siblings": siblings, **judged}
 
+    def neighbours(self, n: int, query: EpisodeQuery) -> dict[str, Any]:
+        """Return the numbers of the episodes before and after one in a list, and whether it is in that list."""
+        found = self.index.neighbours(n, query, query.order)
+        previous, following = found or (None, None)
+        return {"listed": found is not None, "previous": previous, "next": following}
+
     def tree(self, n: int) -> dict[str, Any]:
         """Return the paths of the episodes of a task, this one included, and how many are left out."""
         siblings = self.index.siblings(n)
@@ -314,8 +320,9 @@ def app_of(viewer: Viewer, token: str) -> FastAPI:
 
     @app.exception_handler(RequestValidationError)
     def wrong(_: Request, error: RequestValidationError) -> Json:
-        problems = (f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in error.errors())
-        return Json({"detail": "; ".join(problems)[:_MAX_PROBLEMS]}, 422)  # FastAPI's own answer cannot hold 1e400
+        return Json(
+            {"detail": "; ".join(map(_problem, error.errors()))[:_MAX_PROBLEMS]}, 422
+        )  # FastAPI's own answer cannot hold 1e400
 
     @app.get("/")
     def page() -> Response:
@@ -329,6 +336,16 @@ def app_of(viewer: Viewer, token: str) -> FastAPI:
 
     app.include_router(_api(viewer, token))
     return app
+
+
+def _problem(problem: Mapping[str, Any]) -> str:
+    """Describe what is wrong with a value of a request."""
+    name = problem["loc"][-1] if problem["loc"] else "request"
+    if problem["type"] in ("int_parsing", "float_parsing", "int_from_float"):
+        return f"{name} must be a number"
+    message = str(problem["msg"])
+    rule = message.removeprefix("Input should be ")
+    return f"{name}: {message}" if rule == message else f"{name} must be {rule}"
 
 
 def _follow(viewer: Viewer, stop: threading.Event) -> None:
@@ -361,10 +378,11 @@ def _api(viewer: Viewer, token: str) -> APIRouter:
 
     @api.get("/episodes")
     def episodes(request: Request) -> Json:
-        try:
-            return Json(viewer.episodes(TypeAdapter(EpisodeQuery).validate_python(dict(request.query_params))))
-        except ValidationError as error:
-            raise RequestValidationError(error.errors()) from error
+        return Json(viewer.episodes(_query_of(request)))
+
+    @api.get("/episodes/{n}/neighbours")
+    def neighbours(n: int, request: Request) -> Json:
+        return Json(viewer.neighbours(n, _query_of(request)))
 
     for method, path, endpoint in (
         ("GET", "/state", viewer.state), ("GET", "/episodes/{n}", viewer.episode),
@@ -376,6 +394,13 @@ def _api(viewer: Viewer, token: str) -> APIRouter:
     ):  # fmt: skip
         api.add_api_route(path, _as_json(endpoint), methods=[method], response_model=None)
     return api
+
+
+def _query_of(request: Request) -> EpisodeQuery:
+    try:
+        return TypeAdapter(EpisodeQuery).validate_python(dict(request.query_params))
+    except ValidationError as error:
+        raise RequestValidationError(error.errors()) from error
 
 
 def _as_json(endpoint: Callable[..., dict[str, Any]]) -> Callable[..., Json]:

@@ -329,6 +329,8 @@ def test_what_cannot_be_compared_is_one_line(agentgym: Run) -> None:
         ),
         (("a",), "at least two evaluations"),
         (("a", "a/"), "a/ is given twice"),
+        (("a", "b", "--score", "foo"), "a has no score 'foo': scores are of other programs' logs"),
+        (("a", "b", "--anytime", "--margin", "7"), "--margin must be above 0 and below 1, got 7.0"),
         (("a", "b", "--json", "--latex"), "--latex or --json, not both"),
         ((), "FOLDER is missing: agentgym compare FOLDER ..."),
     ):

@@ -56,6 +56,10 @@ def test_a_judgement_is_printed_stored_and_resumed(agentgym: Run, tries: None) -
         (["--out", "x.jsonl"], "--data FILE is needed"),
         (["--data", "tries.jsonl"], "--out FILE.jsonl is needed"),
         (["--data", "tries.jsonl", "--out", "f"], "is a folder"),
+        (
+            ["--data", "tries.jsonl", "--out", "tries.jsonl"],
+            "--out tries.jsonl holds trajectories; choose another file",
+        ),
         (["--data", "tries.jsonl", "--data", "tries.jsonl", "--out", "x.jsonl"], "twice"),
     ):
         status, _, err = agentgym("judge", "--source", "environment", *words)

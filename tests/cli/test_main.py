@@ -114,6 +114,13 @@ def test_no_command_shows_the_help(agentgym: Run) -> None:
     assert agentgym() == (2, "", agentgym("--help")[1])
 
 
+def test_help_is_a_word_too(agentgym: Run) -> None:
+    """`agentgym help` and `agentgym help plan` print what `--help` does."""
+    assert agentgym("help") == agentgym("--help")
+    assert agentgym("help", "plan") == agentgym("plan", "--help")
+    assert "evolv: no such command" in agentgym("help", "evolv")[2]
+
+
 def test_version(agentgym: Run) -> None:
     """`agentgym --version` prints the package's version."""
     assert agentgym("--version")[:2] == (0, f"agentgym {__version__}\n")
@@ -135,12 +142,17 @@ def test_help_and_lists_load_no_torch() -> None:
         (["evolv"], "evolv: no such command; did you mean evolve?\n"),
         (["envs"], "agentgym envs needs a command: list, show"),
         (["envs", "lst"], "lst: no such command; did you mean list?"),
+        (["envs", "shop"], "shop: no such command; did you mean agentgym envs show shop?"),
         (["envs", "maze"], "maze: no such command; did you mean agentgym envs show maze?"),
         (["trainers", "grpo"], "grpo: no such command; did you mean agentgym trainers show grpo?"),
         (["envs", "list", "--jsn"], "--jsn: no such option; did you mean --json?"),
         (["evolve", "--round", "3"], "--round: no such option; did you mean --rounds?"),
         (["evolve", "--rounds"], "--rounds needs a value"),
         (["evolve", "--rounds", "many"], "--rounds: expected a whole number, got 'many'"),
+        (
+            ["eval", "--agent", "openai", "--model", "x", "--base_url", "y", "--tasks", "1"],
+            ": --base_url must be an ad",
+        ),
         (["evolve", "--rounds", "-1"], ": --rounds must be a number of at least 0, got -1"),
         (
             ["evolve", "--merge", "lst"],
@@ -369,6 +381,23 @@ def test_a_wrong_model_is_said_before_torch_is_loaded(tmp_path: Path) -> None:
     )
     said = "agentgym: no model 'nope/checkpoint': there is no such folder ('nope' is not there); nor is it reachable"
     assert done.stdout == "2 False\n" and done.stderr.startswith(said) and done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["evolve", "--env", "maze", "--out", "file/run"], "file/run cannot be made: Not a directory; choose another"),
+        (["prove", "grpo", "--seeds", "0"], "--seeds must be a number of at least 2, got 0"),
+        (["plan", "--model", "Qwen2.5-7B", "--gpus", "0"], "--gpus must be a number of at least 1, got 0"),
+    ],
+)
+def test_a_wrong_value_is_said_before_torch_is_loaded(tmp_path: Path, words: list[str], said: str) -> None:
+    """Also a folder that cannot be made; the trial leaves none behind."""
+    (tmp_path / "file").touch()
+    code = f"import sys; from agentgym_py.cli import main; status = main({words});print(status, 'torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert done.stdout == "2 False\n" and done.stderr.startswith(f"agentgym: {said}") and done.stderr.count("\n") == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
 @pytest.mark.parametrize(

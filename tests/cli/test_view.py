@@ -69,6 +69,12 @@ def test_judged_episodes_become_a_store(agentgym: Run, played: Path) -> None:
     verdicts.rate(played.parent, Ref(played.name, names[0]), -1)
     assert agentgym("view", "played", "--judged", "judged.jsonl")[1] == "judged.jsonl: 1 judged episode\n"
     assert [(t.id, t.reward, t.success) for t in store.read("judged.jsonl")] == [(names[0], -1.0, False)]
+    other = played.with_name("other.jsonl")
+    other.write_bytes(played.read_bytes())
+    verdicts.rate(played.parent, Ref(other.name, names[1]), 1)
+    assert agentgym("view", str(other), "--judged", "of_other.jsonl")[1] == "of_other.jsonl: 1 judged episode\n"
+    assert [t.id for t in store.read("of_other.jsonl")] == [names[1]]
+    assert agentgym("view", "played", "--judged", "both.jsonl")[1] == "both.jsonl: 2 judged episodes\n"
 
 
 @pytest.mark.parametrize(

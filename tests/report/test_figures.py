@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 import re
+from importlib.resources import files
 from typing import Any
 
 import pytest
 
 from agentgym_py.evaluation.failures import FAILURES
-from agentgym_py.report import charts, figures, svg, training_figures
+from agentgym_py.report import charts, comparison, figures, svg, training_figures
+from agentgym_py.report.html import _templates
+from agentgym_py.report.terminal import explored_episodes, percent_text, round_cells
 
 RATE = {"value": 0.5, "low": 0.4, "high": 0.6, "n": 10}
 PLAYED = {"success": RATE, "reward": RATE, "steps": 4.0, "invalid": 0.25, "tokens": None}
@@ -101,6 +104,24 @@ def test_behaviour_is_by_round() -> None:
     assert cut.title == "Replies cut off" and cut.rows == [["0", "25 %"]]
 
 
+def test_a_share_of_nothing_is_a_dash() -> None:
+    """Not a dash with a percent sign: in charts by round, and in the table of the test split."""
+    none = {**PLAYED, "invalid": None}
+    *_, found = figures.behaviour([metrics(0, valid=none), metrics(1)])
+    assert found.rows == [["0", "25 %", "–", "–"], ["1", "–", "25 %", "25 %"]]
+    assert percent_text(None) == percent_text(math.nan) == "–" and percent_text(0.125) == "12.5 %"
+    assert comparison._row("agent", {**none, "steps": None})[3:] == ["–", "–"]
+
+
+def test_retries_are_not_explored() -> None:
+    """The page and the terminal leave them out of the explored episodes, though they are selected with them."""
+    retried = metrics(1, reflection={"retries": 3}, seconds=1.0)
+    assert explored_episodes(retried) == 7 and round_cells(1, retried)[1] == "7 at 50.0 %"
+    template = _templates().from_string("{{ metrics | explored_episodes }}")
+    assert template.render(metrics=retried) == "7"
+    assert "{{ each | explored_episodes }}" in files("agentgym_py.report").joinpath("templates/report.html").read_text()
+
+
 def test_the_expert_is_a_point_of_its_own() -> None:
     """No line joins the expert's round 0 to the agents that explore later."""
     (found, *_) = figures.behaviour([metrics(0), metrics(1), metrics(2)])
@@ -123,14 +144,18 @@ def test_rewards_and_ends_are_counted() -> None:
 
 
 def test_rewards_have_the_colour_of_exploration(monkeypatch: pytest.MonkeyPatch) -> None:
-    """That of the explored episodes in the other charts, not that of the valid split."""
+    """Those of the expert and of the explored episodes in the other charts, not that of the valid split."""
     monkeypatch.setattr(svg, "has_matplotlib", lambda: True)
-    monkeypatch.setattr(svg, "histograms", lambda rows, x, colour=0: f"<svg {colour}>")
+    monkeypatch.setattr(svg, "histograms", lambda rows, x, colours, top: f"<svg {colours} {top}>")
     monkeypatch.setattr(svg, "lines", lambda *_, **__: "<svg>")
     rounds = [metrics(number, explored={**PLAYED, "rewards": {"0.0": 3}}) for number in range(2)]
-    (histogram,) = figures.rewards(rounds)
+    (histogram,) = figures.rewards(rounds, 2.0)
     colours = {name: colour for figure in figures.behaviour(rounds) for colour, _, name in figure.legend}
-    assert histogram.svg == f"<svg {colours['explored']}>" and colours["explored"] != colours["valid"]
+    assert histogram.svg == f"<svg { {'round 0': colours['expert'], 'round 1': colours['explored']} } 2.0>"
+    assert len(set(colours.values())) == len(colours) == 3
+    assert [(colour, name) for colour, _, name in histogram.legend] == [
+        (colours["expert"], "expert"), (colours["explored"], "explored"),
+    ]  # fmt: skip
 
 
 def ends(*kinds: str) -> charts.Figure:
@@ -175,6 +200,10 @@ def test_figures_of_one_point_are_one_table(monkeypatch: pytest.MonkeyPatch) -> 
     )  # fmt: skip
     once = steps(loss=[0.5], entropy=[0.25])
     assert charts.single_table(once) == (["", "value"], [["Loss", "0.5"], ["Entropy, nats per token", "0.25"]])
+    entropy = list(figures.behaviour([metrics(0), metrics(1, explored={**PLAYED, "surprisal": 0.7})]))[-1:]
+    assert charts.single_table(entropy) == (
+        ["", "explored"], [["Entropy of exploration, nats per token (round 1)", "0.7"]],
+    )  # fmt: skip
     drawn = [*training_figures.training(only), *figures.outcomes([*only, metrics(1)], {})]
     assert [figure.svg for figure in drawn] == ["<svg>"] * 3 and not any(figure.is_single for figure in drawn)
 

@@ -85,9 +85,21 @@ def test_every_colour_has_a_mark() -> None:
 
 
 def test_a_histogram_has_the_colour_of_its_data() -> None:
-    """The colour number of the call, and no other."""
-    svg = histograms({"round 0": {0.0: 5}}, "reward", 3)
-    assert set(re.findall(r"fill: var\(--(c\d)\)", svg)) == {"c3"}
+    """The colour number of each row, and no other."""
+    svg = histograms({"round 0": {0.0: 5}, "round 1": {0.0: 5}}, "reward", {"round 0": 5, "round 1": 3})
+    assert re.findall(r"fill: var\(--(c\d)\)", svg) == ["c5"] * 20 + ["c3"] * 20
+
+
+@pytest.mark.parametrize(
+    ("values", "top", "first", "last"),
+    [([1.0], 1.0, 0.0, 1.0), ([0.0], 2.0, 0.0, 2.0), ([0.5, 3.0], 1.0, 0.0, 3.0), ([-1.0], 1.0, -1.0, 1.0)],
+)
+def test_the_axis_of_a_histogram_is_that_of_rewards(values: list[float], top: float, first: float, last: float) -> None:
+    """From 0, or the smallest value, to `top`, or the largest value; shares go from 0 to 100 %."""
+    svg = histograms({"round 0": dict.fromkeys(values, 2)}, "reward", top=top)
+    texts = re.findall(r"<text[^>]*>([^<]+)</text>", svg)
+    numbers = [float(text.replace("\N{MINUS SIGN}", "-")) for text in texts if re.fullmatch(r"\W?[\d.]+", text)]
+    assert (numbers[0], numbers[-1]) == (first, last) and {"0%", "100%"} <= set(texts)
 
 
 def test_rows_of_a_histogram_have_one_scale_and_their_number() -> None:

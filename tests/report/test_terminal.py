@@ -253,7 +253,7 @@ def test_where_no_episode_counted_there_is_a_dash() -> None:
     cells = round_cells(
         1, metrics(explored={"success": nothing}, valid={"success": nothing, "reward": nothing, "steps": 0.0})
     )
-    assert cells[1] == "1000 at – %" and cells[4:6] == ["–", "–"]
+    assert cells[1] == "1000 at –" and cells[4:6] == ["–", "–"]
 
 
 def test_a_round_in_which_nobody_played_says_so() -> None:

@@ -364,6 +364,59 @@ def test_what_is_looked_for_stands_in_the_address(seen: Seen, address: str, brow
     assert page.url == first and page.input_value("[name=text]") == ""
 
 
+@pytest.mark.parametrize("exported", [False, True])
+def test_next_follows_the_list_after_a_reload(seen: Seen, run: Path, tmp_path: Path, exported: bool) -> None:
+    """An episode's address has the filters and the order, also that of its tree and comparison."""
+    page, keyboard, expect = seen.page, seen.page.keyboard, playwright.expect
+    with ExitStack() as end:
+        target = tmp_path / "page.html"
+        assert not exported or main(["view", str(run), "--export", str(target)]) == 0
+        page.goto(target.as_uri() if exported else end.enter_context(hosted(run)))
+        seen.rows(19)
+        page.select_option("[name=agent]", "Agent_v0")
+        page.select_option("[name=order]", "longest")
+        seen.rows(6)
+        page.wait_for_timeout(300)
+        listed = page.eval_on_selector_all("ol.list a", "all => all.map(each => each.hash)")
+        numbers = [address.split("?")[0] for address in listed]
+        page.click("ol.list li:nth-child(4) a")
+        page.wait_for_selector("ol.steps > li.here")
+        page.reload()
+        for key, place in (("ArrowRight", 4), ("ArrowRight", 5), ("ArrowLeft", 4), ("ArrowLeft", 3)):
+            page.wait_for_selector("ol.steps > li.here")
+            keyboard.press(key)
+            page.wait_for_function("start => location.hash.startsWith(start)", arg=f"{numbers[place]}/")
+        for key, view in (("f", "#/tree/"), ("Escape", "#/e/"), ("v", "#/two/"), ("Escape", "#/e/")):
+            keyboard.press(key)
+            page.wait_for_function("start => location.hash.startsWith(start)", arg=view)
+            page.wait_for_selector("h1")
+            page.reload()
+            page.wait_for_selector("h1")
+        page.click("text=List")
+        seen.rows(6)
+        expect(page.locator("[name=order]")).to_have_value("longest")
+        page.evaluate("address => { location.hash = address; }", listed[-1])
+        page.wait_for_selector("ol.steps > li.here")
+        keyboard.press("ArrowRight")
+        expect(page.locator("#said")).to_have_text("This is the last one.")
+        page.evaluate("location.hash = location.hash.replace('agent=Agent_v0', 'agent=nobody')")
+        expect(page.locator("#said")).to_be_hidden()
+        page.wait_for_selector("ol.steps > li.here")
+        keyboard.press("ArrowRight")
+        expect(page.locator("#said")).to_contain_text("not in the list")
+
+
+@pytest.mark.parametrize("view", ["e/abc", "e/1.5", "tree/abc", "two/1/abc", "two/1"])
+def test_an_address_of_no_episode(seen: Seen, address: str, view: str) -> None:
+    """A short sentence, and a link to all episodes."""
+    seen.page.goto(address)
+    seen.rows(19)
+    seen.page.evaluate("view => { location.hash = `#/${view}`; }", view)
+    playwright.expect(seen.page.locator("[role=alert]")).to_have_text("No such episode.")
+    seen.page.click("text=All episodes")
+    seen.rows(19)
+
+
 def test_the_back_button_undoes_one_choice_at_a_time(seen: Seen, address: str) -> None:
     """What is typed in one go is one; forward does it again. What no list knows is left alone."""
     page, expect = seen.page, playwright.expect

@@ -128,6 +128,12 @@ def test_a_list_is_what_a_slow_look_finds(full_text: str, monkeypatch: pytest.Mo
                 assert total == len(fits)
                 assert [row["id"] for row in rows] == [t.id for t in fits[offset : offset + limit]]
                 assert [index.read(row["n"]) for row in rows] == fits[offset : offset + limit]
+                numbers = [row["n"] for row in index.find(wanted, order)[1]]
+                ends = [None, *numbers, None]
+                beside = list(zip(ends, ends[2:], strict=False))
+                assert [index.neighbours(n, wanted, order) for n in numbers] == beside
+                out = [row["n"] for row in index.find()[1] if row["n"] not in numbers]
+                assert [index.neighbours(n, wanted, order) for n in out] == [None] * len(out)
 
     check()
 

@@ -118,6 +118,23 @@ def test_lists_are_filtered_and_paged(client: TestClient) -> None:
     )  # fmt: skip
     for wrong in wrongs:
         assert client.get("/api/episodes", params=wrong).status_code == 422
+    for name, value in (("round", "x"), ("min_reward", "x"), ("max_steps", "1.5")):
+        assert client.get("/api/episodes", params={name: value}).json()["detail"] == f"{name} must be a number"
+    won = client.get("/api/episodes", params={"outcome": "won"}).json()["detail"]
+    assert won == "outcome must be 'success', 'failure' or 'error'"
+
+
+def test_an_episode_has_neighbours_in_a_list(client: TestClient) -> None:
+    """Under the filters and in the order of the list; the filters may leave the episode out."""
+    wanted = {"round": 1, "split": "train", "order": "longest", "offset": 2}
+    rows = client.get("/api/episodes", params={**wanted, "offset": 0}).json()["rows"]
+    numbers = [None, *(row["n"] for row in rows), None]
+    for place, n in enumerate(numbers[1:-1], 1):
+        found = client.get(f"/api/episodes/{n}/neighbours", params=wanted).json()
+        assert found == {"listed": True, "previous": numbers[place - 1], "next": numbers[place + 1]}
+    (other,) = client.get("/api/episodes", params={"round": 0, "limit": 1}).json()["rows"]
+    found = client.get(f"/api/episodes/{other['n']}/neighbours", params=wanted).json()
+    assert found == {"listed": False, "previous": None, "next": None}
 
 
 @pytest.mark.parametrize(

@@ -86,6 +86,7 @@ const server = {
   episode(n) { return this.call(`episodes/${n}`); },
   plans(n) { return this.call(`episodes/${n}/plans`); },
   tree(n) { return this.call(`episodes/${n}/tree`); },
+  neighbours(n, wanted) { return this.call(`episodes/${n}/neighbours?${new URLSearchParams(wanted)}`); },
   preference(a, b) { return this.call(`preference?first=${a}&second=${b}`); },
 };
 
@@ -107,7 +108,8 @@ const page = {
     return { title: embedded.title, note: embedded.note, bytes: [1, 1], episodes: this.rows().length, broken: [], facets,
       models: [], feedback: null };
   },
-  async list(wanted) {
+  /** The rows that fit the filters, in their order. */
+  fitting(wanted) {
     const known = (row) => { row.words ??= wordsOf(this.at(row.n).episode); return row.words; };
     const asked = wordsIn(wanted.text ?? "");
     const fits = this.rows().filter((row) =>
@@ -117,8 +119,16 @@ const page = {
       && asked.every((word) => known(row).some((each) => each.startsWith(word))));
     const by = { file: () => 0, best: (a, b) => b.reward - a.reward, worst: (a, b) => a.reward - b.reward,
       longest: (a, b) => b.steps - a.steps, shortest: (a, b) => a.steps - b.steps }[wanted.order ?? "file"];
-    const from = Number(wanted.offset ?? 0);
-    return { total: fits.length, rows: fits.sort(by).slice(from, from + Number(wanted.limit ?? 100)) };
+    return fits.sort(by);
+  },
+  async list(wanted) {
+    const [fits, from] = [this.fitting(wanted), Number(wanted.offset ?? 0)];
+    return { total: fits.length, rows: fits.slice(from, from + Number(wanted.limit ?? 100)) };
+  },
+  async neighbours(n, wanted) {
+    const fits = this.fitting(wanted);
+    const at = fits.findIndex((row) => row.n === n);
+    return { listed: at >= 0, previous: fits[at - 1]?.n ?? null, next: fits[at + 1]?.n ?? null };
   },
   async episode(n) {
     const { row, episode } = this.at(n);
@@ -143,7 +153,6 @@ const wordsOf = (episode) => [...new Set(wordsIn([episode.provenance.task_id, ep
 
 let state = null;
 let wanted = {};
-let opened = 0;
 let keys = {};
 let shown = 0;
 
@@ -188,10 +197,12 @@ function show(more, ...children) {
   $("main").replaceChildren(...children.flat(9).filter(Boolean));
 }
 
+const VIEWS = ["e", "two", "on", "tree"];
+
 /** What the address says: the view (the list, where it is none of these) and its numbers. */
 const place = () => location.hash.replace(/^#\/?/, "").split("?")[0].split("/");
 
-/** What the address of a list says: filters, search, order and page. */
+/** What every address says of the list: filters, search, order and page. */
 function wantedHere() {
   const at = location.hash.indexOf("?");
   const known = ["text", "outcome", "order", "offset", ...FACETS, ...["reward", "steps"].flatMap((name) => [`min_${name}`, `max_${name}`])];
@@ -199,10 +210,10 @@ function wantedHere() {
     .filter(([name, value]) => known.includes(name) && value !== ""));
 }
 
-/** The address of the list as it is wanted. */
-function listAddress() {
+/** The address of a view (of the list, if none is named), with what is wanted of the list, so that a reload keeps it. */
+function addressOf(...view) {
   const said = new URLSearchParams(wanted).toString();
-  return said ? `#/?${said}` : "#/";
+  return `#/${view.join("/")}${said ? `?${said}` : ""}`;
 }
 
 async function route() {
@@ -211,13 +222,14 @@ async function route() {
   say.stays = false;
   const [name, ...rest] = place();
   const [a, b] = rest.map(Number);
+  wanted = wantedHere();
   try {
+    if (VIEWS.includes(name) && !(name === "two" ? [a, b] : [a]).every(Number.isSafeInteger)) throw new Error("No such episode.");
     if (name === "e") await episode(a, b || 0, mine);
     else if (name === "two") await two(a, b, mine);
-    else if (name === "on") await goOn(a, b, mine).catch((error) => backTo(`#/e/${a}/${b}`, error, mine));
+    else if (name === "on") await goOn(a, b, mine).catch((error) => backTo(addressOf("e", a, b), error, mine));
     else if (name === "tree") await forks(a, mine);
     else {
-      wanted = wantedHere();
       filters.typed = null;
       $("filters")?.replaceWith(filters());
       await list();
@@ -252,11 +264,11 @@ const PAGE = 100;
 async function list() {
   const mine = list.asked = (list.asked ?? 0) + 1;
   const found = await source.list({ ...wanted, offset: wanted.offset ?? 0, limit: PAGE });
-  if (mine !== list.asked || ["e", "two", "on", "tree"].includes(place()[0])) return; // something else was asked for meanwhile
+  if (mine !== list.asked || VIEWS.includes(place()[0])) return; // something else was asked for meanwhile
   const from = Number(wanted.offset ?? 0);
   const several = found.rows.some((row) => attemptOf(row) && !row.id.endsWith("#0"));
-  const rows = el("ol", { class: "list", "aria-label": "Episodes" }, found.rows.map((row, at) => el("li", {},
-    el("a", { href: `#/e/${row.n}`, onclick: () => { opened = from + at; } },
+  const rows = el("ol", { class: "list", "aria-label": "Episodes" }, found.rows.map((row) => el("li", {},
+    el("a", { href: addressOf("e", row.n) },
       outcomeOf(row),
       el("span", { class: "what" }, row.task, el("span", { class: "told" }, row.instruction)),
       el("span", { class: "where", title: row.agent }, [row.round === null ? null : `round ${row.round}`, row.split, agentOf(row), several ? attemptOf(row) : null].filter((x) => x !== null).join(" · ")),
@@ -266,7 +278,7 @@ async function list() {
   const move = (by) => () => {
     wanted.offset = Math.max(0, from + by);
     if (!wanted.offset) delete wanted.offset;
-    history.pushState(null, "", listAddress());
+    history.pushState(null, "", addressOf());
     list().then(() => { scrollTo(0, 0); });
   };
   const pages = el("nav", { class: "pages", "aria-label": "Pages" },
@@ -318,7 +330,7 @@ function filters() {
       wanted = Object.fromEntries([...new FormData(form)].filter(([name, value]) => value !== "" && !(name === "order" && value === "file")));
       const goesOn = event.target.matches("input") && event.target.name === filters.typed; // one entry for what is typed in one go
       filters.typed = event.target.matches("input") ? event.target.name : null;
-      history[goesOn ? "replaceState" : "pushState"](null, "", listAddress());
+      history[goesOn ? "replaceState" : "pushState"](null, "", addressOf());
       list();
     }, 150);
   });
@@ -327,14 +339,12 @@ function filters() {
 const LABELS = { env: "World", split: "Split", round: "Round", agent: "Agent", kind: "Kind", difficulty: "Difficulty" };
 const ORDERS = { file: "as stored", best: "best reward first", worst: "worst reward first", longest: "longest first", shortest: "shortest first" };
 
-/** The episode before or after the one that was opened from the list. */
-async function neighbour(by) {
-  const at = opened + by;
-  const found = at < 0 ? { rows: [] } : await source.list({ ...wanted, offset: at, limit: 1 });
-  if (found.rows.length === 0) return say(by < 0 ? "This is the first one." : "This is the last one.");
-  opened = at;
-  location.hash = `#/e/${found.rows[0].n}`;
-  return null;
+/** Open the episode before or after one in the list. */
+async function neighbour(n, by) {
+  const found = await source.neighbours(n, wanted);
+  const to = by < 0 ? found.previous : found.next;
+  if (to !== null) location.hash = addressOf("e", to);
+  else say(!found.listed ? "This one is not in the list: its filters leave it out." : by < 0 ? "This is the first one." : "This is the last one.");
 }
 
 // ---------------------------------------------------------------------------------------------------------- episode
@@ -353,7 +363,7 @@ async function episode(n, at, mine) {
   const steps = el("ol", { class: "steps", "aria-label": "Steps" }, t.steps.map((step, i) => turn(step, i, {
     onclick: (event) => { if (!event.target.closest("button, summary, form, .tokens")) move(i, false); },
     tokens: view.tokens,
-    on: embedded ? null : `#/on/${n}/${i}`,
+    on: embedded ? null : addressOf("on", n, i),
   })), ending(t));
   const aside = el("aside", { "aria-label": "The expert's plan", hidden: true });
   const beside = el("div", { class: "beside" }, steps, aside);
@@ -364,7 +374,7 @@ async function episode(n, at, mine) {
     const now = steps.children[here];
     now.focus({ preventScroll: true });
     if (scroll) now.scrollIntoView({ block: "nearest" });
-    history.replaceState(null, "", `#/e/${n}/${here}`);
+    history.replaceState(null, "", addressOf("e", n, here));
     showPlan();
   }
 
@@ -441,26 +451,26 @@ async function episode(n, at, mine) {
     return null;
   }
   const others = siblings.filter((each) => each.n !== n);
-  const compare = () => { if (others.length) location.hash = `#/two/${n}/${others[0].n}`; else say("No other episode of this task."); };
-  const branches = () => { if (others.length) location.hash = `#/tree/${n}`; else say("No other episode of this task."); };
-  const goOnHere = () => { if (here < t.steps.length) location.hash = `#/on/${n}/${here}`; else say("The episode is over there: choose a step."); };
+  const compare = () => { if (others.length) location.hash = addressOf("two", n, others[0].n); else say("No other episode of this task."); };
+  const branches = () => { if (others.length) location.hash = addressOf("tree", n); else say("No other episode of this task."); };
+  const goOnHere = () => { if (here < t.steps.length) location.hash = addressOf("on", n, here); else say("The episode is over there: choose a step."); };
   const noTokens = !t.steps.some((step) => step.tokens);
 
   const own = {
     j: () => move(here + 1), k: () => move(here - 1), ArrowDown: () => move(here + 1), ArrowUp: () => move(here - 1),
-    ArrowRight: () => neighbour(1), ArrowLeft: () => neighbour(-1), Home: () => move(0), End: () => move(t.steps.length),
+    ArrowRight: () => neighbour(n, 1), ArrowLeft: () => neighbour(n, -1), Home: () => move(0), End: () => move(t.steps.length),
     t: () => (noTokens ? say("No token records: no model acted here.") : toggle("tokens")), e: () => toggle("plan"), v: compare,
     f: branches,
-    Escape: () => { location.hash = listAddress(); },
+    Escape: () => { location.hash = addressOf(); },
     ...(embedded ? {} : { u: judge(1), d: judge(-1), c: goOnHere, r: write, ...Object.fromEntries(STARS.map((count) => [count, () => rate(count)])) }),
   };
   show(own,
     el("h1", {}, row.task),
     el("p", {}, t.instruction),
     el("div", { class: "bar", role: "toolbar", "aria-label": "Episode" },
-      el("a", { href: listAddress() }, "List"),
-      button("◀", () => neighbour(-1), { "aria-label": "Previous episode", title: "Previous episode (←)" }),
-      button("▶", () => neighbour(1), { "aria-label": "Next episode", title: "Next episode (→)" }),
+      el("a", { href: addressOf() }, "List"),
+      button("◀", () => neighbour(n, -1), { "aria-label": "Previous episode", title: "Previous episode (←)" }),
+      button("▶", () => neighbour(n, 1), { "aria-label": "Next episode", title: "Next episode (→)" }),
       press("tokens", "Tokens", noTokens ? "No token records: no model acted here" : "Token view (t)"),
       press("plan", "Expert", "The expert's plan, and the value of each state (e)"),
       button(`Compare (${others.length})`, compare, { disabled: others.length === 0, title: "Beside another episode of this task (v)" }),
@@ -607,7 +617,7 @@ async function forks(n, mine) {
   /** The steps that the episodes of a branch share, each a link to it. */
   function path(branch) {
     const one = branch.episodes.includes(self) ? self : branch.episodes[0];
-    const link = (i) => el("a", { href: `#/e/${one.row.n}/${i}`, tabindex: -1, class: one.path[i].valid ? "act" : "act invalid", title: one.path[i].action },
+    const link = (i) => el("a", { href: addressOf("e", one.row.n, i), tabindex: -1, class: one.path[i].valid ? "act" : "act invalid", title: one.path[i].action },
       el("small", {}, `${i + 1} `), one.path[i].action.length > 60 ? `${one.path[i].action.slice(0, 59)}…` : one.path[i].action || "(no action)");
     const all = Array.from({ length: branch.to - branch.from }, (_, i) => branch.from + i);
     const some = all.length > 7 ? [...all.slice(0, 3), null, ...all.slice(-3)] : all;
@@ -618,7 +628,7 @@ async function forks(n, mine) {
     bar.firstChild.style.width = `${(100 * won(episodes)) / episodes.length}%`;
     return el("span", { class: "sum" }, bar, `${won(episodes)} of ${plural(episodes.length, "episode")} succeed`);
   };
-  const outcome = ({ row }) => el("a", { href: `#/e/${row.n}/${row.steps}`, tabindex: -1, class: "sum" }, outcomeOf(row), ` · reward ${number(row.reward, 3)}`,
+  const outcome = ({ row }) => el("a", { href: addressOf("e", row.n, row.steps), tabindex: -1, class: "sum" }, outcomeOf(row), ` · reward ${number(row.reward, 3)}`,
     el("span", { class: "soft" }, ` · ${[agentOf(row), attemptOf(row)].filter(Boolean).join(" · ")}`));
 
   function item(target, mark, labels, children) {
@@ -629,8 +639,8 @@ async function forks(n, mine) {
     const mark = branch.episodes.includes(self);
     const one = mark ? self : branch.episodes[0];
     const leaf = branch.episodes.length === 1;
-    const ends = leaf ? [] : branch.ended.map((each) => item(`#/e/${each.row.n}/${each.row.steps}`, each === self, [outcome(each)], []));
-    return item(`#/e/${one.row.n}/${Math.max(branch.from, 0)}`, mark,
+    const ends = leaf ? [] : branch.ended.map((each) => item(addressOf("e", each.row.n, each.row.steps), each === self, [outcome(each)], []));
+    return item(addressOf("e", one.row.n, Math.max(branch.from, 0)), mark,
       [title, path(branch), leaf ? outcome(one) : share(branch.episodes)], [...ends, ...branch.branches.map((each) => nodes(each))]);
   }
   const tree = el("ul", { class: "tree", role: "tree", "aria-label": "Episodes of the task" },
@@ -656,10 +666,10 @@ async function forks(n, mine) {
     j: by(1), k: by(-1), ArrowDown: by(1), ArrowUp: by(-1), Home: () => go(visible()[0]), End: () => go(visible().at(-1)),
     ArrowRight: () => { if (now().getAttribute("aria-expanded") === "false") expand(now(), true); else go(now().querySelector("li")); },
     ArrowLeft: () => { if (now().getAttribute("aria-expanded") === "true") expand(now(), false); else go(now().parentElement.closest("li")); },
-    Enter: () => { location.hash = now().dataset.to; }, Escape: () => { location.hash = `#/e/${n}`; },
+    Enter: () => { location.hash = now().dataset.to; }, Escape: () => { location.hash = addressOf("e", n); },
   },
   el("h1", {}, self.row.task), el("p", {}, self.row.instruction),
-  el("div", { class: "bar" }, el("a", { href: `#/e/${n}` }, "Back"),
+  el("div", { class: "bar" }, el("a", { href: addressOf("e", n) }, "Back"),
     button("Expand all", () => tree.querySelectorAll("[aria-expanded]").forEach((each) => expand(each, true))),
     button("Collapse", () => tree.querySelectorAll("li li[aria-expanded]").forEach((each) => expand(each, false))),
     el("span", { class: "soft" }, "Episodes with the same actions share a branch. A step opens its episode; blue marks the one you came from.",
@@ -677,11 +687,11 @@ async function two(a, b, mine) {
   if (mine !== shown) return;
   const head = (one, other, name) => {
     const choose = el("select", { "aria-label": `${name}: which episode`, onchange: (event) => {
-      location.hash = name === "A" ? `#/two/${event.target.value}/${b}` : `#/two/${a}/${event.target.value}`;
+      location.hash = name === "A" ? addressOf("two", event.target.value, b) : addressOf("two", a, event.target.value);
     } }, one.siblings.filter((each) => each.n !== other.row.n).map((each) => el("option", { value: each.n, selected: each.n === one.row.n },
       `${each.outcome}, reward ${number(each.reward, 3)}, ${plural(each.steps, "step")} · ${each.agent} · ${each.path}:${each.line}`)));
     return el("div", { class: "head" }, el("h2", {}, `${name} · `, outcomeOf(one.row), ` · reward ${number(one.row.reward, 3)} · ${plural(one.row.steps, "step")}`),
-      choose, el("p", { class: "soft" }, el("a", { href: `#/e/${one.row.n}` }, "Open it")));
+      choose, el("p", { class: "soft" }, el("a", { href: addressOf("e", one.row.n) }, "Open it")));
   };
   const long = Math.max(left.episode.steps.length, right.episode.steps.length) + 1;
   const cell = (t, i, name, parts) => el("div", { class: parts ? "parts" : "" }, el("span", { class: "side" }, name),
@@ -704,10 +714,10 @@ async function two(a, b, mine) {
   }
   const judge = (verdict) => () => { if (said?.comparable) prefer(verdict); };
   const choice = (label, verdict, title) => button(label, judge(verdict), { id: `prefer${verdict}`, "aria-pressed": said.verdict === verdict, disabled: !said.comparable, title });
-  show({ a: judge(1), b: judge(-1), Escape: () => { location.hash = `#/e/${a}`; } },
+  show({ a: judge(1), b: judge(-1), Escape: () => { location.hash = addressOf("e", a); } },
     el("h1", {}, left.row.task), el("p", {}, left.episode.instruction),
     el("div", { class: "bar", role: "toolbar", "aria-label": "Which is better" },
-      el("a", { href: `#/e/${a}` }, "Back"),
+      el("a", { href: addressOf("e", a) }, "Back"),
       said ? [choice("A is better", 1, "A is better (a)"), choice("B is better", -1, "B is better (b)"),
         said.comparable ? null : el("span", { class: "soft" }, "Different openings: no trainer can pair these.")] : null,
       el("span", { class: "soft" }, fork ? `${plural(fork, "step")} the same, then they differ` : "They differ from the first step")),
@@ -746,7 +756,7 @@ async function goOn(n, at, mine) {
     const kept = await server.call(`live/${live.key}/keep`, {});
     await look();
     say(`Kept in ${kept.file}.`, kept.n !== null);
-    if (kept.n !== null) location.hash = `#/e/${kept.n}`;
+    if (kept.n !== null) location.hash = addressOf("e", kept.n);
   }
 
   function draw(scroll) {
@@ -787,9 +797,9 @@ async function goOn(n, at, mine) {
     if (scroll) panel.scrollIntoView({ block: "end" });
   }
 
-  show({ Escape: () => { location.hash = `#/e/${n}/${at}`; } },
+  show({ Escape: () => { location.hash = addressOf("e", n, at); } },
     el("h1", {}, begun.row.task), el("p", {}, begun.episode.instruction),
-    el("div", { class: "bar" }, el("a", { href: `#/e/${n}/${at}` }, "Back"),
+    el("div", { class: "bar" }, el("a", { href: addressOf("e", n, at) }, "Back"),
       el("span", { class: "soft" }, at ? `Steps 1 to ${at} as they were, then you.` : "From the start.")),
     steps, panel);
   draw(true);
