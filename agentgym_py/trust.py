@@ -151,6 +151,14 @@ def require_source(place: str) -> None:
         raise ConfigError(f"{place} is Python source that a file names; if you trust it, add --trust {place}")
 
 
+def require_source_file(path: str) -> None:
+    """Raise ConfigError as `require_source`; the user may also have named the module whose file it is."""
+    modules = [*_modules(), *_parts(_trusted)]
+    endings = [f"/{name.replace('.', '/')}{end}" for name in modules if name for end in _SOURCES]
+    if not any(Path(path).as_posix().endswith(end) for end in endings):
+        require_source(path)
+
+
 def require_path(path: object, where: str) -> None:
     """Raise ConfigError if a trajectory names a path that the user has not named."""
     if _words is not None and _absolute(str(path)) not in map(_absolute, [*_places(), *_allowed]):

@@ -18,6 +18,7 @@ from agentgym_py.cli import COMMANDS, build_parser, main
 from agentgym_py.env import registration
 from agentgym_py.errors import AgentGymError, ConfigError
 from agentgym_py.evaluation.first_fault import worlds_of
+from agentgym_py.registry import source_digest
 from agentgym_py.trajectory import Step, Trajectory, store
 from agentgym_py.trajectory.types import Provenance
 
@@ -116,6 +117,31 @@ def test_no_python_of_a_file_is_run(file: Callable[..., list[str]], source: str,
     status, said = run(*file(source, {}))
     assert status == 2 and "is Python source that a file names" in said, said
     assert not Path("ran").exists()
+
+
+@pytest.mark.parametrize("command", [["evolve", "--resume", "r"], ["eval", "--manifest", "e"]])
+def test_no_other_file_is_read_as_a_source_of_a_run(command: list[str], run: Run, monkeypatch: Any) -> None:
+    """Nor may a stranger learn its digest; a file that the command line names is read up to a limit."""
+    Path("secret.txt").write_text("x")
+    if command[0] == "eval":
+        as_manifest("maze", {})
+        file = Path("e/manifest.json")
+    else:
+        as_run("maze", {})
+        file = Path("r/provenance.json")
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"sources": {str(Path("secret.txt").absolute()): "0"}}))
+    status, said = run(*command)
+    assert status == 2 and "secret.txt is Python source that a file names" in said.replace("\n", " "), said
+    with trust.naming(["--trust", "pkg.mod"]):
+        trust.require_source_file("/a/pkg/mod.py")
+        trust.require_source_file("/a/pkg/mod/__init__.py")
+        for wrong in ("/a/other/mod.py", "/a/xpkg/mod.py", "secret.txt"):
+            with pytest.raises(ConfigError, match="--trust"):
+                trust.require_source_file(wrong)
+    monkeypatch.setattr("agentgym_py.files.reading.MOST_BYTES", 10)
+    Path("long.py").write_text("x = 'a long text'")
+    with pytest.raises(OSError, match="it has more than"):
+        source_digest(Path("long.py"))
 
 
 @pytest.mark.parametrize("key", ["agent", "trainer"])
