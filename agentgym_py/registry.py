@@ -19,6 +19,7 @@ from typing import Any, Literal
 
 from agentgym_py import trust
 from agentgym_py.errors import UnknownNameError, did_you_mean
+from agentgym_py.files import read_bytes
 
 Group = Literal[
     "agentgym.envs", "agentgym.trainers", "agentgym.agents", "agentgym.rewards", "agentgym.curricula",
@@ -206,8 +207,8 @@ def source_file(name: str) -> Path:
 
 
 def source_digest(path: Path) -> str:
-    """Return the SHA-256 of a source's file, without what it imports."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    """Return the SHA-256 of a source's file, without what it imports; OSError as `read_bytes`."""
+    return hashlib.sha256(read_bytes(path)).hexdigest()
 
 
 def load_source(group: Group, name: str) -> Any:

@@ -24,8 +24,20 @@ from agentgym_py.errors import ConfigError
 _URL = re.compile(r"https?://[^\s\"',]+", re.IGNORECASE)
 _VARIABLES = ("AGENTGYM_URL", "OPENAI_BASE_URL", "AGENTGYM_ENVS")
 """Environment variables whose hosts and sources count as named."""
-_OF_FILES = ("config", "data", "manifest", "out", "resume")
+_OF_FILES = (
+    "config", "data", "evals", "export", "feedback", "few_shot", "index", "judged", "manifest", "out", "record",
+    "report", "resume", "until_decided",
+)  # fmt: skip
 """Options whose value is a file or folder, which may come from a stranger, name and all."""
+_OF_SOURCES = (
+    "agent", "agent_kwargs", "coreset", "critic", "curriculum", "env", "env_kwargs", "estimators", "judge", "reference",
+    "reflection", "reward", "reward_kwargs", "set", "source", "trainer",
+)  # fmt: skip
+"""Options whose value may be Python source."""
+_TAKE_SOURCES = ("certify", "check", "envs", "play", "prove", "trainers")
+"""Commands whose positional argument may be Python source."""
+_WITH_SUBCOMMANDS = ("agents", "data", "envs", "tools", "trainers")
+"""Commands whose first positional argument is the name of a subcommand."""
 _MODULE = re.compile(r"([A-Za-z_][\w.]*):[A-Za-z_]\w*")
 _SOURCES = (".py", "/__init__.py")
 _words: tuple[str, ...] | None = None
@@ -131,7 +143,7 @@ def require_source(place: str) -> None:
     if _words is None:
         return
     if place.endswith(".py"):
-        files = (part.partition(":")[0] for part in _parts(_words))
+        files = (part.partition(":")[0] for part in _sources())
         named = any(part.endswith(".py") and _absolute(part) == _absolute(place) for part in files)
     else:
         named = place in [*_modules(), *_parts(_trusted)]
@@ -139,9 +151,17 @@ def require_source(place: str) -> None:
         raise ConfigError(f"{place} is Python source that a file names; if you trust it, add --trust {place}")
 
 
+def require_source_file(path: str) -> None:
+    """Raise ConfigError as `require_source`; the user may also have named the module whose file it is."""
+    modules = [*_modules(), *_parts(_trusted)]
+    endings = [f"/{name.replace('.', '/')}{end}" for name in modules if name for end in _SOURCES]
+    if not any(Path(path).as_posix().endswith(end) for end in endings):
+        require_source(path)
+
+
 def require_path(path: object, where: str) -> None:
     """Raise ConfigError if a trajectory names a path that the user has not named."""
-    if _words is not None and _absolute(str(path)) not in map(_absolute, [*_parts(_words), *_allowed]):
+    if _words is not None and _absolute(str(path)) not in map(_absolute, [*_places(), *_allowed]):
         raise ConfigError(f"{where}: a path that comes from a file; if you trust it, add --trust {path}")
 
 
@@ -155,7 +175,7 @@ def require_output(path: str) -> None:
 
 def is_place_named(path: str) -> bool:
     """Return whether a path is within the current folder, or the user named it."""
-    if _words is None or _absolute(path) in map(_absolute, _parts(_words)):
+    if _words is None or _absolute(path) in map(_absolute, _places()):
         return True
     return Path(path).resolve().is_relative_to(Path.cwd().resolve())
 
@@ -168,10 +188,39 @@ def allow(path: str) -> None:
 
 def _modules() -> Iterator[str]:
     """Yield the modules that the user typed as `module:Class`; a file or folder may be called so, too."""
-    typed = [value for option, value in _values(_words or ()) if option not in _OF_FILES]
-    for part in _parts([*typed, *_trusted]):
+    for part in _sources():
         if (found := _MODULE.fullmatch(part)) and not Path(part).exists():
             yield found[1]
+
+
+def _sources() -> list[str]:
+    """Return what the user may have named as Python source; no file that a command reads is, whatever its name."""
+    values = _arguments(_words or ())
+    may_be_source = [*_OF_SOURCES]
+    if _command(_words or ()) in _TAKE_SOURCES:
+        may_be_source += {option for option, _ in values} - {*_OF_FILES}  # `--json my.py` is a flag and a world
+    return _parts([*(value for option, value in values if option in may_be_source), *_trusted])
+
+
+def _places() -> list[str]:
+    """Return what the user may have named as a path; the names of files are not split."""
+    values = _arguments(_words or ())
+    split = _parts([value for option, value in values if option and option not in _OF_FILES])
+    return [*split, *(value for option, value in values if not option or option in _OF_FILES), *_trusted]
+
+
+def _command(words: Sequence[str]) -> str:
+    """Return the name of the command in the words of a command line."""
+    return next((value for option, value in _values(words) if not option), "")
+
+
+def _arguments(words: Sequence[str]) -> list[tuple[str, str]]:
+    """Return the `_values` without the names of the command and of its subcommand."""
+    values = list(_values(words))
+    for _ in range(2 if _command(words) in _WITH_SUBCOMMANDS else 1):
+        if name := next((pair for pair in values if not pair[0]), None):
+            values.remove(name)
+    return values
 
 
 def _values(words: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -180,7 +229,7 @@ def _values(words: Sequence[str]) -> Iterator[tuple[str, str]]:
     for word in words:
         if word.startswith("--"):
             name, equals, value = word[2:].partition("=")
-            option = name.partition(".")[0]
+            option = name.partition(".")[0].replace("-", "_")
             if not equals:
                 continue
         else:

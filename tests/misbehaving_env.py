@@ -15,7 +15,7 @@ import gymnasium
 import numpy as np
 
 from agentgym_py.agents import ExpertAgent, RandomAgent
-from agentgym_py.env import Outcome, Reply, Task, TextEnv
+from agentgym_py.env import Outcome, PartnerRecord, Reply, Task, TextEnv
 
 
 class Fault(NamedTuple):
@@ -138,6 +138,16 @@ VALUES = {
     "task steps": Fault("task", task(optimal_steps=2.5), "optimal_steps is 2.5"),
     "rules none": Fault("task", attribute("rules", {"brief": None}), "rules['brief'] is None"),
     "rules lacking": Fault("task", attribute("rules", {}), "KeyError('brief')"),
+    "task steps flag": Fault("task", task(optimal_steps=True), "optimal_steps is True"),
+    "task steps huge": Fault("task", task(optimal_steps=2**200), "optimal_steps is an integer of more than 64 bits"),
+    "version flag": Fault("task", attribute("version", True), "version is True"),
+    "version huge": Fault("task", attribute("version", 2**63), "version is an integer of more than 64 bits"),
+    "successful arrays": Fault("step", attribute("succeeded", np.ones(2)), "success is array"),
+    "partner text": Fault("step", attribute("record", "x"), "partner_record is 'x'"),
+    "partner moves": Fault("step", attribute("record", PartnerRecord("4f", (3,))), "a partner's move is 3"),  # type: ignore[arg-type]
+    "partner digest": Fault("step", attribute("record", PartnerRecord(b"4f", ())), "digest is b'4f'"),  # type: ignore[arg-type]
+    "partner list": Fault("step", attribute("record", PartnerRecord("4f", [])), "partner_record is"),  # type: ignore[arg-type]
+    "partner error": Fault("step", attribute("record", KeyError("moves")), "KeyError('moves')"),
     "version text": Fault("task", attribute("version", "x"), "version is 'x'"),
     "read none": Fault("read", always(None), "NoneType"),
     "read number": Fault("read", always(Reply("go", thought=3)), "the thought is 3"),  # type: ignore[arg-type]
@@ -253,8 +263,16 @@ class MisbehavingEnv(TextEnv):
     ) -> None:
         super().__init__(max_steps=max_steps, split=split, render_mode=render_mode)
         self.fault, self.everywhere, self.count, self._asked = fault, everywhere, 0, ""
+        self.record: Any = None
         if fault == "exit as it is made":
             sys.exit(4)
+
+    @property
+    def partner_record(self) -> Any:
+        """Return, or raise, the partner's record."""
+        if isinstance(self.record, Exception):
+            raise self.record
+        return self.record
 
     def begin(self, task: Task) -> str:
         """Start at 0."""

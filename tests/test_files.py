@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -31,6 +32,7 @@ from agentgym_py.files import (
     inside,
     load_json,
     new_folder,
+    parse_json,
     parse_yaml,
     read_text,
     reading,
@@ -45,7 +47,7 @@ from agentgym_py.retrieval import ToolIndex
 from agentgym_py.rewards.judge_client import read_pairs
 from agentgym_py.serving.client import parse_answer
 from agentgym_py.trajectory import Trajectory, store
-from agentgym_py.trajectory.reading import detect, read_any
+from agentgym_py.trajectory.reading import detect, episode_files, read_any
 from agentgym_py.viewer import index
 from agentgym_py.viewer.index import Index
 from agentgym_py.viewer.live import checkpoints
@@ -462,6 +464,29 @@ def test_a_file_of_something_else_is_no_file_of_answers(tmp_path: Path) -> None:
         with pytest.raises(DataError, match="no file of answers"):
             read_pairs(path, "mark")
         assert path.read_bytes() == content
+
+
+@posix
+def test_episodes_of_a_run_are_not_read_through_a_link(folder: Path, episode: Callable[..., Trajectory]) -> None:
+    """Those of its rounds, which a command reads in place of the folder."""
+    store.write(folder / "secret.jsonl", [episode("a")])
+    (folder / "run" / "rounds" / "01").mkdir(parents=True)
+    (folder / "run" / "rounds" / "01" / "trajectories.jsonl").symlink_to("../../../secret.jsonl")
+    with pytest.raises(RunError, match="leads out of"):
+        episode_files(str(folder / "run"))
+    assert episode_files(str(folder / "secret.jsonl")) == [str(folder / "secret.jsonl")]
+
+
+def test_signs_within_strings_are_no_values() -> None:
+    """A text of a million commas is one value; one without its end is not searched again and again."""
+    for text in ('["' + ",[{" * 20 + '", "\\\\", "\\",[{,"]', '{"a": "' + "," * 40 + '"}'):
+        assert parse_json(text, most=4) == parse_json(text.encode(), most=4) == json.loads(text)
+    for text in ("[" + "1," * 5 + "1]", '["a", "b", ",", "\\"", [], {}]'):
+        for same in (text, text.encode()):
+            with pytest.raises(ValueError, match="more than 4 values"):
+                parse_json(same, most=4)
+    with pytest.raises(ValueError, match="Unterminated string"):
+        parse_json('"' + ',\\"' * 1_000_000, most=4)
 
 
 @posix

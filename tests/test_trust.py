@@ -18,6 +18,7 @@ from agentgym_py.cli import COMMANDS, build_parser, main
 from agentgym_py.env import registration
 from agentgym_py.errors import AgentGymError, ConfigError
 from agentgym_py.evaluation.first_fault import worlds_of
+from agentgym_py.registry import source_digest
 from agentgym_py.trajectory import Step, Trajectory, store
 from agentgym_py.trajectory.types import Provenance
 
@@ -116,6 +117,31 @@ def test_no_python_of_a_file_is_run(file: Callable[..., list[str]], source: str,
     status, said = run(*file(source, {}))
     assert status == 2 and "is Python source that a file names" in said, said
     assert not Path("ran").exists()
+
+
+@pytest.mark.parametrize("command", [["evolve", "--resume", "r"], ["eval", "--manifest", "e"]])
+def test_no_other_file_is_read_as_a_source_of_a_run(command: list[str], run: Run, monkeypatch: Any) -> None:
+    """Nor may a stranger learn its digest; a file that the command line names is read up to a limit."""
+    Path("secret.txt").write_text("x")
+    if command[0] == "eval":
+        as_manifest("maze", {})
+        file = Path("e/manifest.json")
+    else:
+        as_run("maze", {})
+        file = Path("r/provenance.json")
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"sources": {str(Path("secret.txt").absolute()): "0"}}))
+    status, said = run(*command)
+    assert status == 2 and "secret.txt is Python source that a file names" in said.replace("\n", " "), said
+    with trust.naming(["--trust", "pkg.mod"]):
+        trust.require_source_file("/a/pkg/mod.py")
+        trust.require_source_file("/a/pkg/mod/__init__.py")
+        for wrong in ("/a/other/mod.py", "/a/xpkg/mod.py", "secret.txt"):
+            with pytest.raises(ConfigError, match="--trust"):
+                trust.require_source_file(wrong)
+    monkeypatch.setattr("agentgym_py.files.reading.MOST_BYTES", 10)
+    Path("long.py").write_text("x = 'a long text'")
+    with pytest.raises(OSError, match="it has more than"):
+        source_digest(Path("long.py"))
 
 
 @pytest.mark.parametrize("key", ["agent", "trainer"])
@@ -285,6 +311,98 @@ def test_other_words_of_the_command_line_name_no_module(
     assert status == 2
 
 
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["collect", "--config", "stranger.py"],
+        ["collect", "--config=stranger.py"],
+        ["pipeline", "stranger.py"],
+        ["pipeline", "stranger.py", "--list"],
+        ["pipeline", "--list", "stranger.py"],
+        ["collect", "--config", "stranger.py", "--env_kwargz.x", "1"],
+    ],
+    ids=" ".join,
+)
+def test_the_name_of_a_file_is_no_permission(argv: list[str], run: Run) -> None:
+    """A config or pipeline may be called as Python source is, and be both."""
+    sys.modules.pop("stranger", None)
+    settings = '"env": ["stranger.py"], "env_kwargs": {"x": __import__("pathlib").Path("ran").touch()}'
+    stages = f'{{"out": "made", "stages": [{{"stage": "collect", {settings}}}]}}'
+    Path("stranger.py").write_text(stages if argv[0] == "pipeline" else f"{{{settings}}}")
+    status, said = run(*argv)
+    assert status == 2 and not Path("ran").exists(), said
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["train", "--data", "a/evil.py"],
+        ["train", "--few-shot=a/evil.py"],
+        ["evolve", "--resume", "runs/x,a/evil.py"],
+        ["fork", "a/evil.py@1"],
+        ["view", "a/evil.py"],
+        ["view", "--export", "page.html", "a/evil.py"],
+        ["eval", "--model", "a/evil.py"],
+        ["prove", "ppo", "--report", "a/evil.py"],
+    ],
+    ids=" ".join,
+)
+def test_a_file_of_an_option_is_no_source(words: list[str]) -> None:
+    """Neither whole nor in part; only options and commands that take source name it."""
+    with trust.naming(words), pytest.raises(ConfigError, match=r"--trust a/evil\.py"):
+        trust.require_source("a/evil.py")
+    with trust.naming([*words, "--trust", "a/evil.py"]):
+        trust.require_source("a/evil.py")
+
+
+def test_an_argument_of_a_command_is_its_source() -> None:
+    """Also after a flag, which takes no value."""
+    for command in ("certify", "check", "envs", "play", "prove", "trainers"):
+        with trust.naming([command, "--json", "mine.py:World"]):
+            trust.require_source("mine.py")
+    with trust.naming(["fork", "runs/a@1", "--set", "trainer.step_kind=mine.py:kind"]):
+        trust.require_source("mine.py")
+
+
+def test_the_lists_of_trust_are_those_of_the_commands() -> None:
+    """A command with another argument of source, or with subcommands, has its place in them."""
+    take, subcommands = set(), set()
+    for name in COMMANDS:
+        parser = build_parser(name, [])
+        parts = (parser, *parser.commands.values())
+        subcommands |= {name} if parser.commands else set()
+        take |= {name for part in parts for argument in part.positionals if "FILE.py" in argument.help}
+        for part in parts:
+            for option in part.options.values():
+                if "FILE.py" in option.help:
+                    assert option.name.partition(".")[0] in trust._OF_SOURCES, option.name
+    assert (take, subcommands) == (set(trust._TAKE_SOURCES), set(trust._WITH_SUBCOMMANDS))
+
+
+@pytest.mark.parametrize(
+    ("words", "path"),
+    [
+        (["view", "a.jsonl"], "view"),
+        (["data", "verify", "a.jsonl"], "verify"),
+        (["replay", "a.jsonl", "--json"], "--json"),
+        (["replay", "b,c"], "c"),
+    ],
+)
+def test_the_name_of_a_command_is_no_path(words: list[str], path: str) -> None:
+    """Nor that of a subcommand or option; the command's argument is one, and whole."""
+    with trust.naming(words):
+        with pytest.raises(ConfigError, match="--trust"):
+            trust.require_path(path, "here")
+        trust.require_path(words[1 + (words[0] == "data")], "here")
+
+
+@pytest.mark.parametrize("words", [["--trust"], ["--trust", "--list"], ["--trust=x", "--trust"]])
+def test_trust_needs_a_value(words: list[str], run: Run) -> None:
+    """It takes no option in place of it, such as the one that keeps a pipeline from running."""
+    status, said = run(*as_pipeline("maze", {}), *words)
+    assert status == 2 and "--trust needs a value" in said and not Path("made").exists(), said
+
+
 def test_a_run_folder_names_no_module(run: Run) -> None:
     """Its own name is no permission, and a folder may be called as a source is."""
     for name in ("theirs", "theirs:World"):
@@ -300,7 +418,7 @@ def test_only_what_was_typed_names_a_module(tmp_path: Path, monkeypatch: pytest.
     """No path of a file's settings, no address of a variable, no word after the value of --trust; but positionals."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("OPENAI_BASE_URL", "https://api.example/v1")
-    with trust.naming(["pipeline", "--trust", "my.server", "plan", "--out=x", "theirs:World"]):
+    with trust.naming(["certify", "--trust", "my.server", "plan", "--out=x", "theirs:World"]):
         trust.allow("x,evil:score")
         for module in ("evil", "https", "plan", "x"):
             with pytest.raises(ConfigError, match="--trust"):

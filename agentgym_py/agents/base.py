@@ -32,6 +32,8 @@ class Episode:
     """Token ids of the episode so far, for agents that are models."""
     files_digest: str | None = None
     """Of the files that its world read (`TextEnv.files_digest`)."""
+    version: int = 0
+    """Of its world."""
 
 
 @dataclass(frozen=True, slots=True)

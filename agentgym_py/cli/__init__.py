@@ -22,7 +22,7 @@ from agentgym_py.cli.interrupts import (
     require_not_interrupted,
 )
 from agentgym_py.cli.json_output import stdout_for_results
-from agentgym_py.errors import AgentGymError, RunError, WriteError, naming_options
+from agentgym_py.errors import AgentGymError, RunError, WriteError, naming_options, setting
 from agentgym_py.escapes import escaped_output
 from agentgym_py.version import __version__
 
@@ -122,10 +122,18 @@ def run_command(argv: Sequence[str]) -> None:
 
 
 def without_trusted(words: Sequence[str]) -> list[str]:
-    """Remove `--trust NAME`, which every command takes: `trust` reads it."""
+    """Remove `--trust NAME`, which every command takes: `trust` reads it.
+
+    Raises:
+        UsageError: it has no value.
+    """
     kept = [word for word in words if not word.startswith("--trust=")]
     while "--trust" in kept:
         place = kept.index("--trust")
+        if (following := kept[place + 1 : place + 2]) == [] or following[0].startswith("--"):
+            from agentgym_py.cli.parser import UsageError
+
+            raise UsageError(f"{setting('trust')} needs a value")
         del kept[place : place + 2]
     return kept
 

@@ -111,7 +111,9 @@ def _convert(source: str, target: str, to: str | None, format: str | None) -> No
 
 def _write(file: Path, form: str, source: str, target: str, format: str | None) -> None:
     """Write the trajectories of a file in another format, and say how many."""
-    trajectories = read_trajectories(source, format)
+    trajectories: Iterable[Trajectory] = read_trajectories(source, format)
+    if _is_table(target):
+        trajectories = map(parquet.without_half_pairs, trajectories)
     if form in ROWS:
         data = list(trajectories) if form == "trl_preferences" else trajectories
         lines = iter(ROWS[form](iter(data)))

@@ -58,7 +58,7 @@ def add_env_kwargs(parser: Parser, about: str = "Arguments of the world, as --en
     def arguments(words: Sequence[str]) -> list[str]:
         by_default = ["shop"] if "env" in parser.options and "--config" not in words else []
         names = find_env_names(words) or by_default
-        with suppress(UnknownNameError):  # a missing source is reported later
+        with suppress(AgentGymError):  # a missing source, or one that only a file names, is reported later
             return [f"env_kwargs.{key}" for name in names for key in env_arguments(name)]
         return []
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
+from agentgym_py import trust
 from agentgym_py.cli.env_options import absolute_paths, path_arguments
 from agentgym_py.cli.parser import Values
 from agentgym_py.cli.trainer_options import path_settings
@@ -114,11 +115,17 @@ def relative_source(source: str) -> str:
 
 
 def require_sources(digests: object, what: str) -> None:
-    """Raise RunError if a file of `source_digests` is missing or has changed, or for anything else of a stranger's."""
+    """Check the files of `source_digests`.
+
+    Raises:
+        RunError: a file is missing or has changed, or it is anything else of a stranger's.
+        ConfigError: only a file names it; see `trust`.
+    """
     if not (isinstance(digests, Mapping) and all(isinstance(digest, str) for digest in digests.values())):
         raise RunError(f"{what} is damaged: its sources are {digests!r:.60}")
     for name, digest in digests.items():
         if not Path(name).is_file():
             raise RunError(f"{what} needs {name}, which is missing: restore the file")
+        trust.require_source_file(name)
         if source_digest(Path(name)) != digest:
             raise RunError(f"{what} began with another {name}: restore the file, or start a new one")

@@ -14,6 +14,7 @@ import numpy as np
 from agentgym_py.env import SPLITS, PartnerRecord, Reply, StopReason, Task, TextEnv
 from agentgym_py.env.types import MAX_TEXT
 from agentgym_py.errors import AgentGymError
+from agentgym_py.trajectory.json_values import MAX_INT, MIN_INT
 
 MAX_REWARD = 1e9
 """Largest size of a reward: sums, squares and float32 numbers of such rewards stay finite."""
@@ -38,13 +39,16 @@ def read_start(start: Any, prompt: str, env: TextEnv) -> tuple[str, str]:
     """Return the rules and the first observation from what `reset` returned.
 
     Raises:
-        TypeError, ValueError, LookupError: no string, an `info` that JSON cannot hold, or no integer as version.
+        TypeError, ValueError, LookupError: no string, or an `info` that JSON cannot hold.
     """
     observation, info = _unpacked(start, 2, "reset")
     _require_info(info)
-    if not isinstance(env.version, int):
-        raise TypeError(f"version is {env.version!r:.60}, not an integer")
     return text(env.rules[prompt], f"rules[{prompt!r}]"), text(observation, "the observation")
+
+
+def read_version(env: TextEnv) -> int:
+    """Return the version of a world; TypeError or ValueError for other than an integer that a trajectory holds."""
+    return whole(env.version, "version")
 
 
 def read_turn(turn: Any) -> EnvTurn:
@@ -75,12 +79,8 @@ def read_task(task: Any) -> Task:
         text(getattr(task, name), f"the task's {name}")
     if task.split not in SPLITS:
         raise ValueError(f"the task's split is {task.split!r:.60}, not one of {', '.join(SPLITS)}")
-    if task.optimal_steps is None or type(task.optimal_steps) is int:
-        return task
-    try:
-        return replace(task, optimal_steps=operator.index(task.optimal_steps))
-    except TypeError as error:
-        raise TypeError(f"optimal_steps is {task.optimal_steps!r:.60}, not an integer") from error
+    steps = task.optimal_steps
+    return task if steps is None else replace(task, optimal_steps=whole(steps, "optimal_steps"))
 
 
 def read_digest(env: TextEnv) -> str | None:
@@ -89,11 +89,21 @@ def read_digest(env: TextEnv) -> str | None:
 
 
 def read_partner(env: TextEnv) -> PartnerRecord | None:
-    """Return the moves of an episode with a model as partner; None if a server that has them does not answer."""
+    """Return the moves of an episode with a model as partner; None if a server that has them does not answer.
+
+    Raises:
+        TypeError, ValueError, LookupError: it is no record of moves.
+    """
     try:
-        return env.partner_record
+        record = env.partner_record
     except AgentGymError:
         return None
+    if record is None:
+        return None
+    if not isinstance(record, PartnerRecord) or not isinstance(record.moves, tuple):
+        raise TypeError(f"partner_record is {record!r:.60}, not a PartnerRecord")
+    moves = tuple(None if move is None else text(move, "a partner's move") for move in record.moves)
+    return PartnerRecord(text(record.digest, "the partner's digest"), moves)
 
 
 def read_reply(reply: Reply) -> tuple[str, str, str | None]:
@@ -114,6 +124,16 @@ def finite(value: Any, what: str) -> float:
         raise ValueError(f"{what} is {number}, not a finite number")
     if abs(number) > MAX_REWARD:
         raise ValueError(f"{what} is {number:g}, beyond {MAX_REWARD:g}")
+    return number
+
+
+def whole(value: Any, what: str) -> int:
+    """Return an integer that a trajectory holds; an error for anything else, such as a bool."""
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise TypeError(f"{what} is {value!r:.60}, not an integer")
+    number = operator.index(value)
+    if not MIN_INT <= number <= MAX_INT:
+        raise ValueError(f"{what} is an integer of more than 64 bits")
     return number
 
 

@@ -22,20 +22,24 @@ from agentgym_py.collection.env_turn import (
     read_start,
     read_task,
     read_turn,
+    read_version,
 )
 from agentgym_py.collection.job import Job, StateSnapshot
 from agentgym_py.collection.partner_turns import EnvCall, PartnerTurns, reset_call, step_call, use_settings
 from agentgym_py.collection.play_config import PlayConfig
 from agentgym_py.collection.replies import Reply, replies_of
 from agentgym_py.collection.watchdog import Watchdog
-from agentgym_py.env import StopReason, TextEnv
+from agentgym_py.env import PartnerRecord, StopReason, TextEnv
 from agentgym_py.env.tracebacks import describe_failure, env_line
-from agentgym_py.errors import AgentGymError, InfrastructureError, SnapshotError
+from agentgym_py.errors import AgentGymError, DataError, InfrastructureError, SnapshotError
 from agentgym_py.files import canonical_json
 from agentgym_py.multiagent.game import Asking
 from agentgym_py.rng import seed_of
-from agentgym_py.trajectory import Provenance, Step, Trajectory
+from agentgym_py.trajectory import Provenance, Step, Trajectory, store
 from agentgym_py.trajectory.types import with_note, with_template
+
+_LONG = 1 << 24
+"""Characters of an episode above which it is tried whether a store takes it."""
 
 
 class _Ended(NamedTuple):
@@ -47,6 +51,8 @@ class _Ended(NamedTuple):
     """Whether its env failed, so that it may be begun again."""
     episode: Episode | None = None
     """What was played; None if it did not begin, or if its env has not returned."""
+    success: bool = False
+    partner: PartnerRecord | None = None
 
 
 _Outcome: TypeAlias = "Episode | EnvCall[Episode | _Ended] | _Ended"
@@ -110,18 +116,23 @@ class EpisodeLoop:
         episode, error = ended.episode, ended.error
         if episode is None:
             return failed_trajectory(self.agent, self.config, job, str(error))
-        env, task = episode.env, episode.task
-        return Trajectory(
+        task = episode.task
+        trajectory = Trajectory(
             id=_id(job, task.id),
             provenance=_provenance(
-                self.agent, self.config, job, task.id, env.version, episode.seed, episode.files_digest
+                self.agent, self.config, job, task.id, episode.version, episode.seed, episode.files_digest
             ),
             split=task.split, kind=task.kind, difficulty=task.difficulty, instruction=task.instruction,
             rules=episode.rules, steps=tuple(episode.steps), final_observation=episode.observation,
-            reward=sum(step.reward for step in episode.steps), success=bool(env.succeeded) and error is None,
-            stop_reason=ended.stop_reason, optimal_steps=task.optimal_steps, error=error,
-            partner=None if error else read_partner(env),
+            reward=sum(step.reward for step in episode.steps), success=ended.success, stop_reason=ended.stop_reason,
+            optimal_steps=task.optimal_steps, error=error, partner=ended.partner,
         )  # fmt: skip
+        if sum(len(step.observation) + len(step.reply) for step in episode.steps) > _LONG:
+            try:
+                store.to_line(trajectory)
+            except DataError as unwritable:
+                return failed_trajectory(self.agent, self.config, job, f"its world says too much: {unwritable}")
+        return trajectory
 
     # ---- the start of an episode, maybe on its env's thread ----------------------------------------------------------
 
@@ -145,7 +156,7 @@ class EpisodeLoop:
         rules, observation = read_start(start, self.config.prompt, env)
         rules = with_note(job.note, with_template(self.config.prompt_template, rules))
         seed = seed_of(self.config.seed, task.id, job.attempt)
-        return Episode(env, task, seed, rules, observation, files_digest=read_digest(env))
+        return Episode(env, task, seed, rules, observation, files_digest=read_digest(env), version=read_version(env))
 
     def _restore(self, job: Job, start: StateSnapshot, env: TextEnv) -> Episode:
         env.restore(start.snapshot)
@@ -154,7 +165,8 @@ class EpisodeLoop:
             raise SnapshotError(f"{job.env.name} did not restore the state of {job.task!r} byte by byte")
         steps = [replace(step, trained=False) for step in start.steps]
         seed = seed_of(self.config.seed, task.id, job.attempt, hashlib.sha256(start.snapshot).hexdigest())
-        return Episode(env, task, seed, start.rules, start.observation, steps, files_digest=read_digest(env))
+        return Episode(env, task, seed, start.rules, start.observation, steps, files_digest=read_digest(env),
+                       version=read_version(env))  # fmt: skip
 
 
 def _start(env: TextEnv, seed: int, task: str) -> Asking[tuple[str, dict[str, Any]]]:
@@ -183,9 +195,22 @@ def _step(episode: Episode, reply: Reply, pool: EnvPool, watchdog: Watchdog) -> 
     """Give a reply to the env."""
     if isinstance(reply, InfrastructureError):
         return _Ended(error=repr(reply), may_retry=True, episode=episode)
-    if reply is None or reply.error is not None:  # no retry, because the agent has asked again itself
-        return _Ended(error=reply.error if reply else None, episode=episode)
-    return _advance(EnvCall(episode.env, _stepping(episode, reply), episode), None, pool, watchdog)
+    if reply is not None and reply.error is not None:  # no retry, because the agent has asked again itself
+        return _Ended(error=reply.error, episode=episode)
+    call = _giving_up(episode) if reply is None else _stepping(episode, reply)
+    return _advance(EnvCall(episode.env, call, episode), None, pool, watchdog)
+
+
+def _giving_up(episode: Episode) -> Asking[_Ended]:
+    """End an episode that the agent gives up, as a call into its env."""
+    yield from ()
+    return _end(episode, StopReason.GAVE_UP)
+
+
+def _end(episode: Episode, stop_reason: StopReason) -> _Ended:
+    """Return the end of an episode without an error."""
+    success = flag(episode.env.succeeded, "success")
+    return _Ended(stop_reason, episode=episode, success=success, partner=read_partner(episode.env))
 
 
 def _stepping(episode: Episode, reply: AgentReply) -> Asking[Episode | _Ended]:
@@ -196,7 +221,7 @@ def _stepping(episode: Episode, reply: AgentReply) -> Asking[Episode | _Ended]:
                 usage=reply.usage, summary=reply.summary, costs=turn.costs)  # fmt: skip
     episode.steps.append(step)
     episode.observation = turn.observation
-    return _Ended(turn.stop_reason, episode=episode) if turn.stop_reason else episode
+    return _end(episode, turn.stop_reason) if turn.stop_reason else episode
 
 
 def _advance(call: EnvCall[Episode | _Ended], reply: Reply, pool: EnvPool, watchdog: Watchdog) -> _Outcome:

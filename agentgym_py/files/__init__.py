@@ -18,6 +18,7 @@ from agentgym_py.files.values import (
     json_safe,
     parse_json,
     parse_yaml,
+    require_few_values,
     with_current_names,
 )
 from agentgym_py.files.writing import (
@@ -69,6 +70,7 @@ __all__ = [
     "remove_partial_files",
     "replacing",
     "require_creatable",
+    "require_few_values",
     "require_inside",
     "require_ordinary",
     "require_replaceable",

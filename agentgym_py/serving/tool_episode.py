@@ -20,6 +20,7 @@ from agentgym_py.collection.env_turn import (
     read_start,
     read_task,
     read_turn,
+    read_version,
 )
 from agentgym_py.env import EnvSpec, Prompt, StopReason, TextEnv, require_split
 from agentgym_py.env.arguments import require_prompt
@@ -140,7 +141,7 @@ class ToolEpisode:
         self.env_seed = seed_of(settings.seed, "world", self.task.id)  # that of the collector
         start = env.reset(seed=self.env_seed, options={"task": self.task.id})
         self.rules, self.observation = read_start(start, settings.prompt, env)
-        self.files_digest = read_digest(env)
+        self.files_digest, self.version = read_digest(env), read_version(env)
         self.tools = self._offered_tools()
 
     def _offered_tools(self) -> list[dict[str, Any]]:
@@ -172,13 +173,19 @@ class ToolEpisode:
         return turn
 
     def trajectory(self, agent: str, error: str | None = None) -> Trajectory:
-        """Return the episode so far; the agent has given up one that has not ended. `error` is what failed."""
+        """Return the episode so far; the agent has given up one that has not ended. `error` is what failed.
+
+        Raises:
+            InfrastructureError: the world has no record of its partner's moves.
+        """
+        with contained(f"{self.settings.spec.name} failed"):
+            partner = None if error else read_partner(self.env)
         spec, task = self.settings.spec.local_spec, self.task
         digest = "@" + hashlib.sha256(canonical_json(spec.kwargs).encode()).hexdigest()[:8] if spec.kwargs else ""
         return Trajectory(
             id=f"{task.id}{digest}#{uuid.uuid4().hex[:12]}",
             provenance=Provenance(
-                env_id=spec.name, env_version=self.env.version, env_kwargs=dict(spec.kwargs), task_id=task.id,
+                env_id=spec.name, env_version=self.version, env_kwargs=dict(spec.kwargs), task_id=task.id,
                 seed=self.settings.seed, agent=agent, prompt=self.settings.prompt, package_version=__version__,
                 env_seed=self.env_seed, files_digest=self.files_digest,
             ),
@@ -186,7 +193,7 @@ class ToolEpisode:
             rules=self.rules, steps=tuple(self.steps), final_observation=self.observation,
             reward=sum(step.reward for step in self.steps), success=error is None and bool(self.env.succeeded),
             stop_reason=self.stop_reason or StopReason.GAVE_UP, optimal_steps=task.optimal_steps, error=error,
-            partner=None if error else read_partner(self.env),
+            partner=partner,
         )  # fmt: skip
 
     def close(self) -> None:

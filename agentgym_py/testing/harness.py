@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, NoReturn, get_args
 
 from agentgym_py.checks import require_at_least, require_positive
-from agentgym_py.collection.env_turn import read_start, read_task, read_turn
+from agentgym_py.collection.env_turn import read_start, read_task, read_turn, read_version
 from agentgym_py.env import EnvSpec, Prompt, TextEnv
 from agentgym_py.env.arguments import require_seed
 from agentgym_py.rng import Rng
@@ -196,6 +196,7 @@ class Episode:
         self.require(self.info["success"] is False, f"reset says success: {self.info['success']!r}")
         for prompt in get_args(Prompt):
             self._require_readable(read_start, start, prompt, self.env)
+        self._require_readable(read_version, self.env)
         self._require_readable(read_task, self.env.current_task)
         return self.observation
 

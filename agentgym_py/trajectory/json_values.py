@@ -14,12 +14,14 @@ from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hin
 from agentgym_py.checks import TYPE_NAMES
 from agentgym_py.env import StopReason
 from agentgym_py.errors import ConfigError, DataError
-from agentgym_py.trajectory.types import Tokens, Trajectory
+from agentgym_py.trajectory.types import Tokens, Trajectory, Usage
 
 _MOST_FLOAT = 1e15
 """Largest reward or other float of an episode: sums and squares of it are finite, and it is beyond any world's."""
-_MOST_TOKENS, _MOST_INT, _MOST_DEPTH = 1 << 32, 1 << 128, 100
-"""Limits of token ids, other numbers and the nesting of arguments, which no episode reaches and readers rely on."""
+_MOST_TOKENS, _MOST_COST, _MOST_DEPTH = 1 << 32, 1e9, 100
+"""Limits of token ids and counts, of a reply's cost and of the nesting of arguments, which no episode reaches."""
+MIN_INT, MAX_INT, _MAX_UNSIGNED = -(1 << 63), (1 << 63) - 1, (1 << 64) - 1
+"""Limits of integers, which a column of a table has."""
 _OLD_STOP_KEYS = {
     "given_up": StopReason.GAVE_UP, "terminated": StopReason.TERMINATED, "truncated": StopReason.TRUNCATED,
 }  # fmt: skip
@@ -140,7 +142,10 @@ def quote(value: Any) -> str:
 @cache
 def _record_reader(kind: type) -> Reader:
     hints = get_type_hints(kind)
-    readers = {field.name: _reader(hints[field.name]) for field in fields(kind)}
+    readers = {
+        field.name: _unsigned if field.metadata.get("unsigned") else _reader(hints[field.name])
+        for field in fields(kind)
+    }
     required = [field.name for field in fields(kind) if field.default is MISSING and field.default_factory is MISSING]
 
     def read_record(value: Any, where: str) -> Any:
@@ -159,6 +164,8 @@ def _record_reader(kind: type) -> Reader:
             raise DataError(f"{where}: {error}") from error
         if isinstance(record, Tokens):
             _require_tokens(record, where)
+        if isinstance(record, Usage):
+            _require_usage(record, where)
         return record
 
     return read_record
@@ -172,6 +179,16 @@ def _require_tokens(record: Tokens, where: str) -> None:
             raise DataError(f"{_join(where, name)}: a token id is at least 0 and below {_MOST_TOKENS}")
     if not len(record.ids) == len(record.logprobs) == len(record.mask):
         raise DataError(f"{where}: ids, logprobs and mask differ in length")
+    if not {*record.mask} <= {0, 1}:
+        raise DataError(f"{_join(where, 'mask')}: expected 0 and 1 only")
+
+
+def _require_usage(record: Usage, where: str) -> None:
+    """Raise DataError for counts or a cost whose sums over an episode could not be stored."""
+    for name, most in (("prompt_tokens", _MOST_TOKENS), ("completion_tokens", _MOST_TOKENS), ("cost", _MOST_COST)):
+        number = getattr(record, name)
+        if number is not None and not 0 <= number <= most:
+            raise DataError(f"{_join(where, name)}: expected a number from 0 to {most:g}, found {quote(number)}")
 
 
 def _reader(hint: Any) -> Reader:
@@ -255,8 +272,16 @@ def _exact_reader(kind: type) -> Reader:
     def read_exactly(value: Any, where: str) -> Any:
         if type(value) is not kind:
             raise DataError(f"{where}: expected {TYPE_NAMES.get(kind, kind.__name__)}, found {quote(value)}")
-        if isinstance(value, int) and not -_MOST_INT <= value <= _MOST_INT:
-            raise DataError(f"{where}: a number of more than 128 bits")
+        if isinstance(value, int) and not MIN_INT <= value <= MAX_INT:
+            raise DataError(f"{where}: a number of more than 64 bits")
         return value
 
     return read_exactly
+
+
+def _unsigned(value: Any, where: str) -> int:
+    if type(value) is not int:
+        raise DataError(f"{where}: expected a whole number, found {quote(value)}")
+    if not 0 <= value <= _MAX_UNSIGNED:
+        raise DataError(f"{where}: expected a whole number from 0 to 2^64 - 1, found {quote(value)}")
+    return value

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from agentgym_py.errors import ConfigError, DataError, did_you_mean, setting
+from agentgym_py.files import inside
 from agentgym_py.trajectory import store
 from agentgym_py.trajectory.formats import agenttraj, atif, chat, parquet, rows
 from agentgym_py.trajectory.formats.foreign import unique_ids
@@ -33,9 +34,14 @@ _UNREAD = (
 
 
 def episode_files(path: str) -> list[str]:
-    """Return the files of the episodes that the rounds of a run played, if `path` is its folder; else `path` itself."""
-    rounds = sorted(Path(path).glob("rounds/*/trajectories.jsonl"), key=lambda file: (len(str(file)), str(file)))
-    return list(map(str, rounds)) or [path]
+    """Return the files of the episodes that the rounds of a run played, if `path` is its folder; else `path` itself.
+
+    Raises:
+        RunError: a symbolic link leads out of the folder.
+    """
+    folder = Path(path)
+    rounds = sorted(folder.glob("rounds/*/trajectories.jsonl"), key=lambda file: (len(str(file)), str(file)))
+    return [str(inside(folder, file.relative_to(folder))) for file in rounds] or [path]
 
 
 def read_any(path: str | Path, format: str | None = None) -> Iterator[Trajectory]:

@@ -29,6 +29,7 @@ from agentgym_py.files import (
     open_to_change,
     parse_json,
     replacing,
+    require_few_values,
     walk,
 )
 from agentgym_py.trajectory.json_values import from_json, quote, to_json
@@ -54,8 +55,13 @@ def to_line(trajectory: Trajectory) -> bytes:
     data = to_json(trajectory)
     from_json(data)  # so that nothing unreadable is ever written
     body = _canonical_bytes(data)
-    _require_length(body)
-    return body[:-1] + _digest_suffix(_digest(body)) + b"\n"
+    line = body[:-1] + _digest_suffix(_digest(body)) + b"\n"
+    _require_length(line)
+    try:
+        require_few_values(line)
+    except ValueError as error:
+        raise DataError(f"{trajectory.id}: {error}") from error
+    return line
 
 
 def from_line(raw: bytes) -> Trajectory:

@@ -18,6 +18,8 @@ NOT_STORED = {"not_stored": True}
 """Metadata of a field that no store holds."""
 OMIT_DEFAULT = {"omit_default": True}
 """Metadata of a field that a store holds only if its value is not the default; older stores lack it."""
+UNSIGNED = {"unsigned": True}
+"""Metadata of an integer from 0 to 2**64 - 1; others have a sign, and 64 bits with it."""
 _RULES, _MOST_RULES = "{rules}", 100
 """How a prompt template names the rules, and how often it may."""
 
@@ -111,7 +113,7 @@ class Provenance:
     env_kwargs: Mapping[str, Any]
     """Arguments of `gymnasium.make`."""
     task_id: str
-    seed: int
+    seed: int = field(metadata=UNSIGNED)
     """Seed of the reply sampling of this episode."""
     agent: str
     """`expert`, `random`, ... or the policy's name."""
@@ -122,7 +124,7 @@ class Provenance:
     prompt: str = "full"
     """Which rules text opened the episode: `full`, `brief` or `none`."""
     package_version: str = ""
-    env_seed: int = 0
+    env_seed: int = field(default=0, metadata=UNSIGNED)
     """Seed of the world's generator at the reset; equal for all attempts at a task, so that they start alike."""
     prompt_template: str | None = field(default=None, metadata=OMIT_DEFAULT)
     """Text in place of these rules, in which `{rules}` stands for them."""

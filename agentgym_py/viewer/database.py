@@ -40,15 +40,24 @@ CREATE INDEX episodes_steps ON episodes (steps);
 CREATE INDEX episodes_facets ON episodes (env, split, round, agent, kind, difficulty, outcome, reward, steps);
 """
 _TYPES = {
-    "files": {"path": "text", "end": "integer", "lines": "integer"},
+    "files": {
+        **dict.fromkeys(("path", "head", "tail"), "text"),
+        **dict.fromkeys(("end", "lines", "size", "mtime"), "integer"),
+    },
     "broken": {"file": "integer", "line": "integer", "why": "text"},
     "episodes": {
         **dict.fromkeys(("file", "line", "start", "size", "steps", "invalid", "tokens"), "integer"), "reward": "real",
         **dict.fromkeys(("id", "env", "task", "task_key", "split", "kind", "difficulty", "agent", "outcome"), "text"),
         "instruction": "text",
     },
+    "sqlite_sequence": {"name": "text", "seq": "integer"},
 }  # fmt: skip
 """Types of the columns that are never null: SQLite lets a stranger write others."""
+_MOST_NUMBER = 1 << 53
+"""Largest number from which is counted: up to there JavaScript's are exact, and SQLite's have room."""
+_COUNTED = {"files": ("end", "lines"), "episodes": ("n",), "sqlite_sequence": ("seq",)}
+_MAY_BE_NULL = {"files": ("torn", "text"), "episodes": ("round", "integer")}
+"""Columns that may be null, and their type if they are not."""
 _FULL_TEXT = "CREATE VIRTUAL TABLE text USING fts5(words, content='', detail=none, columnsize=0, tokenize=ascii)"
 """Stores only which episode has which word; deleted episodes remain, but their numbers are not used again."""
 
@@ -184,11 +193,14 @@ def _schema(db: sqlite3.Connection) -> list[tuple[Any, ...]]:
 
 
 def _has_other_types(db: sqlite3.Connection) -> bool:
-    """Return whether a value has another type than our statements write, or is no finite number."""
+    """Return whether a value has another type than our statements write, or is beyond any number of theirs."""
     for table, types in _TYPES.items():
         wrong = " OR ".join(f"typeof({name}) != '{kind}'" for name, kind in types.items())
+        if table in _MAY_BE_NULL:
+            wrong += " OR typeof({}) NOT IN ('{}', 'null')".format(*_MAY_BE_NULL[table])
         if table == "episodes":
-            wrong += " OR typeof(round) NOT IN ('integer', 'null') OR abs(reward) > 1e15"
+            wrong += " OR abs(reward) > 1e15"
+        wrong += "".join(f" OR {name} NOT BETWEEN 0 AND {_MOST_NUMBER}" for name in _COUNTED.get(table, ()))
         if db.execute(f"SELECT 1 FROM {table} WHERE {wrong} LIMIT 1").fetchone():  # noqa: S608  # fixed names
             return True
     return False

@@ -5,8 +5,8 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from functools import cache
 from importlib.resources import files
@@ -24,6 +24,9 @@ from agentgym_py.viewer.source import short_digest
 
 _MOST_TOKENIZER = 256 << 20
 """Largest `tokenizer.json` in bytes; those of today's models have up to 30 MiB."""
+_MOST_TOKEN, _MOST_DECODERS = 4096, 32
+"""Characters of the longest token, and parts of a decoder."""
+_QUICK_DECODERS = ("ByteFallback", "ByteLevel", "BPEDecoder", "CTC", "Fuse", "Metaspace", "WordPiece")
 _POLICY, _DATA = ("<!-- an exported page has its policy here -->", "<!-- an exported page has its data here -->")
 
 
@@ -42,17 +45,17 @@ class TokenTexts:
         tokenizer = self._find_tokenizer(trajectory)
         for step in data["steps"]:
             if tokenizer is not None and step["tokens"] is not None:
-                for ids, texts in (("ids", "texts"), ("context", "context_texts")):
-                    step["tokens"][texts] = [
-                        str(tokenizer.decode([token], skip_special_tokens=False)) for token in step["tokens"][ids]
-                    ]
+                for ids, name in (("ids", "texts"), ("context", "context_texts")):
+                    texts = [_decode(tokenizer, [token], skip_special_tokens=False) for token in step["tokens"][ids]]
+                    if None not in texts:
+                        step["tokens"][name] = texts
         return data
 
     def _find_tokenizer(self, trajectory: Trajectory) -> Any:
         replies = [(list(step.tokens.ids), step.reply) for step in trajectory.steps if step.tokens is not None]
         for path in self._paths() if replies else ():
             tokenizer = _load_tokenizer(path)
-            if tokenizer is not None and all(tokenizer.decode(ids) == reply for ids, reply in replies):
+            if tokenizer is not None and all(_decode(tokenizer, ids) == reply for ids, reply in replies):
                 return tokenizer
         return None
 
@@ -75,13 +78,49 @@ def _load_tokenizer(path: Path) -> Any:
         from tokenizers import Tokenizer
     except ImportError:
         return None
+    with _no_panic():  # of a broken file
+        if path.is_file() and path.stat().st_size <= _MOST_TOKENIZER:
+            tokenizer = Tokenizer.from_file(str(path))
+            decoder = tokenizer.decoder and json.loads(tokenizer.decoder.__getstate__())
+            if _is_quick(decoder) and max(map(len, tokenizer.get_vocab()), default=0) <= _MOST_TOKEN:
+                return tokenizer
+    return None
+
+
+def _is_quick(decoder: Any) -> bool:
+    """Return whether a decoder takes no time that its file chooses: it neither searches patterns nor adds text."""
+    match decoder:
+        case None:
+            return True
+        case {"type": "Sequence", "decoders": [*parts]}:
+            return len(parts) <= _MOST_DECODERS and all(
+                part["type"] != "Sequence" and _is_quick(part) for part in parts
+            )
+        case {"type": "Replace", "pattern": {"String": str(old)}, "content": str(new)}:
+            return 0 < len(old) >= len(new)
+        case {"type": "Strip", "start": int(start), "stop": int(stop)}:
+            return max(start, stop) <= _MOST_TOKEN
+        case {"type": kind}:
+            return kind in _QUICK_DECODERS
+    return False
+
+
+def _decode(tokenizer: Any, ids: list[int], **options: bool) -> str | None:
+    """Return the text of ids; None if the tokenizer of a stranger's file fails."""
+    with _no_panic():
+        return str(tokenizer.decode(ids, **options))
+    return None
+
+
+@contextmanager
+def _no_panic() -> Iterator[None]:
+    """Ignore any error of the library `tokenizers`, of which a panic is no `Exception`."""
     try:
-        is_small = path.is_file() and path.stat().st_size <= _MOST_TOKENIZER
-        return Tokenizer.from_file(str(path)) if is_small else None
+        yield
     except (KeyboardInterrupt, SystemExit):
         raise
-    except BaseException:  # a broken file; a panic of its library is no Exception
-        return None
+    except BaseException:  # noqa: S110  # nothing is shown in place of it
+        pass
 
 
 def static_file(name: str) -> str:

@@ -63,6 +63,17 @@ def test_a_misbehaving_world_is_an_infrastructure_error(fault: str, step_threads
     require_contained(fault, collect(fault, agent, play), collect("", agent, play), tmp_path)
 
 
+def test_a_world_whose_texts_fill_a_line_is_an_infrastructure_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of them is short enough, but all together are more than a store takes."""
+    honest = collect("", RandomAgent(), PlayConfig())
+    sizes = [len(store.to_line(trajectory)) for trajectory in honest]
+    monkeypatch.setattr("agentgym_py.collection.episode._LONG", 3)
+    monkeypatch.setattr(store, "MOST_BYTES", max(sizes) - 1)
+    trajectories = collect("", RandomAgent(), PlayConfig())
+    assert [bool(t.error) for t in trajectories] == [size == max(sizes) for size in sizes]
+    assert any("its world says too much" in str(t.error) for t in trajectories)
+
+
 def test_a_text_of_a_worlds_own_class_is_a_plain_one() -> None:
     """Another process need not know the class."""
     (_, trajectory, _) = collect("text of its own", RandomAgent(), PlayConfig())

@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agentgym_py.cli import main
 from agentgym_py.env import PartnerRecord, StopReason
 from agentgym_py.errors import DataError
-from agentgym_py.trajectory import Provenance, Step, Tokens, Trajectory
+from agentgym_py.trajectory import Provenance, Step, Tokens, Trajectory, store
 from agentgym_py.trajectory.formats import openai, parquet, trl
 from agentgym_py.trajectory.reading import detect, episode_files, read_any
 from agentgym_py.trajectory.types import NOT_STORED, Preference, Usage
@@ -241,6 +242,34 @@ def test_what_parquet_cannot_hold_is_a_data_error(tmp_path: Path, wrong: Any) ->
     with pytest.raises(DataError, match=r"a\.parquet"):
         parquet.write_parquet(tmp_path / "a.parquet", [replace(rich(0), provenance=changed)])
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_episode_that_parquet_cannot_hold_is_named(tmp_path: Path) -> None:
+    """Also among others, and in a folder."""
+    rows = [rich(0), replace(rich(1), kind="\ud800"), rich(2)]
+    for write, place in ((parquet.write_parquet, tmp_path / "a.parquet"), (parquet.write_dataset, tmp_path / "a")):
+        with pytest.raises(DataError, match=r"a(\.parquet)?: episode 't1': .*surrogates"):
+            write(place, iter(rows))
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("target", ["a.parquet", "folder/", "openai.parquet"])
+def test_half_of_a_surrogate_pair_stops_no_conversion(target: str, tmp_path: Path, monkeypatch: Any) -> None:
+    """It is replaced, and the warning names the episode; all others are unchanged."""
+    pytest.importorskip("pyarrow")
+    monkeypatch.chdir(tmp_path)
+    step = replace(rich(0).steps[0], reply="a\ud800b", costs={"\udfff": 1.0})
+    odd = replace(rich(1), id="\udc00", steps=(step,))
+    store.write("a.jsonl", [rich(0), odd])
+    argv = ["data", "convert", "a.jsonl", target, *(["--to", "openai"] if target.startswith("o") else [])]
+    assert main(argv) == 0
+    if not target.startswith("o"):
+        (same, changed) = parquet.read_parquet(target)
+        assert same == rich(0) and changed.id == "\ufffd"
+        assert changed.steps[0].reply == "a\ufffdb" and changed.steps[0].costs == {"\ufffd": 1.0}
+    with pytest.warns(UserWarning, match="half of a surrogate pair is replaced"):
+        assert parquet.without_half_pairs(odd) != odd
+    assert parquet.without_half_pairs(rich(0)) is not None
 
 
 def test_other_files_are_a_data_error(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from hypothesis import strategies as st
 from agentgym_py.collection import PlayConfig
 from agentgym_py.env import StopReason
 from agentgym_py.errors import ConfigError, DataError
+from agentgym_py.files import require_few_values
 from agentgym_py.trajectory import Provenance, Step, Tokens, Trajectory, store
 from agentgym_py.trajectory.json_values import from_json, to_json
 
@@ -26,8 +28,11 @@ Make = Callable[..., Trajectory]
 # a split pair of surrogates is one character in every JSON text, so only lone ones can come back as they were
 text = st.text(max_size=20) | st.sampled_from(["\ud800", "\udfff x", "\x00", "\u2028", "日本語", "😀"])
 real = st.floats(-1e15, 1e15)
-whole = st.integers(-(2**70), 2**70)
-values = st.recursive(st.none() | st.booleans() | whole | real | text, lambda x: st.lists(x) | st.dictionaries(text, x))
+whole, seeds = st.integers(-(2**63), 2**63 - 1), st.integers(0, 2**64 - 1)
+values = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**70), 2**70) | real | text,
+    lambda x: st.lists(x) | st.dictionaries(text, x),
+)
 mappings = st.dictionaries(text, values, max_size=3)
 ids = st.lists(st.integers(0, 2**31), max_size=5).map(tuple)
 replies = st.lists(st.tuples(st.integers(0, 2**31), real, st.integers(0, 1)), min_size=1, max_size=5)
@@ -44,7 +49,7 @@ steps = st.builds(
     Step, text, text, text, text, st.none() | text, real, st.booleans(), st.dictionaries(text, real, max_size=2),
     st.none() | tokens, st.booleans(),
 )  # fmt: skip
-origins = st.builds(Provenance, text, whole, mappings, text, whole, text, st.none() | text, mappings, text, text)
+origins = st.builds(Provenance, text, whole, mappings, text, seeds, text, st.none() | text, mappings, text, text)
 trajectories = st.builds(
     Trajectory, text, origins, text, text, text, text, text, st.lists(steps, max_size=3).map(tuple), text, real,
     st.booleans(), st.none() | st.sampled_from(StopReason), st.none() | whole, st.none() | text,
@@ -73,6 +78,16 @@ def test_types_survive(episode: Make) -> None:
     assert back.error is None and back.optimal_steps is None
 
 
+def tokens(data: dict[str, Any], **wrong: Any) -> None:
+    """Give the first step of a line one token, with these values."""
+    data["steps"][0]["tokens"] = {"context": [1], "ids": [2], "logprobs": [-0.1], "mask": [1], **wrong}
+
+
+def usage(data: dict[str, Any], **wrong: Any) -> None:
+    """Give the first step of a line a usage with these values."""
+    data["steps"][0]["usage"] = {"prompt_tokens": 1, "completion_tokens": 1, **wrong}
+
+
 def test_a_new_sequence_is_stored_and_older_lines_lack_it(episode: Make) -> None:
     """A line holds `starts_sequence` only where it is true, so that other lines are those of earlier versions."""
     records = [Tokens((1,), (2,), (-0.1,), (1,), starts_sequence=flag) for flag in (False, True)]
@@ -98,6 +113,16 @@ def test_a_new_sequence_is_stored_and_older_lines_lack_it(episode: Make) -> None
         (lambda d: d["steps"].append(3), r"steps\[2\]: expected an object, found 3"),
         (lambda d: d["provenance"].update(seed=1.5), "provenance.seed: expected a whole number, found 1.5"),
         (lambda d: d["steps"][0].update(tokens={"context": [1, "x"]}), "missing key 'steps.0..tokens.ids'"),
+        (lambda d: d["provenance"].update(seed=-1), r"provenance.seed: expected a whole number from 0 to 2\^64 - 1"),
+        (lambda d: d["provenance"].update(env_seed=2**64), "provenance.env_seed: expected a whole number from 0"),
+        (lambda d: d["provenance"].update(env_version=2**100), "provenance.env_version: a number of more than 64 bits"),
+        (lambda d: d.update(optimal_steps=2**63), "optimal_steps: a number of more than 64 bits"),
+        (lambda d: tokens(d, turns_dropped=2**63), r"steps\[0\].tokens.turns_dropped: a number of more than 64 bits"),
+        (lambda d: tokens(d, mask=[2]), r"steps\[0\].tokens.mask: expected 0 and 1 only"),
+        (lambda d: tokens(d, mask=[-1]), r"steps\[0\].tokens.mask: expected 0 and 1 only"),
+        (lambda d: usage(d, prompt_tokens=2**120), r"steps\[0\].usage.prompt_tokens: "),
+        (lambda d: usage(d, completion_tokens=-1), r"steps\[0\].usage.completion_tokens: expected a number from 0"),
+        (lambda d: usage(d, cost=-1e15), r"steps\[0\].usage.cost: expected a number from 0 to 1e\+09"),
     ],
 )
 def test_a_wrong_object_names_its_key(episode: Make, change: Callable[[dict[str, Any]], Any], message: str) -> None:
@@ -153,6 +178,24 @@ def test_nothing_is_written_that_cannot_be_read(tmp_path: Path, episode: Make, f
             writer.append(episode("b", **fields))
         writer.append(episode("c"))
     assert [each.steps[0].action for each in store.read(tmp_path / "a.jsonl")] == ["a", "c"]
+
+
+def test_nothing_is_written_that_is_too_large_to_be_read(episode: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commas of a text are none of JSON; values, and bytes with those of the digest, are counted as the reader does."""
+    commas = episode("a", instruction="," * 10_000_010)
+    assert store.from_line(store.to_line(commas)) == commas
+    line = store.to_line(episode("a"))
+    monkeypatch.setattr(store, "MOST_BYTES", len(line))
+    assert store.to_line(episode("a")) == line
+    monkeypatch.setattr(store, "MOST_BYTES", len(line) - 1)
+    with pytest.raises(DataError, match="an episode of more than"):
+        store.to_line(episode("a"))
+    monkeypatch.undo()
+    monkeypatch.setattr(store, "require_few_values", partial(require_few_values, most=100))
+    assert store.to_line(episode("a", instruction="," * 200))
+    tokens = Tokens((0,) * 30, (0,) * 30, (0.0,) * 30, (0,) * 30)
+    with pytest.raises(DataError, match="more than 100 values"):
+        store.to_line(episode("a", steps=(replace(episode("a").steps[0], tokens=tokens),)))
 
 
 def test_a_file_streams(tmp_path: Path, episode: Make) -> None:

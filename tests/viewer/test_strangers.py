@@ -22,7 +22,9 @@ from agentgym_py.feedback import verdicts
 from agentgym_py.feedback.verdicts import Ref
 from agentgym_py.trajectory import store
 from agentgym_py.trajectory.json_values import from_json, to_json
+from agentgym_py.viewer import show
 from agentgym_py.viewer.index import Index
+from agentgym_py.viewer.show import TokenTexts, _load_tokenizer
 from agentgym_py.viewer.source import Source
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="links of POSIX")
@@ -181,8 +183,6 @@ def test_one_bad_line_spoils_no_other(theirs: Path, monkeypatch: pytest.MonkeyPa
 def test_a_broken_tokenizer_shows_ids(text: str, theirs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever its library raises."""
     pytest.importorskip("tokenizers")
-    from agentgym_py.viewer.show import TokenTexts
-
     place = theirs / "rounds" / "01" / "checkpoint"
     place.mkdir(parents=True)
     (place / "config.json").write_text("{}")
@@ -194,6 +194,61 @@ def test_a_broken_tokenizer_shows_ids(text: str, theirs: Path, monkeypatch: pyte
     data["steps"][0]["tokens"] = TOKENS
     shown = TokenTexts(theirs).to_json(from_json(data))
     assert shown["steps"][0]["tokens"]["ids"] == [2, 3]
+
+
+def regex(pattern: str, new: str = "") -> dict[str, Any]:
+    """Return a decoder that searches a pattern."""
+    return {"type": "Replace", "pattern": {"Regex": pattern}, "content": new}
+
+
+DECODERS: list[dict[str, Any]] = [
+    regex("(.*)*(.*)*\0$"),
+    {"type": "Sequence", "decoders": [{"type": "Replace", "pattern": {"String": "a"}, "content": "a" * 10}] * 7},
+    {"type": "Sequence", "decoders": [{"type": "Sequence", "decoders": [regex("(a+)+b")]}]},
+    {"type": "Strip", "content": "a", "start": 10**9, "stop": 10**9},
+    {"type": "Sequence", "decoders": [{"type": "Fuse"}] * 1000},
+]
+
+
+@pytest.mark.parametrize("decoder", DECODERS)
+def test_a_tokenizer_with_a_slow_decoder_shows_ids(decoder: dict[str, Any], tmp_path: Path) -> None:
+    """One that searches patterns, adds text, or panics."""
+    assert _load_tokenizer(saved_tokenizer(tmp_path, decoder)) is None
+    for known in ({"type": "Fuse"}, {"type": "Strip", "content": " ", "start": 1, "stop": 0}, None):
+        fine = saved_tokenizer(tmp_path / "fine", known and {"type": "Sequence", "decoders": [known]})
+        _load_tokenizer.cache_clear()
+        assert _load_tokenizer(fine) is not None
+
+
+def test_a_tokenizer_that_panics_as_it_decodes_shows_ids(theirs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A panic of its library is no Exception."""
+
+    class Panics:
+        def decode(self, ids: list[int], **options: bool) -> str:
+            if ids == [2, 3]:
+                return reply
+            raise BaseException("panicked")  # as pyo3's is
+
+    (episode, _) = store.read(theirs / "a.jsonl")
+    data = to_json(episode)
+    data["steps"] = data["steps"][:1]
+    data["steps"][0]["tokens"] = TOKENS
+    reply = str(data["steps"][0]["reply"])
+    monkeypatch.setattr(show, "_load_tokenizer", lambda path: Panics())
+    (step,) = TokenTexts(theirs).to_json(from_json(data))["steps"]
+    assert step["tokens"]["ids"] == [2, 3] and "texts" not in step["tokens"]
+    reply = "another"
+    assert "texts" not in TokenTexts(theirs).to_json(from_json(data))["steps"][0]["tokens"]
+
+
+def saved_tokenizer(folder: Path, decoder: Any) -> Path:
+    """Write a tokenizer of two words."""
+    tokenizers = pytest.importorskip("tokenizers")
+    words = tokenizers.Tokenizer(tokenizers.models.WordLevel({"a": 0, "b": 1}, unk_token="a"))
+    folder.mkdir(exist_ok=True)
+    path = folder / "tokenizer.json"
+    path.write_text(json.dumps(json.loads(words.to_str()) | {"decoder": decoder}))
+    return path
 
 
 @pytest.mark.parametrize(
@@ -219,6 +274,36 @@ def test_an_index_of_other_types_is_built_again(change: str, theirs: Path) -> No
         index.update()
         assert index.find() == before and index.facets()["env"] == [("maze", 2)]
         assert index.read(1).id
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "files SET torn = x'00ff'",
+        "files SET lines = 9223372036854775807, size = 1",
+        "files SET end = -5, size = 1",
+        "files SET size = 'a'",
+        "files SET mtime = 'a'",
+        "files SET head = x'00'",
+        "files SET tail = NULL",
+        "episodes SET n = 9223372036854775807 WHERE n = 2",
+        "sqlite_sequence SET seq = 9223372036854775807",
+        "sqlite_sequence SET seq = 'abc'",
+    ],
+)
+def test_an_index_with_other_counts_is_built_again(change: str, theirs: Path) -> None:
+    """SQLite and the page count up from them, also after a new episode."""
+    with closing(Index(Source.from_paths([theirs]))) as index:
+        index.update()
+    with closing(sqlite3.connect(theirs / ".view.sqlite")) as db:
+        db.executescript(f"UPDATE {change}")  # fixed parts
+    with closing(Index(Source.from_paths([theirs]))) as index:
+        assert index.find()[0] == 0  # as it is new
+        index.update()
+        store.append(theirs / "a.jsonl", [from_json(to_json(index.read(1)) | {"id": "another"})])
+        index.update()
+        assert index.find()[0] == 3 and index.broken() == []
+    assert main(["view", str(theirs), "--export", str(theirs.parent / "x.html")]) == 0
 
 
 @pytest.mark.parametrize("end", ["-wal", "-shm"])

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shutil
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import count, islice
 from pathlib import Path
@@ -33,6 +34,8 @@ _AS_SAVED: Row = {
     "_format_columns": None, "_format_kwargs": {}, "_format_type": None, "_output_all_columns": False, "_split": None,
 }  # fmt: skip
 """Keys of `state.json` of a dataset without settings."""
+_HALF = re.compile("[\ud800-\udfff]")
+"""Half of a surrogate pair; a JSON text may hold one, UTF-8 may not."""
 _UNREADABLE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 """What columns of other types, and values that Python has not, such as the year 20000, make of reading them."""
 _AS_TEXT = ("env_kwargs", "sampling")
@@ -53,7 +56,7 @@ def write_parquet(path: str | Path, trajectories: Iterable[Trajectory]) -> int:
     try:
         with replacing(Path(path)) as partial, parquet.ParquetWriter(partial, schema, compression="zstd") as writer:
             while block := list(islice(rows, _BLOCK_ROWS)):
-                writer.write_table(pyarrow.Table.from_pylist(block, schema=schema))
+                writer.write_table(_table(path, block, schema))
                 written += len(block)
     except (pyarrow.ArrowException, OverflowError, UnicodeEncodeError) as error:
         raise DataError(f"{path}: {error}") from error
@@ -204,7 +207,7 @@ def write_dataset(path: str | Path, trajectories: Iterable[Trajectory]) -> int:
     """
     pyarrow, _ = _pyarrow()
     try:
-        table = pyarrow.Table.from_pylist(list(map(_parquet_row, trajectories)), schema=_schema())
+        table = _table(path, list(map(_parquet_row, trajectories)), _schema())
         _save_dataset(table, Path(path))
     except (pyarrow.ArrowException, OverflowError, UnicodeEncodeError) as error:
         raise DataError(f"{path}: {error}") from error
@@ -273,6 +276,30 @@ def _schema() -> pyarrow.Schema:
     columns |= {"partner": pa.struct({"digest": text, "moves": pa.list_(text)})}
     columns |= {"provenance": pa.struct(origin), "steps": pa.list_(pa.struct(step))}
     return pa.schema(columns)
+
+
+def without_half_pairs(trajectory: Trajectory) -> Trajectory:
+    """Return an episode whose texts have U+FFFD in the place of half a surrogate pair, which no column holds."""
+    text = json.dumps(to_json(trajectory), ensure_ascii=False)
+    if not _HALF.search(text):
+        return trajectory
+    warnings.warn(f"{trajectory.id!r}: half of a surrogate pair is replaced by U+FFFD", stacklevel=2)
+    return from_json(json.loads(_HALF.sub("\ufffd", text)))
+
+
+def _table(path: str | Path, rows: list[Row], schema: pyarrow.Schema) -> Any:
+    """Return the table of rows of episodes; DataError for one that its columns cannot hold, which names it."""
+    pyarrow, _ = _pyarrow()
+    errors = (pyarrow.ArrowException, OverflowError, UnicodeEncodeError)
+    try:
+        return pyarrow.Table.from_pylist(rows, schema=schema)
+    except errors:
+        for row in rows:
+            try:
+                pyarrow.Table.from_pylist([row], schema=schema)
+            except errors as error:
+                raise DataError(f"{path}: episode {row['id']!r:.200}: {error}") from error
+        raise
 
 
 def _parquet_row(trajectory: Trajectory) -> Row:
