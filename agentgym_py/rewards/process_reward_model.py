@@ -217,8 +217,9 @@ class ProcessRewardModel:
         path = Path(folder)
         (self.policy.merged() if merged else self.policy).save(path / _BACKBONE)
         save_file({k: v.detach().cpu().contiguous() for k, v in self.heads.state_dict().items()}, path / _HEADS)
-        about = {"dimensions": list(DIMENSIONS), "weights": dict(self.weights)}
-        about |= {"max_context": self.policy.max_context}
+        about = {
+            "dimensions": list(DIMENSIONS), "weights": dict(self.weights), "max_context": self.policy.max_context,
+        }  # fmt: skip
         write_atomic(path / _FILE, json.dumps(about, indent=1) + "\n")
 
     def by_dimension(self, trajectories: Sequence[Trajectory], batch_size: int = 16) -> list[Floats]:

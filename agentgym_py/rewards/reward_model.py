@@ -207,7 +207,9 @@ def save_reward_model(
         member.policy.merged().save(folder / names[-1])
         weights = {name: w.detach().cpu().contiguous() for name, w in member.heads.state_dict().items()}
         save_file(weights, folder / names[-1] / _HEADS)
-    about = {"heads": dict(heads), "aggregate": aggregate, "std_weight": std_weight, "members": names}
-    about |= {"max_context": max_context}
+    about = {
+        "heads": dict(heads), "aggregate": aggregate, "std_weight": std_weight, "members": names,
+        "max_context": max_context,
+    }  # fmt: skip
     if distributed.is_rank_zero():
         write_atomic(folder / _FILE, json.dumps(about, indent=1) + "\n")

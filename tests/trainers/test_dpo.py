@@ -108,7 +108,7 @@ def test_the_first_loss_is_trls_on_a_model_with_dropout(
     from transformers import GPT2Config, GPT2LMHeadModel
 
     tokenizer = Policy.load("tiny-random").tokenizer
-    settings = {"batch_size": 4, "sft_weight": 0.0, "epochs": 1}
+    settings: dict[str, Any] = {"batch_size": 4, "sft_weight": 0.0, "epochs": 1}
     for lora_rank in (0, 2):
         model = GPT2LMHeadModel(GPT2Config(vocab_size=len(tokenizer), n_embd=32, n_layer=2, n_head=2))
         policy = Policy(model, tokenizer, "gpt2")

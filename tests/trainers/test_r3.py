@@ -339,7 +339,7 @@ def test_a_training_resumes_twice_to_the_same_end(
 ) -> None:
     """A state's process reward model needs no earlier state, which is gone, and keeps its float32 master weights."""
     toy_envs.word_policy().save(tmp_path / "policy")
-    few = {"tasks_per_iteration": 4, "prm_first_epochs": 1.0, "prm_epochs": 1.0, "checkpoint_minutes": 0.0}
+    few: dict[str, Any] = {"tasks_per_iteration": 4, "prm_first_epochs": 1, "prm_epochs": 1, "checkpoint_minutes": 0}
 
     def improve(output: Path, stop: int | None = None) -> tuple[Any, ...]:
         def tell(done: int, total: int) -> None:
