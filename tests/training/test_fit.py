@@ -24,7 +24,6 @@ from agentgym_trainers.dpo import DPO
 from agentgym_trainers.filtered_bc import FilteredBC
 from agentgym_trainers.kto import KTO
 from agentgym_trainers.orpo import ORPO
-from agentgym_trainers.process_reward import ProcessReward
 from agentgym_trainers.ranking import Ranking
 from agentgym_trainers.reward_model import RewardModelling
 
@@ -95,7 +94,7 @@ def played(episode: Any) -> list[Trajectory]:
 
 
 @pytest.mark.parametrize("checkpointing", [False, True])
-@pytest.mark.parametrize("kind", [DPO, KTO, ORPO, Ranking, RewardModelling, ProcessReward])
+@pytest.mark.parametrize("kind", [DPO, KTO, ORPO, Ranking, RewardModelling])
 def test_a_model_that_is_compared_trains_without_its_own_dropout(
     kind: Any, checkpointing: bool, tiny_policy: Any, fresh: Any, played: list[Trajectory], tmp_path: Path
 ) -> None:

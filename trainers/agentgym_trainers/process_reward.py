@@ -13,8 +13,8 @@ new. A pair is two different steps from the same state, in one optimizer step; i
 differ as the labels do, so the two terms do not conflict.
 
 Deviations: the model learns a value, not a class (arXiv:2305.20050 has three classes, marked by people); it is a copy
-of the policy with its own heads and without its own dropout, not a second language model, and reads the step's number;
-batches keep attempts at one task together.
+of the policy with its own heads, not a second language model, and reads the step's number; batches keep attempts at one
+task together.
 """
 
 from __future__ import annotations
@@ -288,8 +288,7 @@ class ProcessReward(OfflineSettings):
         frozen = None if self.train_backbone else frozen_states(model.policy.model, rows, self.bf16)
         return Fit(
             "process reward model", model.policy, self, list(rows), seed=seed, output_dir=output_dir, progress=progress,
-            track=output_dir is not None, size_of=group_size, dropout=False,
-            train_backbone=self.train_backbone,
+            track=output_dir is not None, size_of=group_size, train_backbone=self.train_backbone,
             wrap=lambda backbone: _step_scorer(backbone, model.heads, frozen, self.bf16),
             heads=lambda net: [{"params": list(net.heads.parameters())}],
         )  # fmt: skip
