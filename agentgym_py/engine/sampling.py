@@ -11,8 +11,8 @@ import numpy as np
 from agentgym_py.checks import is_finite
 from agentgym_py.errors import ConfigError
 
-MAX_TEMPERATURE = 10.0
-"""Above it tokens are drawn almost uniformly."""
+MIN_TEMPERATURE, MAX_TEMPERATURE = 1e-4, 10.0
+"""Below the least one, other than 0, logits may overflow; above the largest one tokens are drawn almost uniformly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,10 @@ class SamplingParams:
     def __post_init__(self) -> None:
         if not (is_finite(self.temperature) and self.temperature >= 0):
             raise ConfigError(f"temperature must be 0 (greedy) or more, got {self.temperature!r}")
+        if 0 < self.temperature < MIN_TEMPERATURE:
+            raise ConfigError(
+                f"temperature must be 0 (greedy) or at least {MIN_TEMPERATURE:g}, got {self.temperature!r}"
+            )
         if self.temperature > MAX_TEMPERATURE:
             raise ConfigError(f"temperature must be at most {MAX_TEMPERATURE:g}, got {self.temperature!r}")
         if not 0 < self.top_p <= 1:

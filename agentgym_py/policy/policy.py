@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args
 
 from agentgym_py.env.thoughts import split_thought
 from agentgym_py.errors import ConfigError, PolicyError
-from agentgym_py.files import require_ordinary
+from agentgym_py.files import load_json, require_ordinary
 from agentgym_py.policy.adapters import (
     attach_adapters,
     base_parameters,
@@ -270,6 +270,12 @@ class Policy:
         """Keep the float32 weights of a training in the CPU's memory, for the next one and for `save`."""
         self._masters = {name: master.detach().to("cpu", copy=True) for name, master in masters.items()}
 
+    def forget_files(self) -> None:
+        """Keep in memory what is read from the model's files later; call it if they will be deleted."""
+        masters = self.load_masters()
+        self.keep_masters({name: masters[id(p)] for name, p in self.model.named_parameters() if id(p) in masters})
+        self._stored = None
+
     def merge_adapters(self) -> None:
         """Merge the adapters into the model; what its number format rounds away is kept in master weights."""
         dtype, self.model, self._stored = self.model.dtype, merged_copy(self.model), None
@@ -320,8 +326,10 @@ class Policy:
         return copied
 
 
-def require_reader(folder: Path, policy: Policy, what: str) -> None:
+def require_reader(folder: Path, policy: Policy, what: str, about: Path | None = None) -> None:
     """Require that a model, which `what` names, has the policy's tokens and a context as long; no weights are loaded.
+
+    `about` is a JSON file that may name the model's `max_context`.
 
     Raises:
         ConfigError: the model cannot read what the policy writes.
@@ -333,11 +341,12 @@ def require_reader(folder: Path, policy: Policy, what: str) -> None:
         tokenizer = open_tokenizer(str(folder), **kwargs)
         adapted = adapter_base(str(folder))
         config = read_config(adapted.name if adapted else str(folder), **kwargs)
+        max_context = load_json(about).get("max_context") if about else None
     except Exception as error:  # as in `_open`
         raise PolicyError(f"{what} does not open: {first_line(error)}") from error
     if tokenizer.get_vocab() != policy.tokenizer.get_vocab():
         raise ConfigError(f"{what} has other tokens than the policy")
-    if (length := _context_length(config)) < policy.max_length:
+    if (length := max_context or _context_length(config)) < policy.max_length:
         raise ConfigError(f"{what} reads {length} tokens at most, the policy {policy.max_length}")
 
 

@@ -55,7 +55,7 @@ def require_process_reward(folder: str | os.PathLike[str], policy: Policy | None
     if not (Path(folder) / _FILE).is_file():
         raise ConfigError(f"prm {folder} is not a process reward model: {missing_file_hint(Path(folder), _FILE)}")
     if policy:
-        require_reader(Path(folder) / _BACKBONE, policy, f"prm {folder}")
+        require_reader(Path(folder) / _BACKBONE, policy, f"prm {folder}", Path(folder) / _FILE)
 
 
 # ---- where a step is scored -----------------------------------------------------------------------------------------
@@ -192,7 +192,9 @@ class ProcessRewardModel:
             about = load_json(path / _FILE)
             if about["dimensions"] != list(DIMENSIONS):
                 raise ValueError(f"its dimensions are {about['dimensions']}")
-            policy = Policy.load(path / _BACKBONE, dtype=dtype, device=device, quantize=quantize)
+            policy = Policy.load(
+                path / _BACKBONE, dtype=dtype, device=device, quantize=quantize, max_context=about.get("max_context")
+            )
             state = load_file(path / _HEADS)
             hidden, size = state["0.weight"].shape
             if size != policy.model.config.get_text_config().hidden_size + STEPS:
@@ -215,7 +217,9 @@ class ProcessRewardModel:
         path = Path(folder)
         (self.policy.merged() if merged else self.policy).save(path / _BACKBONE)
         save_file({k: v.detach().cpu().contiguous() for k, v in self.heads.state_dict().items()}, path / _HEADS)
-        about = {"dimensions": list(DIMENSIONS), "weights": dict(self.weights)}
+        about = {
+            "dimensions": list(DIMENSIONS), "weights": dict(self.weights), "max_context": self.policy.max_context,
+        }  # fmt: skip
         write_atomic(path / _FILE, json.dumps(about, indent=1) + "\n")
 
     def by_dimension(self, trajectories: Sequence[Trajectory], batch_size: int = 16) -> list[Floats]:
@@ -304,7 +308,7 @@ def init_process_reward_model(
     counts_D = np.maximum((~np.isnan(labels_MD)).sum(0), 1)
     with torch.no_grad():
         heads[-1].bias.copy_(torch.tensor(np.nansum(labels_MD, 0) / counts_D))
-    copied = Policy(model, copy.deepcopy(policy.tokenizer), policy.name)
+    copied = Policy(model, copy.deepcopy(policy.tokenizer), policy.name, max_context=policy.max_context)
     wide = torch.promote_types(model.dtype, torch.float32)
     return ProcessRewardModel(copied, heads.to(model.device, wide), weights)
 

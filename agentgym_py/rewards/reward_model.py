@@ -105,7 +105,7 @@ def require_reward_model(folder: str | None, policy: Policy | None = None) -> No
         raise ConfigError(f"reward_model {folder} is not a reward model: {missing_file_hint(Path(folder), _FILE)}")
     if policy:
         for member in sorted(Path(folder).glob("member_*")):
-            require_reader(member, policy, f"reward_model {folder}")
+            require_reader(member, policy, f"reward_model {folder}", Path(folder) / _FILE)
 
 
 @dataclass(slots=True)
@@ -146,7 +146,9 @@ class RewardModel:
             for name in about["members"]:
                 if Path(name).name != name or name in ("", ".."):
                     raise ValueError(f"the member {name!r} is not a folder within")
-                policy = Policy.load(path / name, dtype=dtype, device=device, quantize=quantize)
+                policy = Policy.load(
+                    path / name, dtype=dtype, device=device, quantize=quantize, max_context=about.get("max_context")
+                )
                 weights = load_file(path / name / _HEADS)
                 linear = nn.Linear(weights["weight"].shape[1], len(heads))
                 linear.load_state_dict(weights)
@@ -196,14 +198,18 @@ def save_reward_model(
     """
     from safetensors.torch import save_file
 
-    names = []
+    names, max_context = list[str](), None
     for number, member in enumerate(members):
         names.append(f"member_{number}")
+        max_context = member.policy.max_context
         if not distributed.is_rank_zero():
             continue
         member.policy.merged().save(folder / names[-1])
         weights = {name: w.detach().cpu().contiguous() for name, w in member.heads.state_dict().items()}
         save_file(weights, folder / names[-1] / _HEADS)
-    about = {"heads": dict(heads), "aggregate": aggregate, "std_weight": std_weight, "members": names}
+    about = {
+        "heads": dict(heads), "aggregate": aggregate, "std_weight": std_weight, "members": names,
+        "max_context": max_context,
+    }  # fmt: skip
     if distributed.is_rank_zero():
         write_atomic(folder / _FILE, json.dumps(about, indent=1) + "\n")

@@ -38,7 +38,7 @@ from agentgym_py.training import tracking
 from agentgym_py.training.checkpoints import Checkpoints, fingerprint
 from agentgym_py.training.data import TrainingData, length_grouped, row_key
 from agentgym_py.training.ewc import load_anchor
-from agentgym_py.training.optimization import Optimization
+from agentgym_py.training.optimization import Optimization, set_training_mode
 from agentgym_py.training.progress import Progress
 from agentgym_py.training.settings import OfflineSettings
 from agentgym_py.training.trainer import TrainReport
@@ -77,6 +77,7 @@ class Fit(Generic[Row]):
         progress: Called after each step.
         track: Whether the tracker of `--track` logs it.
         size_of: Returns what a row takes in a forward pass; by default rows are samples.
+        dropout: Whether the model's own dropout is on; that of adapters is on in any case.
         optimization: Keyword arguments of `Optimization` for a model with heads.
 
     Raises:
@@ -95,12 +96,13 @@ class Fit(Generic[Row]):
         progress: Progress | None = None,
         track: bool = True,
         size_of: Callable[[Any], RowSize] = RowSize.of,
+        dropout: bool = True,
         **optimization: Any,
     ) -> None:
         self.name, self.settings, self.rows, self.seed = name, settings, rows, seed
         self.history: list[dict[str, float]] = []
         self._progress, self._track = progress, track
-        self._size_of = size_of
+        self._size_of, self._dropout = size_of, dropout
         self._began, self._step, self._steps = time.monotonic(), 0, 0
         self._sums: dict[str, list[float]] = {}
         self._norm, self._changed = 0.0, dict[str, float]()
@@ -128,7 +130,7 @@ class Fit(Generic[Row]):
         device = self.optimization.device
         self._scope.enter_context(torch.random.fork_rng([device] if device.type == "cuda" else []))
         self._scope.enter_context(torch.enable_grad())  # also ends the no_grad of a measurement that fails
-        self.optimization.net.train()
+        set_training_mode(self.optimization.net, dropout=self._dropout)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
@@ -184,7 +186,7 @@ class Fit(Generic[Row]):
         self.optimization.net.eval()
         with torch.no_grad():
             yield [self.rows[i] for i in self._held_out]
-        self.optimization.net.train()
+        set_training_mode(self.optimization.net, dropout=self._dropout)
         self._is_evaluating = False
 
     def _evaluates_now(self) -> bool:

@@ -58,6 +58,18 @@ def make_optimizer(groups: Sequence[dict[str, Any]], settings: OptimizerSettings
     return optimizer
 
 
+def set_training_mode(net: nn.Module, *, dropout: bool) -> None:
+    """Put a module into training mode; `dropout` is the model's own, that of adapters is on in any case.
+
+    Without it only adapters' dropout is in training mode, and layers that transformers would not recompute otherwise.
+    """
+    net.train(dropout)
+    if not dropout:
+        for name, module in net.named_modules():
+            if "lora_dropout" in name.split(".") or getattr(module, "gradient_checkpointing", False):
+                module.training = True
+
+
 class Optimization:
     """AdamW on a policy's model and the heads on it, if there are any.
 

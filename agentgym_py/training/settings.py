@@ -160,7 +160,8 @@ class OptimizerSettings(ModelSettings):
     max_grad_norm: float = 1.0
     """Gradients with a larger norm are clipped to it; 0 turns clipping off."""
     microbatch_tokens: int = 4096
-    """Largest number of tokens in one forward pass, padding included. It affects memory and speed, not the result."""
+    """Largest number of tokens in one forward pass, padding included; a larger episode or pair has a pass of its own,
+    with all its sequences. It affects memory and speed, not the result."""
     checkpoint_minutes: float = 5.0
     """Minimum minutes between saved states, from which a killed training resumes; 0 saves as often as possible."""
 

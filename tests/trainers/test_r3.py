@@ -327,6 +327,38 @@ def test_a_model_comes_back_in_the_policys_format(toy_envs: Any, tmp_path: Path)
         assert (said == same).all()
 
 
+class Cut(KeyboardInterrupt):
+    """A training is cut off."""
+
+
+@pytest.mark.parametrize(
+    ("dtype", "settings"), [("float32", {"lora_rank": 2}), ("bfloat16", {"prm_every": 3})], ids=["lora", "bfloat16"]
+)
+def test_a_training_resumes_twice_to_the_same_end(
+    dtype: str, settings: dict[str, Any], toy_envs: Any, tmp_path: Path
+) -> None:
+    """A state's process reward model needs no earlier state, which is gone, and keeps its float32 master weights."""
+    toy_envs.word_policy().save(tmp_path / "policy")
+    few: dict[str, Any] = {"tasks_per_iteration": 4, "prm_first_epochs": 1, "prm_epochs": 1, "checkpoint_minutes": 0}
+
+    def improve(output: Path, stop: int | None = None) -> tuple[Any, ...]:
+        def tell(done: int, total: int) -> None:
+            if done == stop:
+                raise Cut
+
+        policy = Policy.load(tmp_path / "policy", dtype=dtype)
+        rollouts = toy_envs.rollouts(policy, toy_envs.CHAIN, 24, tokens=2)
+        report = R3(**few, **settings).improve(policy, rollouts, seed=0, output_dir=output, progress=tell)
+        prm = ProcessRewardModel.load(output)
+        return policy.digest(), prm.policy.digest(), [row.get("prm_loss") for row in report.history]
+
+    whole = improve(tmp_path / "whole")
+    for stop in (8, 12):
+        with pytest.raises(Cut):
+            improve(tmp_path / "cut", stop)
+    assert improve(tmp_path / "cut") == whole and len(whole[2]) == 6
+
+
 # ---- learning -------------------------------------------------------------------------------------------------------
 
 

@@ -17,9 +17,11 @@ from agentgym_py.errors import ConfigError, NothingToTrainOnError
 from agentgym_py.policy import Policy
 from agentgym_py.policy.logprobs import pad_rows
 from agentgym_py.policy.tokens import Sample, encode
+from agentgym_py.rewards.process_reward_model import ProcessRewardModel, require_process_reward
 from agentgym_py.rewards.reward_model import Member, RewardModel, require_reward_model
 from agentgym_py.training.fit import Fit
 from agentgym_py.trajectory import Trajectory
+from agentgym_trainers.process_reward import ProcessReward
 from agentgym_trainers.reward_model import HeadPair, RewardModelling, _new_member, bradley_terry_loss, require_heads
 
 
@@ -228,6 +230,34 @@ def test_what_is_in_no_pair_is_counted(tiny_policy: Any, played: list[Trajectory
         "in no pair of a better and a worse one of their task": 1,
     }
     assert json.loads((tmp_path / "reward_model.json").read_text())["heads"] == {"reward": 1.0}
+
+
+@pytest.mark.parametrize("kind", [RewardModelling, ProcessReward])
+def test_a_model_keeps_the_rotary_factors_of_its_policy(
+    kind: Any, played: list[Trajectory], zoo: Any, tmp_path: Path
+) -> None:
+    """With `max_context` longrope has its short factors; a file without it, or with none, opens with the long ones."""
+
+    def frequencies(policy: Policy) -> list[float]:
+        (rotary,) = (m for m in policy.model.modules() if getattr(m, "rope_type", None) == "longrope_fixed")
+        return list(rotary.inv_freq.tolist())
+
+    def load() -> Policy:
+        if kind is RewardModelling:
+            return RewardModel.load(tmp_path).members[0].policy
+        return ProcessRewardModel.load(tmp_path).policy
+
+    policy = zoo.miniature("phi3.5", max_context=256)
+    kind(epochs=1).train(policy, played, seed=0, output_dir=tmp_path)
+    assert load().max_length == 256 and frequencies(load()) == frequencies(policy)
+    wide = zoo.miniature("phi3.5")
+    with pytest.raises(ConfigError, match="reads 256 tokens at most, the policy 4096"):
+        (require_reward_model if kind is RewardModelling else require_process_reward)(str(tmp_path), wide)
+    (file,) = tmp_path.glob("*.json")
+    about = json.loads(file.read_text())
+    assert about.pop("max_context") == 256
+    file.write_text(json.dumps(about))
+    assert frequencies(load()) == frequencies(wide) != frequencies(policy)
 
 
 def test_a_head_that_is_no_outcome_is_named(tiny_policy: Any, played: list[Trajectory], tmp_path: Path) -> None:

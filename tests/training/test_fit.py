@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -22,6 +23,9 @@ from agentgym_py.trajectory import Trajectory
 from agentgym_trainers.dpo import DPO
 from agentgym_trainers.filtered_bc import FilteredBC
 from agentgym_trainers.kto import KTO
+from agentgym_trainers.orpo import ORPO
+from agentgym_trainers.ranking import Ranking
+from agentgym_trainers.reward_model import RewardModelling
 
 ROWS = [Sample([1, 2 + k, 3, 4][: 3 + k % 2], [0, 1, 1, 1][: 3 + k % 2]) for k in range(6)]
 
@@ -80,18 +84,37 @@ def test_dropout_is_drawn_by_the_seed_alone(toy_envs: Any) -> None:
     assert digests[0] == digests[1] and len({*digests, plain.digest()}) == 3
 
 
-@pytest.mark.parametrize("kind", [FilteredBC, DPO, KTO])
-@pytest.mark.parametrize("lora_rank", [0, 2])
-def test_a_resumed_training_draws_the_dropout_that_it_would_have_drawn(
-    kind: Any, lora_rank: int, tiny_policy: Any, fresh: Any, episode: Any, tmp_path: Path
-) -> None:
-    """Interrupted in each epoch and resumed, it ends bit-identical: weights, history, and learning rates within it."""
-    played: list[Trajectory] = [
+@pytest.fixture
+def played(episode: Any) -> list[Trajectory]:
+    """A good and a bad trajectory of each of four tasks."""
+    return [
         episode("search cup", *(["buy it"] * good), task=f"t{n}", id=f"{n} {good}", reward=float(good), success=good)
         for n in range(4) for good in (True, False)
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("checkpointing", [False, True])
+@pytest.mark.parametrize("kind", [DPO, KTO, ORPO, Ranking, RewardModelling])
+def test_a_model_that_is_compared_trains_without_its_own_dropout(
+    kind: Any, checkpointing: bool, tiny_policy: Any, fresh: Any, played: list[Trajectory], tmp_path: Path
+) -> None:
+    """To a reference, which has none, or to other trajectories; as trl's `disable_dropout` does by default."""
+    trainer = kind(epochs=1, gradient_checkpointing=checkpointing)
+    outcomes = []
+    for name, policy in ("dropout", with_dropout(fresh(tiny_policy))), ("plain", fresh(tiny_policy)):
+        report = trainer.train(policy, played, seed=3, output_dir=tmp_path / name)
+        outcomes.append((report.history, policy.digest()))
+    assert outcomes[0] == outcomes[1]
+
+
+@pytest.mark.parametrize(("kind", "lora_rank"), [(FilteredBC, 0), (FilteredBC, 2), (DPO, 2), (KTO, 2)])
+def test_a_resumed_training_draws_the_dropout_that_it_would_have_drawn(
+    kind: Any, lora_rank: int, tiny_policy: Any, fresh: Any, played: list[Trajectory], tmp_path: Path
+) -> None:
+    """Interrupted in each epoch and resumed, it ends bit-identical: weights, history, and learning rates within it."""
     settings = {"epochs": 3, "batch_size": 2, "checkpoint_minutes": 0.0, "lora_rank": lora_rank, "warmup_ratio": 0.3}
-    trainer = kind(**settings, gradient_accumulation=1 + (kind is KTO))
+    without = kind(**settings, gradient_accumulation=1 + (kind is KTO))
+    trainer = replace(without, lora_dropout=0.5) if kind is not FilteredBC else without
 
     def run(output: Path, cut: int = 0) -> tuple[str, Any]:
         def progress(step: int, steps: int) -> None:
@@ -108,7 +131,7 @@ def test_a_resumed_training_draws_the_dropout_that_it_would_have_drawn(
         assert list((tmp_path / "cut" / "states").glob("state-*"))
     assert run(tmp_path / "cut") == run(tmp_path / "whole")
     policy = fresh(tiny_policy)
-    trainer.train(policy, played, seed=3, output_dir=tmp_path / "plain")
+    without.train(policy, played, seed=3, output_dir=tmp_path / "plain")
     assert policy.digest() != run(tmp_path / "again")[0], "dropout has no effect"
 
 

@@ -9,11 +9,11 @@
 arXiv:2305.18290; smoothing as in its authors' code ("conservative DPO"); hinge is SLiC's loss, arXiv:2305.10425, of the
 same h; ipo arXiv:2310.12036, with means as in trl; the last term is iterative RPO's, arXiv:2404.19733 (its alpha), a
 mean per pair, where trl's `sft` takes one over a batch. On successes against failures of one task, with `sft_weight` 0,
-this is ETO's loss, arXiv:2403.02502. The loss equals that of trl's DPOTrainer. Deviations: the head is applied at the
-agent's tokens only; observations are context and have no loss; the reference's log-probabilities are computed once,
-beforehand, instead of by a frozen copy at every step, which gives the same numbers without a second model (adapters
-that the policy has count); AdamW with beta2 0.95; batches hold pairs of similar length; a mixture of experts gets no
-router loss.
+this is ETO's loss, arXiv:2403.02502. The loss equals that of trl's DPOTrainer, and the model's own dropout is off, as
+in trl. Deviations: adapters keep `lora_dropout`; the head is applied at the agent's tokens only; observations are
+context and have no loss; the reference's log-probabilities are computed once, beforehand, instead of by a frozen copy
+at every step, which gives the same numbers without a second model (adapters that the policy has count); AdamW with
+beta2 0.95; batches hold pairs of similar length; a mixture of experts gets no router loss.
 """
 
 from __future__ import annotations
@@ -118,8 +118,9 @@ class DPO(PairSettings):
             raise no_data_error("dpo", data.dropped)
         rows = self.rows(policy, data)
         with Fit(
-            "dpo", policy, self, rows, seed=seed, output_dir=output_dir, progress=progress, size_of=pair_size
-        ) as fit:
+            "dpo", policy, self, rows, seed=seed, output_dir=output_dir, progress=progress, size_of=pair_size,
+            dropout=False,
+        ) as fit:  # fmt: skip
             for batch in fit.steps():
                 for part in fit.microbatches(batch):
                     fit.backward(*self.loss(fit, part, len(batch)))

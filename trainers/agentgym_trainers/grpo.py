@@ -31,7 +31,9 @@ while RLOO's paper and trl's RLOOTrainer subtract k1 of the whole reply from its
 a task form a tree: further groups continue from states within them, each with its own mean and deviation, and learn
 only what follows that state. Replies that were cut at the maximum length have no loss (`mask_truncated_completions`,
 DAPO's overlong filtering), each by itself, while trl masks the whole completion; a trajectory whose replies were all
-cut is left out of B. With `constraint` returns are penalized by costs, with a multiplier for each (`rl.constraints`).
+cut is left out of B. With `constraint` returns are penalized by costs, with a multiplier for each (`rl.constraints`);
+`dynamic_sampling` still compares groups by the multipliers before their update, which needs all episodes of the
+iteration.
 """
 
 from __future__ import annotations

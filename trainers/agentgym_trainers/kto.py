@@ -5,11 +5,11 @@
     z = max(0, mean over the batch of log pi(y_j | x_i) - log pi_ref(y_j | x_i)), without gradient
 
 arXiv:2402.01306. z estimates how far the policy has moved overall, on mismatched rows: an episode y_j of the batch
-after the opening x_i of another. The loss equals that of trl's KTOTrainer. Deviations: the head is applied at the
-agent's tokens only; an opening is everything before the first reply to learn, y the rest with its observations, which
-have no loss; the reference's log-probabilities are computed once, beforehand; a mismatched row is cut at `max_length`;
-the order is drawn once, so that batches and their mismatched rows are the same in every epoch; AdamW with beta2 0.95; a
-mixture of experts gets no router loss.
+after the opening x_i of another. The loss equals that of trl's KTOTrainer, and the model's own dropout is off, as in
+trl. Deviations: adapters keep `lora_dropout`; the head is applied at the agent's tokens only; an opening is everything
+before the first reply to learn, y the rest with its observations, which have no loss; the reference's log-probabilities
+are computed once, beforehand; a mismatched row is cut at `max_length`; the order is drawn once, so that batches and
+their mismatched rows are the same in every epoch; AdamW with beta2 0.95; a mixture of experts gets no router loss.
 """
 
 from __future__ import annotations
@@ -133,8 +133,9 @@ class KTO(OfflineSettings):
             raise no_data_error("kto", data.dropped)
         rows = self.rows(policy, data, seed)
         with Fit(
-            "kto", policy, self, rows, seed=seed, output_dir=output_dir, progress=progress, size_of=kto_size
-        ) as fit:
+            "kto", policy, self, rows, seed=seed, output_dir=output_dir, progress=progress, size_of=kto_size,
+            dropout=False,
+        ) as fit:  # fmt: skip
             for step in fit.steps(sequential_batches(len(rows), self)):
                 for at in range(0, len(step), self.batch_size):
                     batch, last = step[at : at + self.batch_size], at + self.batch_size >= len(step)

@@ -3,10 +3,11 @@
     p = exp(mean over a trajectory's agent tokens of log pi(a_t | everything before))      odds = p / (1 - p)
     loss = mean over pairs of  - log p_w - lambda log sigma(log odds_w - log odds_l)
 
-arXiv:2403.07691; there is no reference model. Deviations: the first term is a mean over each trajectory's agent tokens
-and then over pairs, where trl takes one mean over all tokens of the better trajectories, prompts and observations
-included; the second term is trl's, but 1 - p is at least the number format's epsilon, so that the gradient stays finite
-for p near 1; AdamW with beta2 0.95; batches hold pairs of similar length; a mixture of experts gets no router loss.
+arXiv:2403.07691; there is no reference model. The model's own dropout is off, as in trl. Deviations: adapters keep
+`lora_dropout`; the first term is a mean over each trajectory's agent tokens and then over pairs, where trl takes one
+mean over all tokens of the better trajectories, prompts and observations included; the second term is trl's, but 1 - p
+is at least the number format's epsilon, so that the gradient stays finite for p near 1; AdamW with beta2 0.95; batches
+hold pairs of similar length; a mixture of experts gets no router loss.
 """
 
 from __future__ import annotations
@@ -96,8 +97,9 @@ class ORPO(PairSettings):
             raise no_data_error("orpo", data.dropped)
         rows = [Pair(*pair) for pair in zip(data.samples[::2], data.samples[1::2], strict=True)]
         with Fit(
-            "orpo", policy, self, rows, seed=seed, output_dir=output_dir, progress=progress, size_of=pair_size
-        ) as fit:
+            "orpo", policy, self, rows, seed=seed, output_dir=output_dir, progress=progress, size_of=pair_size,
+            dropout=False,
+        ) as fit:  # fmt: skip
             for batch in fit.steps():
                 for part in fit.microbatches(batch):
                     fit.backward(*self.loss(fit, part, len(batch)))

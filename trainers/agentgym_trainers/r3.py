@@ -258,9 +258,9 @@ class ProcessRewards:
         state = load_json(folder / "judge.json")
         self.iteration, self.last_trained, self.notes = state["iteration"], state["learnt"], state["notes"]
         if (folder / "judge").is_dir():
-            self._load_model(folder / "judge")
+            self._load_model(folder / "judge").policy.forget_files()  # the next state replaces this one
 
-    def _load_model(self, folder: str | Path) -> None:
+    def _load_model(self, folder: str | Path) -> ProcessRewardModel:
         require_process_reward(folder, self.policy)
         trained = self.policy.model
         dtype = str(trained.dtype).removeprefix("torch.")
@@ -268,6 +268,7 @@ class ProcessRewards:
             folder, dtype=dtype, device=str(trained.device), quantize=quantization_of(trained)
         )
         self.model.weights = self.settings.prm_weights
+        return self.model
 
     def _train(
         self, episodes: Sequence[Trajectory], dropped: Counter[str], predictions: Sequence[Floats]
@@ -301,6 +302,7 @@ class ProcessRewards:
             [episodes[i] for i in positions], reasons, partial(self.rollouts.play, scored=False), self.seed,
             self.iteration * trainer.attempts, self.folder,
         )  # fmt: skip
+        self.rollouts.release_cache()  # continuations filled it again
         for reason, number in reasons.items():
             self._note(
                 f"prm_labels {trainer.labels}: {number} of {len(positions)} episodes have no labelled step ({reason})"

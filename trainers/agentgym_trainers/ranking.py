@@ -134,7 +134,7 @@ class Ranking(OfflineSettings):
         )
         with Fit(
             "ranking", policy, self, rows, seed=seed, output_dir=output_dir, progress=progress,
-            size_of=ranked_size,
+            size_of=ranked_size, dropout=False,
         ) as fit:  # fmt: skip
             for batch in fit.steps():
                 for part in fit.microbatches(batch):

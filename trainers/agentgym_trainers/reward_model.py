@@ -5,11 +5,11 @@
 Bradley-Terry, as in InstructGPT (arXiv:2203.02155). Each head judges one outcome, by pairs of that outcome; the score
 is the heads' weighted sum. The members of an ensemble (arXiv:2310.02743) differ in their heads' first weights and in
 the order of the data; its score is their mean, minimum, or mean less k standard deviations, so that a policy gains
-nothing where they disagree. With one head the loss equals that of trl's RewardTrainer. Deviations: the last token is
-found by the length, not by the padding's id, which may end a turn; every pair counts alike, and a task has at most
-`max_pairs`; after training, each head's bias is set so that its mean over the training rows is 0, because the loss
-leaves it free and members must be comparable; AdamW with beta2 0.95; batches hold pairs of similar length; a mixture of
-experts gets no router loss.
+nothing where they disagree. With one head the loss equals that of trl's RewardTrainer, and the model's own dropout is
+off, as in trl. Deviations: adapters keep `lora_dropout`; the last token is found by the length, not by the padding's
+id, which may end a turn; every pair counts alike, and a task has at most `max_pairs`; after training, each head's bias
+is set so that its mean over the training rows is 0, because the loss leaves it free and members must be comparable;
+AdamW with beta2 0.95; batches hold pairs of similar length; a mixture of experts gets no router loss.
 """
 
 from __future__ import annotations
@@ -185,7 +185,7 @@ class RewardModelling(PairSettings):
 
         return Fit(
             "reward_model", member.policy, self, pairs, seed=seed, output_dir=None, progress=progress,
-            size_of=head_pair_size, wrap=lambda model: _scorer(model, member.heads),
+            size_of=head_pair_size, dropout=False, wrap=lambda model: _scorer(model, member.heads),
             heads=lambda net: [{"params": list(net.heads.parameters())}],
         )  # fmt: skip
 
@@ -233,7 +233,8 @@ def _new_member(policy: Policy, heads: int, seed: int) -> Member:
         torch.nn.init.normal_(linear.weight, std=1 / math.sqrt(size + 1))
         torch.nn.init.zeros_(linear.bias)
     linear.to(model.device, torch.promote_types(model.dtype, torch.float32))
-    return Member(Policy(model, copy.deepcopy(policy.tokenizer), policy.name), linear)
+    copied = Policy(model, copy.deepcopy(policy.tokenizer), policy.name, max_context=policy.max_context)
+    return Member(copied, linear)
 
 
 def _scorer(model: Any, heads: Any) -> Any:

@@ -113,6 +113,7 @@ class TrlGRPO(TrlSettings, PlanChecks):
             policy.model.eval()
             rollouts.sync()
             episodes = for_loss(rollouts.play(current))
+            rollouts.release_cache()
             policy.model.train()
             if not any(is_learnable(episode, policy.chat) for episode in episodes):
                 raise no_data_error("trl_grpo", dropped_rows(for_loss(rollouts.episodes), policy.chat))
