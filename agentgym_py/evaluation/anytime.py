@@ -286,7 +286,9 @@ def require_plan(margin: float | None, power: float | None) -> None:
         if value is not None and not 0 < value < 1:
             raise ConfigError(f"{setting(name)} must be above 0 and below 1, got {value}")
     if margin is not None and margin < _LEAST_MARGIN:
-        raise ConfigError(f"{setting('margin')} must be at least {_LEAST_MARGIN}, twice the step of the interval, got {margin}")
+        raise ConfigError(
+            f"{setting('margin')} must be at least {_LEAST_MARGIN}, twice the step of the interval, got {margin}"
+        )
     if power is not None and margin is None:
         raise ConfigError("power needs a margin: the difference that is to be found")
 
