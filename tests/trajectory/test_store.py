@@ -78,12 +78,12 @@ def test_types_survive(episode: Make) -> None:
     assert back.error is None and back.optimal_steps is None
 
 
-def tokens(data: dict[str, Any], **wrong: Any) -> None:
+def change_tokens(data: dict[str, Any], **wrong: Any) -> None:
     """Give the first step of a line one token, with these values."""
     data["steps"][0]["tokens"] = {"context": [1], "ids": [2], "logprobs": [-0.1], "mask": [1], **wrong}
 
 
-def usage(data: dict[str, Any], **wrong: Any) -> None:
+def change_usage(data: dict[str, Any], **wrong: Any) -> None:
     """Give the first step of a line a usage with these values."""
     data["steps"][0]["usage"] = {"prompt_tokens": 1, "completion_tokens": 1, **wrong}
 
@@ -117,12 +117,18 @@ def test_a_new_sequence_is_stored_and_older_lines_lack_it(episode: Make) -> None
         (lambda d: d["provenance"].update(env_seed=2**64), "provenance.env_seed: expected a whole number from 0"),
         (lambda d: d["provenance"].update(env_version=2**100), "provenance.env_version: a number of more than 64 bits"),
         (lambda d: d.update(optimal_steps=2**63), "optimal_steps: a number of more than 64 bits"),
-        (lambda d: tokens(d, turns_dropped=2**63), r"steps\[0\].tokens.turns_dropped: a number of more than 64 bits"),
-        (lambda d: tokens(d, mask=[2]), r"steps\[0\].tokens.mask: expected 0 and 1 only"),
-        (lambda d: tokens(d, mask=[-1]), r"steps\[0\].tokens.mask: expected 0 and 1 only"),
-        (lambda d: usage(d, prompt_tokens=2**120), r"steps\[0\].usage.prompt_tokens: "),
-        (lambda d: usage(d, completion_tokens=-1), r"steps\[0\].usage.completion_tokens: expected a number from 0"),
-        (lambda d: usage(d, cost=-1e15), r"steps\[0\].usage.cost: expected a number from 0 to 1e\+09"),
+        (
+            lambda d: change_tokens(d, turns_dropped=2**63),
+            r"steps\[0\].tokens.turns_dropped: a number of more than 64 bits",
+        ),
+        (lambda d: change_tokens(d, mask=[2]), r"steps\[0\].tokens.mask: expected 0 and 1 only"),
+        (lambda d: change_tokens(d, mask=[-1]), r"steps\[0\].tokens.mask: expected 0 and 1 only"),
+        (lambda d: change_usage(d, prompt_tokens=2**120), r"steps\[0\].usage.prompt_tokens: "),
+        (
+            lambda d: change_usage(d, completion_tokens=-1),
+            r"steps\[0\].usage.completion_tokens: expected a number from 0",
+        ),
+        (lambda d: change_usage(d, cost=-1e15), r"steps\[0\].usage.cost: expected a number from 0 to 1e\+09"),
     ],
 )
 def test_a_wrong_object_names_its_key(episode: Make, change: Callable[[dict[str, Any]], Any], message: str) -> None:

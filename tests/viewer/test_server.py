@@ -126,7 +126,7 @@ def test_lists_are_filtered_and_paged(client: TestClient) -> None:
 
 def test_an_episode_has_neighbours_in_a_list(client: TestClient) -> None:
     """Under the filters and in the order of the list; the filters may leave the episode out."""
-    wanted = {"round": 1, "split": "train", "order": "longest", "offset": 2}
+    wanted: dict[str, str | int] = {"round": 1, "split": "train", "order": "longest", "offset": 2}
     rows = client.get("/api/episodes", params={**wanted, "offset": 0}).json()["rows"]
     numbers = [None, *(row["n"] for row in rows), None]
     for place, n in enumerate(numbers[1:-1], 1):
