@@ -62,6 +62,7 @@ def set_training_mode(net: nn.Module, *, dropout: bool) -> None:
     """Put a module into training mode; `dropout` is the model's own, that of adapters is on in any case.
 
     Without it only adapters' dropout is in training mode, and layers that transformers would not recompute otherwise.
+    Those that call dropout as a function of their own, such as OPT's, then still use it.
     """
     net.train(dropout)
     if not dropout:

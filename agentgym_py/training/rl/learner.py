@@ -266,7 +266,10 @@ class Learner:
 
     @contextmanager
     def _recomputing(self) -> Iterator[None]:
-        """Put checkpointed layers in training mode, because transformers recomputes only those; dropout stays off."""
+        """Put checkpointed layers in training mode, because transformers recomputes only those.
+
+        Dropout stays off, but for layers that call it as a function of their own, such as OPT's.
+        """
         layers = [module for module in self.module.modules() if getattr(module, "gradient_checkpointing", None)]
         for layer in layers:
             layer.training = True
