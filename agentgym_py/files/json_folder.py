@@ -147,7 +147,7 @@ def require_creatable(path: str | Path) -> None:
     try:
         target.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise RunError(f"{path} cannot be made: {reason_of(error)}; choose another folder") from error
+        raise RunError(f"{path} cannot be made: {reason_of(error)}") from error
     finally:
         for folder in missing:
             with suppress(OSError):  # it was not made, or another process has written into it

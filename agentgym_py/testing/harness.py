@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, NoReturn, get_args
 
 from agentgym_py.checks import require_at_least, require_positive
-from agentgym_py.collection.env_turn import read_start, read_task, read_turn, read_version
+from agentgym_py.collection.env_turn import read_partner, read_start, read_task, read_turn, read_version
 from agentgym_py.env import EnvSpec, Prompt, TextEnv
 from agentgym_py.env.arguments import require_seed
 from agentgym_py.rng import Rng
@@ -212,6 +212,8 @@ class Episode:
         self.observation, self.info = turn.observation, turn.info
         self._check_turn(turn)
         self._require_readable(read_turn, turn)
+        if turn.terminated or turn.truncated:
+            self._require_readable(read_partner, self.env)
         self.require_possible_return(turn.reward)
         return turn
 

@@ -113,7 +113,7 @@ def test_names_of_plugins_are_short_in_files() -> None:
     settings = load_yaml("trainer: dpo\ncurriculum: {name: learnable}\nrounds: 2\n")
     assert settings == {"trainer": {"name": "dpo"}, "curriculum": {"name": "learnable"}, "rounds": 2}
     assert plugin_names(settings) == {"trainer": "dpo", "curriculum": "learnable"}
-    assert expand_plugins({"curriculum": None, "seed": 1}) == {"curriculum": None, "seed": 1}
+    assert expand_plugins({"curriculum": None, "seed": 1}) == {"curriculum": {"name": None}, "seed": 1}
     assert plugin_names({"curriculum": None, "trainer": {"beta": 1}}) == {}
 
 

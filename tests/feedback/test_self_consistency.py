@@ -83,7 +83,7 @@ def test_an_answer_of_ones_own(episode: Make, tmp_path: Path, monkeypatch: pytes
         "def broken(trajectory):\n    raise ValueError('no answer')\n"
     )
     tries = [episode("a", "x"), episode("a", "y")]
-    with trust.naming(["own_answer.py:first", "own_answer.py:broken"]):
+    with trust.naming(["judge", "--source.answer", "own_answer.py:first", "--source.answer", "own_answer.py:broken"]):
         assert scores(tries) == [0.0, 0.0] and scores(tries, "own_answer.py:first") == [1.0, 1.0]
         (reason, _) = SelfConsistency("own_answer.py:broken").feedback(tries)
     assert isinstance(reason, NoFeedback) and "no answer" in reason.reason

@@ -398,7 +398,7 @@ def test_a_source_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.chdir(tmp_path)
     from agentgym_py import trust
 
-    with trust.naming(["own_source.py", "no_source.py"]):
+    with trust.naming(["judge", "--source", "own_source.py", "--source", "no_source.py"]):
         assert registry.load("agentgym.feedback", "own_source.py")(price=2.0).feedback([]) == []
         with pytest.raises(Exception, match="a feedback source is a dataclass with a method feedback"):
             registry.load("agentgym.feedback", "no_source.py")

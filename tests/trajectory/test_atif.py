@@ -39,7 +39,9 @@ def episodes(draw: st.DrawFn) -> Trajectory:
     """An episode of any agent, in a world or without one."""
     records = draw(st.sampled_from([st.none(), tokens()]))
     inputs = st.none() | words | st.just('{"a": [1, null]}') | st.just('{"a": NaN}')
-    usages = st.none() | st.builds(Usage, st.integers(0, 9) | st.none(), st.integers(0, 9), numbers | st.none(), words)
+    usages = st.none() | st.builds(
+        Usage, st.integers(0, 9) | st.none(), st.integers(0, 9), numbers.map(abs) | st.none(), words
+    )
     turns = st.builds(
         Step, words, words, words, words, inputs, numbers, st.booleans(), st.just({"x": 0.5}), records, st.booleans(),
         usages, records,
