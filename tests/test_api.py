@@ -320,18 +320,19 @@ def test_evolve_is_the_commands_run(tmp_path: Path) -> None:
         ag.evolve("maze", out=tmp_path / "other", rouns=1)
 
 
-def test_none_and_empty_lists_replace_defaults(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_none_and_empty_values_replace_defaults(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The defaults of a world, a trainer and a config file; an option that takes no null says so."""
-    (tmp_path / "run.yaml").write_text("critic: environment\nstep_timeout: 3\n")
+    (tmp_path / "run.yaml").write_text("critic: environment\nstep_timeout: 3\nexplore_weights: {household: 3}\n")
     options: dict[str, Any] = {
         "horizon": [], "reward": None, "step_timeout": None, "critic": None, "trainer": {"name": "reverse_curriculum"},
         "env_kwargs": {"rooms": [1, "a"], "none": []}, "config": tmp_path / "run.yaml", "print_config": True,
+        "explore_weights": {}, "preset": None,
     }  # fmt: skip
     run_command(["evolve", "--env", "household", *command_words(options)])
     printed = yaml.safe_load(capsys.readouterr().out)
     assert (printed["horizon"], printed["reward"], printed["step_timeout"]) == ([], None, None)
     assert printed["critic"] == {"name": None} and printed["trainer"]["name"] == "reverse_curriculum"
-    assert printed["env_kwargs"] == {"rooms": [1, "a"], "none": []}
+    assert (printed["env_kwargs"], printed["explore_weights"]) == ({"rooms": [1, "a"], "none": []}, {})
     for wrong, message in (({"horizon": None}, "horizon: 'null' is not"), ({"trainer": None}, "No trainer 'null'")):
         with pytest.raises(AgentGymError, match=message):
             ag.evolve("household", out=tmp_path / "run", **wrong)

@@ -217,11 +217,18 @@ def offline_trainer(
 def command_words(options: Mapping[str, Any], prefix: str = "--") -> list[str]:
     """Return command-line options for keyword arguments; a mapping is a group, its `name` the option itself.
 
-    None and an empty list are words too, because the option's default may be another value.
+    None and an empty list or mapping are words too, because the option's default may be another value. None of `config`
+    and `preset` is none.
     """
+    from agentgym_py.cli.values import PLUGINS
+
     words: list[str] = []
     for key, value in options.items():
-        if isinstance(value, Mapping):
+        if value is None and key in ("config", "preset"):
+            continue
+        if isinstance(value, Mapping) and not value and key not in PLUGINS:
+            words += [f"{prefix}{key}", "{}"]
+        elif isinstance(value, Mapping):
             rest = {name: item for name, item in value.items() if name != "name"}
             words += [f"{prefix}{key}", command_text(value["name"])] if "name" in value else []
             words += command_words(rest, f"{prefix}{key}.")

@@ -230,7 +230,7 @@ def _main(argv: Sequence[str]) -> int:
 
     words = normalize_argv(argv)
     if words[:1] == ["help"]:
-        words = [*words[1:], "--help"]
+        words = [*(word for word in words[1:] if word != "help"), "--help"]
     name = words[0] if words else ""
     if name == "--version":
         print(f"agentgym {__version__}")

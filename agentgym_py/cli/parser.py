@@ -227,8 +227,10 @@ class Parser:
             return {self.command_key: first, **self.commands[first].parse(words[1:])}
         if first:
             hint = suggestion(first, self.commands)
-            is_name = any(first in names for names in _plugin_names().values())
-            if "show" in self.commands and not first.startswith("--") and (is_name or not hint):
+            of_kind = _plugin_names().get(
+                {"envs": "env", "trainers": "trainer.name"}.get(self.prog.split()[-1], ""), ()
+            )
+            if "show" in self.commands and not first.startswith("--") and (first in of_kind or not hint):
                 hint = f"; did you mean {self.prog} show {first}?"
             raise UsageError(f"{first}: no such command{hint or f'; see {self.prog} --help'}")
         raise UsageError(f"{self.prog} needs a command: {', '.join(self.commands)}")

@@ -503,7 +503,8 @@ def _decoding_notes(comparison: Comparison) -> Iterator[str]:
 
 
 def _notes(comparison: Comparison) -> list[str]:
-    once = all(entrant.manifest["attempts"] == 1 for entrant in comparison.entrants)
+    attempts = [entrant.manifest["attempts"] for entrant in comparison.entrants]
+    once = sum(number > 1 for number in attempts) < 2  # pairs use as many attempts as both agents have
     notes = [f"{e.name}: {fork[0].lower()}{fork[1:]}" for e in comparison.entrants if (fork := e.manifest.get("fork"))]
     notes += [
         "p: McNemar's exact test; interval: Agresti and Min 2005." if once

@@ -107,14 +107,14 @@ def test_a_model_that_is_compared_trains_without_its_own_dropout(
     assert outcomes[0] == outcomes[1]
 
 
-@pytest.mark.parametrize(("kind", "lora_rank"), [(FilteredBC, 0), (FilteredBC, 2), (DPO, 2), (KTO, 2)])
+@pytest.mark.parametrize(("kind", "lora_rank"), [(kind, rank) for kind in (FilteredBC, DPO, KTO) for rank in (0, 2)])
 def test_a_resumed_training_draws_the_dropout_that_it_would_have_drawn(
     kind: Any, lora_rank: int, tiny_policy: Any, fresh: Any, played: list[Trajectory], tmp_path: Path
 ) -> None:
     """Interrupted in each epoch and resumed, it ends bit-identical: weights, history, and learning rates within it."""
     settings = {"epochs": 3, "batch_size": 2, "checkpoint_minutes": 0.0, "lora_rank": lora_rank, "warmup_ratio": 0.3}
     without = kind(**settings, gradient_accumulation=1 + (kind is KTO))
-    trainer = replace(without, lora_dropout=0.5) if kind is not FilteredBC else without
+    trainer = replace(without, lora_dropout=0.5) if kind is not FilteredBC and lora_rank else without
 
     def run(output: Path, cut: int = 0) -> tuple[str, Any]:
         def progress(step: int, steps: int) -> None:
@@ -132,7 +132,8 @@ def test_a_resumed_training_draws_the_dropout_that_it_would_have_drawn(
     assert run(tmp_path / "cut") == run(tmp_path / "whole")
     policy = fresh(tiny_policy)
     without.train(policy, played, seed=3, output_dir=tmp_path / "plain")
-    assert policy.digest() != run(tmp_path / "again")[0], "dropout has no effect"
+    has_dropout = kind is FilteredBC or lora_rank > 0  # those that compare with a reference have that of adapters only
+    assert (policy.digest() != run(tmp_path / "again")[0]) == has_dropout
 
 
 def test_the_time_of_a_training_counts_every_sitting(

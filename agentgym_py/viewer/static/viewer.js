@@ -224,7 +224,7 @@ async function route() {
   const [a, b] = rest.map(Number);
   wanted = wantedHere();
   try {
-    if (VIEWS.includes(name) && !(name === "two" ? [a, b] : [a]).every(Number.isSafeInteger)) throw new Error("No such episode.");
+    if (VIEWS.includes(name) && !(["two", "on"].includes(name) ? [a, b] : [a]).every(Number.isSafeInteger)) throw new Error("No such episode.");
     if (name === "e") await episode(a, b || 0, mine);
     else if (name === "two") await two(a, b, mine);
     else if (name === "on") await goOn(a, b, mine).catch((error) => backTo(addressOf("e", a, b), error, mine));
