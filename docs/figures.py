@@ -37,7 +37,7 @@ PAGES = (
     "docs/results/worlds.md", "docs/results/index.md", "docs/guides/rewards.md",
     "docs/guides/feedback.md", "docs/guides/coreset.md", "docs/results/system.md",
 )  # fmt: skip
-SEEDS = (0, 1)
+SEEDS = (0, 1, 2)
 BLOCK = re.compile(r"(<!-- figures: ([\w ]+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 MINUTES = re.compile(r"(?<=<!-- minutes -->)[^<]*(?=<!-- end -->)")
 """How long the main job takes, in a sentence of any language."""

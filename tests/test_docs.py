@@ -528,7 +528,7 @@ def test_the_page_of_results_has_four_tables() -> None:
 def test_the_time_of_the_main_job_is_that_of_its_runs() -> None:
     """A page says it in its own language."""
     figures = load_script("docs/figures.py")
-    lines = [{"env": "shop", "seed": seed, "seconds": seconds} for seed, seconds in enumerate((100, 601))]
+    lines = [{"env": "shop", "seed": seed, "seconds": seconds} for seed, seconds in enumerate((100, 571, 601))]
     assert figures.filled("<!-- minutes -->9 to 99 minutes<!-- end -->", lines) == (
         "<!-- minutes -->2 to 11 minutes<!-- end -->"
     )

@@ -227,9 +227,8 @@ class Parser:
             return {self.command_key: first, **self.commands[first].parse(words[1:])}
         if first:
             hint = suggestion(first, self.commands)
-            of_kind = _plugin_names().get(
-                {"envs": "env", "trainers": "trainer.name"}.get(self.prog.split()[-1], ""), ()
-            )
+            option = {"envs": "env", "trainers": "trainer.name"}.get(self.prog.split()[-1])
+            of_kind = _plugin_names()[option] if option else ()
             if "show" in self.commands and not first.startswith("--") and (first in of_kind or not hint):
                 hint = f"; did you mean {self.prog} show {first}?"
             raise UsageError(f"{first}: no such command{hint or f'; see {self.prog} --help'}")
