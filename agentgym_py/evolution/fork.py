@@ -79,7 +79,7 @@ class Fork:
     def require_changeable(self) -> None:
         """Raise ConfigError for a changed setting that shaped a shared round: it would have changed the past."""
         for name in self.changes:
-            group = name.partition(".")[0]
+            group = _group_of(name)
             if group in _ALWAYS or (group in _BEFORE_EXPLORATION and not self.after):
                 continue
             if group in _BEFORE_EXPLORATION:
@@ -154,11 +154,17 @@ class Fork:
             yield folder
 
     def _copy_rounds(self, target: RunFolder) -> None:
+        """Copy the shared rounds, without the scores of a reward that changes: their episodes are scored again."""
+        stale = ("rewards*.jsonl",) if {"reward", "reward_kwargs"} & set(map(_group_of, self.changes)) else ()
         for number in range(self.after + 1):
             source, copy = self.run.round(number), target.round(number)
-            ignored = shutil.ignore_patterns(".*", "*.partial")
+            ignored = shutil.ignore_patterns(".*", "*.partial", *stale)
             shutil.copytree(source, copy, ignore=ignored, copy_function=_link_or_copy)
             relocate_adapters(copy / "checkpoint", source / "checkpoint", self.run.path)
+
+
+def _group_of(name: str) -> str:
+    return name.partition(".")[0]
 
 
 def _link_or_copy(source: str, target: str) -> None:

@@ -123,9 +123,13 @@ class RoundSelection:
         )
 
     def _retries(self, number: int, explored: Sequence[Trajectory], failures: Sequence[Trajectory]) -> list[Trajectory]:
-        """Return another try at the task of each failed episode, with the reflection on it in the prompt."""
-        retry = partial(self._retry, number, explored, failures)
-        return self.episodes.load_or_play(number, "retries", retry, len(failures)) if failures else []
+        """Return another try at the task of each failed episode, with the reflection on it in the prompt.
+
+        A finished round keeps its own retries, because a fork's other reward may fail for other episodes.
+        """
+        folder, retry = self.episodes.folder, partial(self._retry, number, explored, failures)
+        count = folder.metrics(number)["reflection"]["retries"] if folder.done(number) else len(failures)
+        return self.episodes.load_or_play(number, "retries", retry, count) if count else []
 
     def _retry(self, number: int, explored: Sequence[Trajectory], failures: Sequence[Trajectory]) -> list[Trajectory]:
         release_models()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from agentgym_py.evaluation.stats import Estimate
@@ -125,17 +126,15 @@ def curriculum(rounds: Rounds) -> Iterator[Figure]:
     """Draw the level of exploration, the success of exploration at each level, and the horizon, by round."""
     by_round = {metrics["round"]: metrics["curriculum"] for metrics in rounds if "curriculum" in metrics}
     levels = {number: row["levels"] for number, row in by_round.items() if "levels" in row}
-    worlds = list(next(iter(levels.values()), {}))
+    worlds = list(dict.fromkeys(chain.from_iterable(levels.values())))
     if worlds:
-        curves = [
-            Curve(world, list(levels), [_mean_level(row[world]) for row in levels.values()], colour=i % svg.COLOURS)
-            for i, world in enumerate(worlds)
-        ]
-        rows = [[str(number), *(_tasks_by_level(row[world]) for world in worlds)] for number, row in levels.items()]
+        means = {world: [_mean_level(row.get(world, {})) for row in levels.values()] for world in worlds}
+        curves = [Curve(world, list(levels), means[world], colour=i % svg.COLOURS) for i, world in enumerate(worlds)]
+        rows = [[str(n), *(_tasks_by_level(row.get(world, {})) for world in worlds)] for n, row in levels.items()]
         yield line_chart("Level of exploration, from 1", curves, ["round", *worlds], rows)
     for world in worlds:
         of_world = f" in {world}" if len(worlds) > 1 else ""
-        yield from _success_by_level(of_world, {number: row[world] for number, row in levels.items()})
+        yield from _success_by_level(of_world, {n: row[world] for n, row in levels.items() if world in row})
     if horizons := {number: row["horizon"] for number, row in by_round.items() if "horizon" in row}:
         curve = Curve("horizon", list(horizons), list(map(float, horizons.values())))
         rows = [[str(number), str(steps)] for number, steps in horizons.items()]

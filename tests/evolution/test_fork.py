@@ -117,6 +117,16 @@ def test_a_fork_appears_whole_or_not_at_all(run: RunFolder, tmp_path: Path, monk
         pass
 
 
+@pytest.mark.parametrize(
+    ("change", "kept"), [("reward", False), ("reward_kwargs.alpha", False), ("reward_model", True), ("horizon", True)]
+)
+def test_a_changed_reward_leaves_the_old_scores_behind(run: RunFolder, change: str, kept: bool, tmp_path: Path) -> None:
+    for name in ("rewards.jsonl", "rewards-retries.jsonl"):
+        (run.round(1) / name).write_text("")
+    with Fork(run, 1, {change: Change(None, 1)}).start(tmp_path / "fork", {}, {}) as fork:
+        assert bool(list(fork.round(1).glob("rewards*"))) is kept
+
+
 def test_provenance_names_the_whole_line_of_forks(run: RunFolder, tmp_path: Path) -> None:
     """A fork of a fork knows both origins, what each changed, and the weights that it began with."""
     first = Fork(run, 1, {"trainer.kl_coef": Change(0.0, 0.1)})

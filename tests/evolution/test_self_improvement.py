@@ -20,6 +20,7 @@ from agentgym_py.env import EnvSpec, StopReason
 from agentgym_py.errors import ConfigError, NothingToTrainOnError, RunError
 from agentgym_py.evolution import Evolution, EvolveConfig
 from agentgym_py.evolution.config import require_compatible
+from agentgym_py.evolution.fork import Change, Fork
 from agentgym_py.evolution.reflection import (
     NOTE,
     AgentReflection,
@@ -390,6 +391,27 @@ def test_a_judge_that_fails_later_changes_no_earlier_round(tiny_policy: Any, tmp
     run = evolution(tmp_path / "run", tiny_policy, config)
     run.run()
     assert run.folder.done(2) and len(explored(run, 1, "retries")) == 8
+
+
+def test_a_fork_scores_shared_rounds_by_its_own_reward(tiny_policy: Any, tmp_path: Path) -> None:
+    """The new reward counts in all merged rounds; the shared retries stay those of the old judge's failures."""
+    config = judged(tmp_path, reflection=Advice())
+    run = evolution(tmp_path / "run", tiny_policy, replace(config, rounds=1))
+    first = run._episodes.jobs(1)[0]
+    program(tmp_path).FAILING.append(first.env.make().task(first.task, "train").id)
+    run.run()
+    assert len(explored(run, 1, "retries")) == 6
+    with Fork(run.folder, 1, {"reward": Change("judge", "efficiency")}).start(tmp_path / "fork", {}, {}):
+        pass
+    select = replace(SMALL.select, threshold=0.0)
+    fork = evolution(
+        tmp_path / "fork", tiny_policy, replace(config, reward="efficiency", reward_kwargs={}, select=select)
+    )
+    fork.run()
+    for name in ("rewards", "rewards-retries"):
+        scores = (fork.folder.round(1) / f"{name}.jsonl").read_text()
+        assert "efficiency" in scores and "judge" not in scores
+    assert explored(fork, 1, "retries") == explored(run, 1, "retries") and len(explored(fork, 2, "retries")) == 8
 
 
 @pytest.mark.parametrize("damage", ["{", "[]", '{"episode": 1}'])

@@ -303,6 +303,17 @@ def test_the_levels_and_the_horizon_are_drawn() -> None:
     assert titles[1:] == ["Success of exploration by level in maze", "Success of exploration by level in shop"]
 
 
+def test_rounds_of_other_worlds_have_levels_of_their_own() -> None:
+    """An older version named a role's world `errand`; a sequence changes its world."""
+    names = {1: "errand", 2: "errand:client"}
+    level, *successes = figures.curriculum(
+        [metrics(n, curriculum={"levels": {name: {"easy": RATE}}}) for n, name in names.items()]
+    )
+    assert level.header == ["round", "errand", "errand:client"]
+    assert level.rows == [["1", "10 easy", "–"], ["2", "–", "10 easy"]]
+    assert [[row[0] for row in figure.rows] for figure in successes] == [["1"], ["2"]]
+
+
 def test_long_logs_have_short_tables() -> None:
     """At even distances, with the first and the last step."""
     (found,) = training_figures.training([metrics(0, training={"loss": [float(i) for i in range(1000)]})])
