@@ -147,6 +147,7 @@ VALUES = {
     "partner moves": Fault("step", attribute("record", PartnerRecord("4f", (3,))), "a partner's move is 3"),  # type: ignore[arg-type]
     "partner digest": Fault("step", attribute("record", PartnerRecord(b"4f", ())), "digest is b'4f'"),  # type: ignore[arg-type]
     "partner list": Fault("step", attribute("record", PartnerRecord("4f", [])), "partner_record is"),  # type: ignore[arg-type]
+    "partner endless": Fault("step", attribute("record", PartnerRecord("4f", (None,) * (1 << 21))), "2,097,152 moves"),
     "partner error": Fault("step", attribute("record", KeyError("moves")), "KeyError('moves')"),
     "version text": Fault("task", attribute("version", "x"), "version is 'x'"),
     "read none": Fault("read", always(None), "NoneType"),

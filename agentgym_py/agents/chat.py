@@ -29,14 +29,13 @@ from agentgym_py.rng import seed_of
 from agentgym_py.trajectory import Step, Trajectory
 from agentgym_py.trajectory.few_shot import few_shot_messages
 from agentgym_py.trajectory.formats.openai import tool_answer, tool_call
+from agentgym_py.trajectory.json_values import MAX_COST, MAX_TOKENS
 from agentgym_py.trajectory.types import Usage, opening_text
 
 ACT = function_tool("act", "Do one action.", {"action": text_parameter("The action, as the rules have it.")})
 """The tool of a world without tools."""
 _REFUSALS = "support", "deprecated", "not allowed", "not permitted", "unknown", "unrecognized"
 """Words of an endpoint that takes no temperature."""
-_MOST_TOKENS = 1 << 53
-"""Counts beyond it, whose cost no float holds, are no counts."""
 
 
 class ChatAgent(ABC):
@@ -173,6 +172,7 @@ class ChatAgent(ABC):
         cost = answer.cost
         if self._prices and sent is not None and received is not None:
             cost = (sent * self._prices[0] + received * self._prices[1]) / 1e6
+        cost = cost if cost is not None and 0 <= cost <= MAX_COST else None  # a store takes no other
         return Usage(sent, received, cost, answer.model, answer.cut, round(reply.latency, 3), reply.retries)
 
 
@@ -300,4 +300,5 @@ def completion(data: object, cost: float | None = None) -> Completion | None:
 
 
 def _count(value: object) -> int | None:
-    return value if type(value) is int and 0 <= value < _MOST_TOKENS else None
+    """Return a count of tokens that a store takes; None for any other value."""
+    return value if type(value) is int and 0 <= value <= MAX_TOKENS else None

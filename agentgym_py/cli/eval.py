@@ -48,7 +48,7 @@ from agentgym_py.evaluation.folder import (
     read_manifest,
     same_weights,
 )
-from agentgym_py.files import is_lasting, json_safe
+from agentgym_py.files import is_lasting, json_safe, require_creatable
 from agentgym_py.trajectory import store
 from agentgym_py.version import __version__
 
@@ -205,6 +205,8 @@ def _run(args: Values, repeated: Repetition | None) -> int:
     if chosen.split != "train":
         warn_of_training_tasks(envs, [chosen.split])
     out = EvalFolder.unfinished(chosen.out) if chosen.out else None
+    if out:
+        require_creatable(out.path)  # before the import of torch, which is slow
     versions, settings, tasks = env_versions(envs, chosen.split), saved_settings(args, envs), range(chosen.tasks)
     (agent,), executor = agent_options.make_agents(model, [chosen.temperature])
     from agentgym_py.agents.base import agent_title

@@ -8,7 +8,7 @@ from pathlib import Path
 from agentgym_py.cli.parser import Parser, UsageError, Values, read_options, with_option_names
 from agentgym_py.cli.runtime import prepare_torch, print_json
 from agentgym_py.errors import ConfigError
-from agentgym_py.files import clear_read_errors, new_folder
+from agentgym_py.files import clear_read_errors, new_folder, require_creatable
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ def run(args: Values) -> int:
         chosen = read_plan(args)
         with clear_read_errors(Path(args["model"])):
             source = find_source(args["model"], chosen.round)
-        new_folder(args["out"])  # checked before the import of torch, which is slow
+        require_creatable(new_folder(args["out"]))  # checked before the import of torch, which is slow
         prepare_torch("tiny")  # the name does not matter: this checks the packages and silences them
         folder = export(source, args["out"], base=chosen.base, gguf=chosen.gguf, evals=chosen.evals)
     except ConfigError as error:

@@ -18,6 +18,8 @@ from agentgym_py.trajectory.json_values import MAX_INT, MIN_INT
 
 MAX_REWARD = 1e9
 """Largest size of a reward: sums, squares and float32 numbers of such rewards stay finite."""
+MAX_MOVES = 1 << 20
+"""Most moves of a partner's record; no episode has as many."""
 _PLAIN = (str, bool, int, type(None))
 """Types of JSON values that need no further look."""
 _TEXTS = ("id", "split", "kind", "difficulty", "instruction")
@@ -92,7 +94,7 @@ def read_partner(env: TextEnv) -> PartnerRecord | None:
     """Return the moves of an episode with a model as partner; None if a server that has them does not answer.
 
     Raises:
-        TypeError, ValueError, LookupError: it is no record of moves.
+        TypeError, ValueError, LookupError: it is no record of moves, or one of too many.
     """
     try:
         record = env.partner_record
@@ -102,6 +104,8 @@ def read_partner(env: TextEnv) -> PartnerRecord | None:
         return None
     if not isinstance(record, PartnerRecord) or not isinstance(record.moves, tuple):
         raise TypeError(f"partner_record is {record!r:.60}, not a PartnerRecord")
+    if len(record.moves) > MAX_MOVES:
+        raise ValueError(f"partner_record has {len(record.moves):,} moves, more than {MAX_MOVES:,}")
     moves = tuple(None if move is None else text(move, "a partner's move") for move in record.moves)
     return PartnerRecord(text(record.digest, "the partner's digest"), moves)
 

@@ -127,7 +127,9 @@ class EpisodeLoop:
             reward=sum(step.reward for step in episode.steps), success=ended.success, stop_reason=ended.stop_reason,
             optimal_steps=task.optimal_steps, error=error, partner=ended.partner,
         )  # fmt: skip
-        if sum(len(step.observation) + len(step.reply) for step in episode.steps) > _LONG:
+        moves = ended.partner.moves if ended.partner else ()
+        texts = sum(len(step.observation) + len(step.reply) for step in episode.steps)
+        if texts + sum(len(move or "") for move in moves) > _LONG:
             try:
                 store.to_line(trajectory)
             except DataError as unwritable:

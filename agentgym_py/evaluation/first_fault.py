@@ -347,7 +347,8 @@ def fault_of_values(trajectory: Trajectory, values: Sequence[Value | None], leve
                 _text(step.action, step.action_input), None, before.mean, after.mean, p=p,
             )  # fmt: skip
     attempts = max((value.attempts for value in values if value), default=0)
-    if attempts and fisher_greater(attempts, attempts, 0, attempts) > level / len(trajectory.steps):
+    steps = len(trajectory.steps)
+    if attempts and steps and fisher_greater(attempts, attempts, 0, attempts) > level / steps:
         return TOO_FEW_FORKS
     return GAVE_UP if trajectory.given_up else NO_FALL
 

@@ -341,13 +341,21 @@ def require_reader(folder: Path, policy: Policy, what: str, about: Path | None =
         tokenizer = open_tokenizer(str(folder), **kwargs)
         adapted = adapter_base(str(folder))
         config = read_config(adapted.name if adapted else str(folder), **kwargs)
-        max_context = load_json(about).get("max_context") if about else None
+        max_context = stored_max_context(load_json(about)) if about else None
     except Exception as error:  # as in `_open`
         raise PolicyError(f"{what} does not open: {first_line(error)}") from error
     if tokenizer.get_vocab() != policy.tokenizer.get_vocab():
         raise ConfigError(f"{what} has other tokens than the policy")
     if (length := max_context or _context_length(config)) < policy.max_length:
         raise ConfigError(f"{what} reads {length} tokens at most, the policy {policy.max_length}")
+
+
+def stored_max_context(about: Mapping[str, Any]) -> int | None:
+    """Return the `max_context` in a model's JSON file; ValueError unless it is null or an integer above 0."""
+    max_context = about.get("max_context")
+    if max_context is not None and (type(max_context) is not int or max_context < 1):
+        raise ValueError(f"its max_context is {max_context!r:.60}, not a whole number of at least 1")
+    return max_context
 
 
 def _load_plain(

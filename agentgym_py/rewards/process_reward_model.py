@@ -34,7 +34,7 @@ from agentgym_py.files import load_json, missing_file_hint, require_ordinary, wr
 from agentgym_py.policy import Policy
 from agentgym_py.policy.adapters import cast_weights, has_adapters, is_quantized, merged_copy, without_lm_head
 from agentgym_py.policy.loading import Quantized
-from agentgym_py.policy.policy import require_reader
+from agentgym_py.policy.policy import require_reader, stored_max_context
 from agentgym_py.policy.tokens import PASS_TOKENS, RowSize, Sample, encode, encode_turns, pack_rows
 from agentgym_py.policy.typing import Tensor
 from agentgym_py.trajectory import Step, Trajectory
@@ -193,7 +193,7 @@ class ProcessRewardModel:
             if about["dimensions"] != list(DIMENSIONS):
                 raise ValueError(f"its dimensions are {about['dimensions']}")
             policy = Policy.load(
-                path / _BACKBONE, dtype=dtype, device=device, quantize=quantize, max_context=about.get("max_context")
+                path / _BACKBONE, dtype=dtype, device=device, quantize=quantize, max_context=stored_max_context(about)
             )
             state = load_file(path / _HEADS)
             hidden, size = state["0.weight"].shape

@@ -23,7 +23,7 @@ from agentgym_py.files import load_json, missing_file_hint, require_ordinary, wr
 from agentgym_py.policy import Policy
 from agentgym_py.policy.adapters import without_lm_head
 from agentgym_py.policy.loading import Quantized
-from agentgym_py.policy.policy import require_reader
+from agentgym_py.policy.policy import require_reader, stored_max_context
 from agentgym_py.policy.tokens import PASS_TOKENS, RowSize, Sample, encode, pack_rows
 from agentgym_py.policy.typing import Tensor
 from agentgym_py.trajectory import Trajectory
@@ -147,7 +147,7 @@ class RewardModel:
                 if Path(name).name != name or name in ("", ".."):
                     raise ValueError(f"the member {name!r} is not a folder within")
                 policy = Policy.load(
-                    path / name, dtype=dtype, device=device, quantize=quantize, max_context=about.get("max_context")
+                    path / name, dtype=dtype, device=device, quantize=quantize, max_context=stored_max_context(about)
                 )
                 weights = load_file(path / name / _HEADS)
                 linear = nn.Linear(weights["weight"].shape[1], len(heads))

@@ -18,7 +18,7 @@ from agentgym_py.trajectory.types import Tokens, Trajectory, Usage
 
 _MOST_FLOAT = 1e15
 """Largest reward or other float of an episode: sums and squares of it are finite, and it is beyond any world's."""
-_MOST_TOKENS, _MOST_COST, _MOST_DEPTH = 1 << 32, 1e9, 100
+MAX_TOKENS, MAX_COST, _MOST_DEPTH = 1 << 32, 1e9, 100
 """Limits of token ids and counts, of a reply's cost and of the nesting of arguments, which no episode reaches."""
 MIN_INT, MAX_INT, _MAX_UNSIGNED = -(1 << 63), (1 << 63) - 1, (1 << 64) - 1
 """Limits of integers, which a column of a table has."""
@@ -175,8 +175,8 @@ def _require_tokens(record: Tokens, where: str) -> None:
     """Raise DataError if ids are no token ids, or the lists of a reply differ in length."""
     for name in ("context", "ids"):
         numbers: tuple[int, ...] = getattr(record, name)
-        if numbers and not (min(numbers) >= 0 and max(numbers) < _MOST_TOKENS):
-            raise DataError(f"{_join(where, name)}: a token id is at least 0 and below {_MOST_TOKENS}")
+        if numbers and not (min(numbers) >= 0 and max(numbers) < MAX_TOKENS):
+            raise DataError(f"{_join(where, name)}: a token id is at least 0 and below {MAX_TOKENS}")
     if not len(record.ids) == len(record.logprobs) == len(record.mask):
         raise DataError(f"{where}: ids, logprobs and mask differ in length")
     if not {*record.mask} <= {0, 1}:
@@ -185,7 +185,7 @@ def _require_tokens(record: Tokens, where: str) -> None:
 
 def _require_usage(record: Usage, where: str) -> None:
     """Raise DataError for counts or a cost whose sums over an episode could not be stored."""
-    for name, most in (("prompt_tokens", _MOST_TOKENS), ("completion_tokens", _MOST_TOKENS), ("cost", _MOST_COST)):
+    for name, most in (("prompt_tokens", MAX_TOKENS), ("completion_tokens", MAX_TOKENS), ("cost", MAX_COST)):
         number = getattr(record, name)
         if number is not None and not 0 <= number <= most:
             raise DataError(f"{_join(where, name)}: expected a number from 0 to {most:g}, found {quote(number)}")

@@ -691,7 +691,15 @@ def test_latency_is_told_by_its_median_and_95th_percentile() -> None:
     assert none is not None and none.latency is none.latency_p95 is None
 
 
-@pytest.mark.parametrize("usage", [None, (None, 3), ("9", 3), (-1, 3), (2.5, 3), (True, 3)])
+def test_a_cost_that_no_store_takes_is_not_counted(server: Server) -> None:
+    """The counts remain, and the episode can be written."""
+    server.script = [completion(usage=(1000, 20))]
+    (trajectory,) = play(server, steps=1, prompt_price=1e13, completion_price=0)
+    assert trajectory.steps[0].usage == Usage(1000, 20, None, "served-1")
+    assert store.from_line(store.to_line(trajectory)) == trajectory
+
+
+@pytest.mark.parametrize("usage", [None, (None, 3), ("9", 3), (-1, 3), (2.5, 3), (True, 3), (2**32 + 1, 3)])
 def test_what_was_not_counted_is_said(server: Server, usage: Any) -> None:
     """It is not zero."""
     server.script = [completion(usage=(100, 10)), completion(usage=usage)]

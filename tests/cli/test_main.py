@@ -387,6 +387,8 @@ def test_a_wrong_model_is_said_before_torch_is_loaded(tmp_path: Path) -> None:
     ("words", "said"),
     [
         (["evolve", "--env", "maze", "--out", "file/run"], "file/run cannot be made: Not a directory"),
+        (["eval", "--env", "maze", "--model", "tiny-random", "--out", "file/run"], "file/run cannot be made: Not a"),
+        (["export", "tiny-random", "--out", "file/run"], "file/run cannot be made: Not a directory"),
         (["prove", "grpo", "--seeds", "0"], "--seeds must be a number of at least 2, got 0"),
         (["plan", "--model", "Qwen2.5-7B", "--gpus", "0"], "--gpus must be a number of at least 1, got 0"),
     ],

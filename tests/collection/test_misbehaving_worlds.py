@@ -21,7 +21,7 @@ from agentgym_py.collection.processes import Workers
 from agentgym_py.collection.ray import Player
 from agentgym_py.collection.replay import replay_all
 from agentgym_py.collection.torchrun import Ranks
-from agentgym_py.env import EnvSpec
+from agentgym_py.env import EnvSpec, PartnerRecord
 from agentgym_py.errors import ConfigError, InfrastructureError, WorkerError
 from agentgym_py.evaluation import summarise
 from agentgym_py.trajectory import Trajectory, store
@@ -72,6 +72,15 @@ def test_a_world_whose_texts_fill_a_line_is_an_infrastructure_error(monkeypatch:
     trajectories = collect("", RandomAgent(), PlayConfig())
     assert [bool(t.error) for t in trajectories] == [size == max(sizes) for size in sizes]
     assert any("its world says too much" in str(t.error) for t in trajectories)
+
+
+def test_a_partner_whose_moves_fill_a_line_is_an_infrastructure_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The moves count as the other texts do."""
+    monkeypatch.setattr(worlds.MisbehavingEnv, "partner_record", PartnerRecord("4f", ("x" * 50_000,) * 2))
+    monkeypatch.setattr("agentgym_py.collection.episode._LONG", 90_000)
+    monkeypatch.setattr(store, "MOST_BYTES", 90_000)
+    for trajectory in collect("", RandomAgent(), PlayConfig()):
+        assert "its world says too much" in str(trajectory.error)
 
 
 def test_a_text_of_a_worlds_own_class_is_a_plain_one() -> None:

@@ -274,6 +274,7 @@ def test_a_fall_beyond_chance_is_a_fault_and_one_within_is_none(episode: Any) ->
     assert isinstance(ended, Fault) and (ended.step, ended.kind) == (3, WRONG_END)
     given_up = replace(lost, stop_reason=StopReason.GAVE_UP)
     assert fault_of_values(given_up, [high] * 4) == GAVE_UP
+    assert fault_of_values(replace(given_up, steps=()), [high]) == GAVE_UP
 
 
 def test_too_few_forks_are_a_reason_of_their_own(episode: Any) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from agentgym_py.errors import ConfigError, NothingToTrainOnError
+from agentgym_py.errors import ConfigError, NothingToTrainOnError, PolicyError
 from agentgym_py.policy import Policy
 from agentgym_py.policy.logprobs import pad_rows
 from agentgym_py.policy.tokens import Sample, encode
@@ -251,10 +251,18 @@ def test_a_model_keeps_the_rotary_factors_of_its_policy(
     kind(epochs=1).train(policy, played, seed=0, output_dir=tmp_path)
     assert load().max_length == 256 and frequencies(load()) == frequencies(policy)
     wide = zoo.miniature("phi3.5")
+    require = require_reward_model if kind is RewardModelling else require_process_reward
     with pytest.raises(ConfigError, match="reads 256 tokens at most, the policy 4096"):
-        (require_reward_model if kind is RewardModelling else require_process_reward)(str(tmp_path), wide)
+        require(str(tmp_path), wide)
     (file,) = tmp_path.glob("*.json")
     about = json.loads(file.read_text())
+    wrong_lengths: list[Any] = ["x", 2.5, True, [], 0, {}]
+    for wrong in wrong_lengths:
+        file.write_text(json.dumps(about | {"max_context": wrong}))
+        with pytest.raises(PolicyError, match=r"its max_context is .*, not a whole number of at least 1"):
+            require(str(tmp_path), wide)
+        with pytest.raises(PolicyError, match=r"its max_context is .*, not a whole number of at least 1"):
+            load()
     assert about.pop("max_context") == 256
     file.write_text(json.dumps(about))
     assert frequencies(load()) == frequencies(wide) != frequencies(policy)
