@@ -60,7 +60,8 @@ def _show(name: str, kwargs: Any, as_json: bool) -> None:
         print_json(about)
         return
     out = console()
-    title = f"{about['id']} (agentgym … --env {short_name(about['id'])}), version {about['version']}"
+    option = name if registry.is_source(name) else short_name(about["id"])
+    title = f"{about['id']} (agentgym … --env {option}), version {about['version']}"
     out.print(title, style="bold", soft_wrap=True)
     out.print("\n" + about["card"], soft_wrap=True)
     splits = "; ".join(f"{split}: {example['task']}, …" for split, example in about["splits"].items())

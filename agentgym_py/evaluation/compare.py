@@ -198,15 +198,15 @@ class Comparison:
         if len(self.entrants) != 2:
             return {}
         first, second = (entrant.rounds for entrant in self.entrants)
-        found = {
+        comparisons = {
             number: _paired(first[number].outcomes, second[number].outcomes)
             for number in sorted(first.keys() & second.keys())
             if first[number].policy_digest != second[number].policy_digest
             and first[number].outcomes.keys() & second[number].outcomes.keys()
         }
-        adjusted = holm([paired.p for paired in found.values()])
+        adjusted = holm([paired.p for paired in comparisons.values()])
         one, other = (entrant.name for entrant in self.entrants)
-        pairs = zip(found.items(), adjusted, strict=True)
+        pairs = zip(comparisons.items(), adjusted, strict=True)
         return {number: Pair(one, other, paired, p) for (number, paired), p in pairs}
 
 

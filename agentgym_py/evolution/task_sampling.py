@@ -46,10 +46,10 @@ def tasks_per_env(envs: Sequence[EnvSpec], weights: Mapping[str, float], tasks: 
         ConfigError: a weight of no such env, one that is negative or not finite, or all of them 0.
     """
     names = [name_of_spec(spec) for spec in envs]
-    known = list(dict.fromkeys([*names, *map(_without_role, names)]))
+    choices = list(dict.fromkeys([*names, *map(_without_role, names)]))
     for name in weights:
-        if name not in known:
-            raise ConfigError(f"explore_weights: no world {name!r}." + did_you_mean(name, known, "There are"))
+        if name not in choices:
+            raise ConfigError(f"explore_weights: no world {name!r}." + did_you_mean(name, choices, "There are"))
     values = [_weight_of(name, weights) for name in names]
     if not all(math.isfinite(weight) and weight >= 0 for weight in values) or not any(values):
         raise ConfigError(f"explore_weights must be numbers of at least 0, not all of them 0, got {dict(weights)}")

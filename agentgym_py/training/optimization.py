@@ -61,14 +61,21 @@ def make_optimizer(groups: Sequence[dict[str, Any]], settings: OptimizerSettings
 def set_training_mode(net: nn.Module, *, dropout: bool) -> None:
     """Put a module into training mode; `dropout` is the model's own, that of adapters is on in any case.
 
-    Without it only adapters' dropout is in training mode, and layers that transformers would not recompute otherwise.
-    Those that call dropout as a function of their own, such as OPT's, then still use it.
+    Without it only adapters' dropout and the `recomputed_layers` are in training mode.
     """
     net.train(dropout)
     if not dropout:
-        for name, module in net.named_modules():
-            if "lora_dropout" in name.split(".") or getattr(module, "gradient_checkpointing", False):
-                module.training = True
+        adapters = [module for name, module in net.named_modules() if "lora_dropout" in name.split(".")]
+        for module in [*adapters, *recomputed_layers(net)]:
+            module.training = True
+
+
+def recomputed_layers(net: nn.Module) -> list[nn.Module]:
+    """Return the layers with gradient checkpointing, which transformers recomputes in training mode only.
+
+    Modules of dropout within them keep their own mode. Layers that call dropout as a function, such as OPT's, use it.
+    """
+    return [module for module in net.modules() if getattr(module, "gradient_checkpointing", False)]
 
 
 class Optimization:

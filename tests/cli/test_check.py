@@ -116,7 +116,8 @@ def test_a_world_is_checked_from_its_source(agentgym: Run, source: str, checks: 
     status, out, err = agentgym("check", source, "--only", checks, "--episodes", "5")
     passed = checks.count(",") + 1
     assert (status, err) == (0, "") and out.count("passed") == passed and "AgentGuess-v0: no failure" in out
-    assert agentgym("envs", "show", "my_world.py")[0] == 0
+    status, out, _ = agentgym("envs", "show", "my_world.py")
+    assert status == 0 and "(agentgym … --env my_world.py)" in out
 
 
 def test_a_file_is_checked_where_another_copy_is_installed(

@@ -24,7 +24,7 @@ from agentgym_py.policy.tokens import RowSize
 from agentgym_py.rng import stable_order
 from agentgym_py.training.data import row_key
 from agentgym_py.training.masters import MasterWeights
-from agentgym_py.training.optimization import Optimization
+from agentgym_py.training.optimization import Optimization, recomputed_layers
 from agentgym_py.training.rl.actor_critic import ActorCritic, Output, Teacher
 from agentgym_py.training.rl.backup import WeightBackup
 from agentgym_py.training.rl.batch import (
@@ -266,11 +266,8 @@ class Learner:
 
     @contextmanager
     def _recomputing(self) -> Iterator[None]:
-        """Put checkpointed layers in training mode, because transformers recomputes only those.
-
-        Dropout stays off, but for layers that call it as a function of their own, such as OPT's.
-        """
-        layers = [module for module in self.module.modules() if getattr(module, "gradient_checkpointing", None)]
+        """Put the `recomputed_layers` in training mode."""
+        layers = recomputed_layers(self.module)
         for layer in layers:
             layer.training = True
         try:
