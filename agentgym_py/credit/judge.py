@@ -63,10 +63,13 @@ class Judge:
 
 
 def so_far(episode: Trajectory, steps: int) -> Trajectory:
-    """Return the beginning of an episode, with the observation that followed; the episode itself if it has no more."""
+    """Return the beginning of an episode, with the observation that followed; the episode itself if it has no more.
+
+    Steps before a fork count as all others, because the score is one of the state and not of who acted.
+    """
+    kept = tuple(replace(step, trained=True) for step in episode.steps[:steps])
     if steps >= len(episode.steps):
-        return episode
-    kept = episode.steps[:steps]
+        return replace(episode, steps=kept)
     return replace(
         episode, id=f"{episode.id}, step {steps}", steps=kept, final_observation=episode.steps[steps].observation,
         reward=fsum(step.reward for step in kept), success=False, stop_reason=None,

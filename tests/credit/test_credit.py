@@ -212,6 +212,15 @@ def test_a_judge_credits_the_gain_of_its_score(episode: Callable[..., Trajectory
     assert not beginning.success and beginning.stop_reason is None and own.success
 
 
+def test_a_judge_reads_the_steps_before_a_fork_too(episode: Callable[..., Trajectory]) -> None:
+    """They are not trained, and a source such as the expert scores only steps that are."""
+    own = episode("go", "go", "go")
+    forked = replace(own, steps=(*(replace(step, trained=False) for step in own.steps[:2]), own.steps[2]))
+    source = Counter()
+    Judge(source)(CreditSample([forked], 0, 2, []))
+    assert [[step.trained for step in asked.steps] for asked in source.asked] == [[True] * 3, [True] * 2]
+
+
 def test_a_judge_without_a_score_is_an_error(episode: Callable[..., Trajectory]) -> None:
     sample = CreditSample([episode("go", "go")], 0, 1, [])
     with pytest.raises(ConfigError, match=r"the judge has no score of .*: too long"):
