@@ -144,6 +144,8 @@ def words_of(line: str) -> list[str]:
 
 def main(names: list[str]) -> None:
     """Run the pages of these names, or all."""
+    if unknown := set(names) - {path.stem for path in PAGES}:
+        sys.exit(f"no page {', '.join(sorted(unknown))}")
     for path in PAGES:
         if not names or path.stem in names:
             print(path.relative_to(ROOT), flush=True)

@@ -1,6 +1,6 @@
 """Ours beside the originals: the same commands to both, how many answers agree, and the time of both in one run.
 
-    python benchmarks/originals.py [babyai] [scienceworld] [alfworld] [--layouts 5] [--games 12] [--steps 30]
+    python benchmarks/originals.py [babyai scienceworld alfworld textworld] [--layouts 5] [--games 12] [--steps 30]
 
 Run it in an environment that has `bridges/originals` with the originals; one that is missing is listed as such.
 
@@ -12,6 +12,8 @@ Run it in an environment that has `bridges/originals` with the originals; one th
   flows at other rates, so the script waits until nothing changes.
 - alfworld: AgentHousehold-v0 and ALFWorld play the same games with the same commands: random admissible ones, and then
   the planner's. A text, a list of admissible commands and a reward with its end are one answer each.
+- textworld: no world of ours has its rules. AgentTextWorld-v0 and TextWorld's own interpreter play the same games with
+  the same commands, random ones and then the policy's, so the times say what the bridge adds to a step.
 
 Times are CPU seconds in `step`, the list of actions included for ALFWorld, and Java for ScienceWorld.
 """
@@ -20,6 +22,7 @@ from __future__ import annotations
 
 import argparse
 import gzip
+import importlib
 import json
 import re
 import tempfile
@@ -250,9 +253,45 @@ def _step_and_list(env: TextEnv, command: str) -> tuple[str, float, bool, list[s
     return text, reward, over, [] if over else env.actions() or []
 
 
+# ------------------------------------------------------------------------------------- TextWorld, through its bridge
+
+
+def textworld(args: Args) -> Result:
+    """Play games by the bridge and by TextWorld's interpreter."""
+    package = importlib.import_module("textworld")
+    from agentgym_textworld import INFOS
+    from agentgym_textworld_games import game_file, quiet
+
+    answers, who = Answers(), f"textworld {version('textworld')}"
+    speeds = [Speed(who, "AgentTextWorld-v0"), Speed(who, "its interpreter")]
+    with closing(EnvSpec("textworld", {"max_steps": UNLIMITED}).make()) as bridge:
+        for number in range(args.games):
+            speeds[0].reset(partial(bridge.reset, options={"task": number}))
+            file = game_file(package, "treasure_hunter", {}, "train", number)
+            with quiet(), closing(package.start(file, package.EnvInfos(**dict.fromkeys(INFOS, True)))) as game:
+                state = speeds[1].reset(game.reset)
+                rng, plan = Rng("originals", str(number)), list[str]()
+                for step in range(2 * args.steps):
+                    plan = bridge.expert() if step == args.steps else plan
+                    command = plan.pop(0) if plan else rng.choice(bridge.actions())
+                    before = state.score
+                    _, reward, over, _, _ = speeds[0].step(partial(bridge.step, command))
+                    state, _, ends = speeds[1].step(partial(game.step, command))
+                    where = f"game {number}, step {step + 1}, {command}"
+                    gain = (state.score - before) / max(1, state.max_score)
+                    answers.compare("reward and end", where, (reward, over), (gain, ends))
+                    if over or ends:
+                        break
+                    listed = sorted(state.admissible_commands)
+                    answers.compare("admissible commands", where, sorted(bridge.actions() or []), listed)
+    return answers, speeds
+
+
 # ------------------------------------------------------------------------------------------------------------- the run
 
-PARTS: dict[str, Callable[[Args], Result]] = {"babyai": babyai, "scienceworld": scienceworld, "alfworld": alfworld}
+PARTS: dict[str, Callable[[Args], Result]] = {
+    "babyai": babyai, "scienceworld": scienceworld, "alfworld": alfworld, "textworld": textworld,
+}  # fmt: skip
 
 
 def rows(speeds: Sequence[Speed]) -> Iterator[str]:
@@ -268,8 +307,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))
     parser.add_argument("--layouts", type=int, default=5, help="missions of each of BabyAI's levels")
-    parser.add_argument("--games", type=int, default=12, help="games of ALFWorld")
-    parser.add_argument("--steps", type=int, default=30, help="random commands in a game of ALFWorld")
+    parser.add_argument("--games", type=int, default=12, help="games of ALFWorld and TextWorld")
+    parser.add_argument("--steps", type=int, default=30, help="random commands in a game of the two")
     args = parser.parse_args()
     if unknown := set(args.parts) - set(PARTS):
         parser.error(f"no part {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")

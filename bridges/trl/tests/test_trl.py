@@ -12,7 +12,7 @@ import pytest
 import torch
 from agentgym_trl import AgentGymSpec
 from scripted import SHOP, TOOLS, WORLDS, World, plays_as_directly, scripts
-from through import follow, make_trainer, play, spec_of, texts_of
+from through import follow, in_rows, make_trainer, play, play_rollouts, spec_of, texts_of
 from transformers.utils import get_json_schema
 
 from agentgym_py import registry
@@ -28,6 +28,12 @@ torch.set_num_threads(1)
 def test_the_trainer_plays_as_one_plays_directly(world: World) -> None:
     """50 tasks in groups of two, in trl's own loop."""
     plays_as_directly(world, play, copies=2)
+
+
+@pytest.mark.parametrize("world", [SHOP, TOOLS], ids=lambda world: world.name)
+def test_rollouts_play_as_one_plays_directly(world: World) -> None:
+    """50 tasks in groups of two, by the core's `rollout_func` with a model that follows scripts."""
+    plays_as_directly(world, play_rollouts, copies=2, visible=in_rows)
 
 
 @pytest.mark.parametrize("world", WORLDS, ids=lambda world: world.name)

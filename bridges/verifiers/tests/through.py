@@ -162,4 +162,7 @@ async def follow_tools(task: Any, script: Script) -> Played:
     return Played(task.data.id, tuple(seen), tuple(scores), success, reason)
 
 
-TIMED = {"through verifiers with a local server, which is in it": play}
+TIMED = {
+    "through verifiers with a local server, which is in it": play,
+    "through the functions of the tool server, without its process": play_tools,
+}
