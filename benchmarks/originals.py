@@ -273,7 +273,7 @@ def textworld(args: Args) -> Result:
                 rng, plan = Rng("originals", str(number)), list[str]()
                 for step in range(2 * args.steps):
                     plan = bridge.expert() if step == args.steps else plan
-                    command = plan.pop(0) if plan else rng.choice(bridge.actions())
+                    command = plan.pop(0) if plan else rng.choice(bridge.actions() or [])
                     before = state.score
                     _, reward, over, _, _ = speeds[0].step(partial(bridge.step, command))
                     state, _, ends = speeds[1].step(partial(game.step, command))
