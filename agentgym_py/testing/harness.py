@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, NoReturn, get_args
 
-from agentgym_py.checks import require_at_least, require_positive
+from agentgym_py.checks import require_at_least, require_field_types, require_positive
 from agentgym_py.collection.env_turn import read_partner, read_start, read_task, read_turn, read_version
 from agentgym_py.env import EnvSpec, Prompt, TextEnv
 from agentgym_py.env.arguments import require_seed
@@ -39,6 +39,7 @@ class Settings:
     """Seconds of CPU time, or ten times as many of wall time, after which a call of the env counts as hanging."""
 
     def __post_init__(self) -> None:
+        require_field_types(self)
         require_seed(self.seed)
         require_at_least(self, {"episodes": 1, "memory_episodes": 0})
         require_positive(self, "longest_step")
@@ -161,6 +162,7 @@ class Episode:
         self._seed: int | None = None
         self._options: dict[str, Any] | None = None
         self._actions: list[str] = []
+        self._return = 0.0
 
     @property
     def moves(self) -> Moves:
@@ -184,7 +186,7 @@ class Episode:
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> str:
         """Begin an episode and return its observation."""
         self.subject.begin(self)
-        self._seed, self._options, self._actions = seed, options, []
+        self._seed, self._options, self._actions, self._return = seed, options, [], 0.0
         with time_limit(self.subject.settings.longest_step, "reset"):
             start = self.env.reset(seed=seed, options=options)
         if not (isinstance(start, tuple) and len(start) == 2):
@@ -203,6 +205,7 @@ class Episode:
     def step(self, action: str) -> Turn:
         """Do one action and check everything that holds of every step."""
         self._actions.append(action)
+        had_ended = self.over
         with time_limit(self.subject.settings.longest_step, "step"):
             values = self.env.step(action)
         if not (isinstance(values, tuple) and len(values) == 5):  # no `require`, whose message takes as long as a step
@@ -214,7 +217,9 @@ class Episode:
         self._require_readable(read_turn, turn)
         if turn.terminated or turn.truncated:
             self._require_readable(read_partner, self.env)
-        self.require_possible_return(turn.reward)
+        if not had_ended:
+            self._return += turn.reward
+            self._require_possible_return()
         return turn
 
     def expert(self) -> list[str]:
@@ -227,12 +232,6 @@ class Episode:
         thought = self.env.expert_thought(plan[0]) if plan else ""
         self.require(isinstance(thought, str), f"expert_thought() is not a string: {thought!r:.200}")
         return plan
-
-    def require_possible_return(self, total: float) -> None:
-        """Fail the check if a return or reward is above `max_return`."""
-        limit = self.env.max_return
-        if limit is not None:
-            self.require(total <= limit + 1e-9, f"the return is {total:g}, and max_return says {limit:g}")
 
     def snapshot(self) -> bytes:
         """Take a snapshot."""
@@ -269,14 +268,14 @@ class Episode:
         for _ in range(steps):
             if self.over:
                 break
-            before, observation = self.snapshot(), self.observation
+            before, observation, total = self.snapshot(), self.observation, self._return
             turn = self.step(self._mixed_action(rng))
             if turn.terminated:
                 action = self._actions.pop()
                 undo = f"before = env.snapshot()\nenv.step({action!a})\nenv.restore(before)"
                 with report_with(replace(self.moves, after=undo)):
                     self.env.restore(before)
-                self.observation = observation
+                self.observation, self._return = observation, total
             else:
                 history.append((before, turn))
         return history
@@ -285,6 +284,12 @@ class Episode:
         kind = rng.below(8)
         plan = self.expert() if kind in (1, 2, 3) else []
         return NONSENSE if kind == 0 else plan[0] if plan else self.any_action(rng)
+
+    def _require_possible_return(self) -> None:
+        """Fail the check if the return so far is above `max_return`: an agent may give up here."""
+        limit = self.env.max_return
+        if limit is not None:
+            self.require(self._return <= limit + 1e-9, f"the return is {self._return:g}, and max_return says {limit:g}")
 
     def _require_readable(self, read: Callable[..., object], *values: Any) -> None:
         """Fail the check if the collector would refuse the values."""

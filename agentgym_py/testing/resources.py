@@ -116,7 +116,8 @@ def memory(subject: Subject) -> None:
     """
     quarter = subject.settings.memory_episodes // _QUARTERS
     if quarter < 1:
-        raise NotApplicableError("memory_episodes is 0, which turns this check off")
+        number = subject.settings.memory_episodes
+        raise NotApplicableError(f"it needs at least {_QUARTERS} memory_episodes, and there are {number}")
     with _frozen_heap():
         _check_memory(subject, quarter)
 

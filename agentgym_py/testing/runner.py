@@ -103,9 +103,16 @@ def run_checks(
     on_result: Callable[[Result], object] = lambda _: None,
     known: Mapping[str, Check] = CHECKS,
 ) -> Report:
-    """Run checks of `known` on an env one after another; `on_result` is called after each."""
+    """Run checks of `known` on an env one after another; `on_result` is called after each.
+
+    Raises:
+        ConfigError: there are no checks, the env cannot be made, or as in `check_world`.
+        UnknownNameError: no such check, or no such env.
+    """
     spec, settings = spec_of(env), settings or Settings()
     checks, results = list(checks), list[Result]()
+    if not checks:
+        raise ConfigError(f"checks is empty; name at least one of {', '.join(known)}")
     if "vectors" in checks:
         _require_main_guard()
     for name in checks:

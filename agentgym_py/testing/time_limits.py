@@ -21,8 +21,22 @@ TIMERS = (
 _handler_of = import_module("_signal").getsignal
 """`signal.getsignal` without its search for an enum member, which takes as long as many a step."""
 
-_limited: list[tuple[str, float]] = []
-"""The call that has a time limit now, and its seconds; empty between calls."""
+
+class _Limit:
+    """The time limit of a call."""
+
+    __slots__ = ("call", "has_rung", "seconds")
+
+    def __init__(self, call: str, seconds: float) -> None:
+        self.call, self.seconds, self.has_rung = call, seconds, False
+
+    def error(self) -> BrokenContractError:
+        """Return the error of a call that takes longer."""
+        return BrokenContractError(f"{self.call} takes longer than {self.seconds:g} seconds")
+
+
+_limited: list[_Limit] = []
+"""The time limit of the call that runs now; empty between calls."""
 _earlier: dict[int, Any] = {}
 """The handlers that `handled_alarms` has replaced, by signal; empty outside."""
 
@@ -30,7 +44,8 @@ _earlier: dict[int, Any] = {}
 def _ring(number: int, frame: FrameType | None) -> None:
     """Fail the call that has a time limit; between two such calls the alarm is the earlier handler's."""
     if _limited:
-        raise BrokenContractError("{} takes longer than {:g} seconds".format(*_limited[-1]))
+        _limited[-1].has_rung = True
+        raise _limited[-1].error()
     if callable(handler := _earlier.get(number)):
         handler(number, frame)
 
@@ -54,8 +69,8 @@ def handled_alarms() -> Iterator[None]:
 def time_limit(seconds: float, call: str) -> Iterator[None]:
     """Fail after `seconds` of CPU time, or after `_WAIT_FACTOR` times as many of wall time.
 
-    Works only in the main thread of a system with timers, and not inside a C call. Existing timers are suspended
-    and set again afterwards.
+    Works only in the main thread of a system with timers, and not inside a C call. A call that handles the error
+    itself fails as it returns. Existing timers are suspended and set again afterwards.
     """
     if threading.current_thread() is not threading.main_thread() or not TIMERS:
         yield
@@ -67,10 +82,16 @@ def time_limit(seconds: float, call: str) -> Iterator[None]:
             if _handler_of(number) is not _ring:  # an earlier call of the world has replaced it
                 signal.signal(number, _ring)
         before = [signal.setitimer(timer, seconds * factor) for timer, _, factor in TIMERS]
-        _limited.append((call, seconds))
+        limit = _Limit(call, seconds)
+        _limited.append(limit)
         try:
             yield
+        except Exception:
+            if not limit.has_rung:
+                raise
         finally:
             for (timer, _, _), remaining in zip(TIMERS, before, strict=True):
                 signal.setitimer(timer, *remaining)
             _limited.pop()
+        if limit.has_rung:
+            raise limit.error()

@@ -7,6 +7,7 @@ import random  # noqa: TID251  # a world that uses it must be found out
 import re
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -339,6 +340,29 @@ class Long(Honest):
     def expert(self) -> list[str]:
         """Asks first."""
         return ["ask[1]", *super().expert()]
+
+
+class Pays(Honest):
+    """Pays for each question: no reward is above `max_return`, but their sum is."""
+
+    max_return: ClassVar[float | None] = 1.0
+
+    def act(self, reply: Reply) -> Outcome:
+        """Half of what the safe holds."""
+        found = super().act(reply)
+        return replace(found, reward=0.5) if reply.name == "ask" and found.valid else found
+
+
+class Refunds(Honest):
+    """Takes money for each question and gives it back at the end: no return is above `max_return`, but a reward is."""
+
+    max_return: ClassVar[float | None] = 1.0
+
+    def act(self, reply: Reply) -> Outcome:
+        """A quarter each."""
+        found = super().act(reply)
+        reward = found.reward + len(self.known) / 4 if found.success else -0.25 * (reply.name == "ask" and found.valid)
+        return replace(found, reward=reward)
 
 
 class Jams(Honest):

@@ -61,6 +61,7 @@ BROKEN = [
     ("tasks", "NoNumbers", "its tasks are numbered from 0, and task(0, 'train') raises UnknownNameError("),
     ("leaks", "TellsListed", "holds the answer in 30 of 30 tasks"),
     ("wanderer", "Jams", "has not terminated"),
+    ("wanderer", "Pays", "the return is 2, and max_return says 1"),
     ("random_baseline", "Lucky", "an agent that acts at random succeeds in"),
     ("random_baseline", "WinsByNothing", "an agent that says nothing succeeds in 150 of 150"),
     ("random_baseline", "WinsByEcho", "an agent that echoes the observation succeeds in 150 of 150"),
@@ -124,6 +125,12 @@ def test_a_world_that_keeps_the_contract_passes(world: str, check: str) -> None:
 def test_a_world_of_few_tasks_passes(check: str) -> None:
     """What counts tasks takes those that there are."""
     assert check_world("ConformanceFew-v0", check, episodes=15).ok
+
+
+@pytest.mark.parametrize("check", ["wanderer", "futures", "random_baseline", "strings"])
+def test_a_reward_may_be_above_the_largest_return(check: str) -> None:
+    """If rewards below 0 came before it; what a check takes back does not count."""
+    assert check_world("ConformanceRefunds-v0", check, episodes=15).ok
 
 
 @pytest.mark.parametrize(("check", "world", "message"), BROKEN, ids=lambda each: each)
@@ -235,6 +242,12 @@ def test_where_nothing_was_looked_for_nothing_passed(world: str, why: str) -> No
     result = run_check("leaks", EnvSpec(f"Conformance{world}-v0"), QUICK)
     assert result.status == "skipped" and why in result.line
     assert run_check("leaks", EnvSpec("ConformanceHidesLater-v0"), QUICK).status == "passed"
+
+
+def test_too_few_episodes_are_no_check_of_memory() -> None:
+    """The check is skipped, and says how many it needs."""
+    result = run_check("memory", EnvSpec("ConformanceHonest-v0"), Settings(memory_episodes=3))
+    assert result.notes == ("it needs at least 4 memory_episodes, and there are 3",)
 
 
 def test_counts_of_one_are_singular() -> None:
@@ -385,6 +398,22 @@ def test_a_call_that_takes_the_alarms_leaves_later_calls_their_limit() -> None:
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers")
+@pytest.mark.parametrize("error", [None, ValueError("interrupted")])
+def test_a_call_that_handles_the_error_of_its_limit_fails_as_it_returns(error: Exception | None) -> None:
+    """A world may catch every error, and go on or raise its own; what fails before the limit is its own error."""
+    with pytest.raises(BrokenContractError, match=r"step takes longer than 0\.1 seconds"), time_limit(0.1, "step"):
+        end = time.process_time() + 20.0
+        try:
+            while time.process_time() < end:
+                pass
+        except Exception:
+            if error:
+                raise error from None
+    with pytest.raises(KeyError), time_limit(5.0, "step"):
+        raise KeyError
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers")
 def test_a_time_limit_searches_for_no_enum_member(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each call of a world has one, and Python's search for the member of a handler takes longer than many a step."""
     with handled_alarms(), monkeypatch.context() as patch:
@@ -412,6 +441,11 @@ def test_wrong_use_is_said() -> None:
         check_world("NoSuchWorld-v0", "card")
     with pytest.raises(ConfigError, match="at least 1"):
         Settings(episodes=0)
+    part: Any = 2.5
+    with pytest.raises(ConfigError, match=r"episodes must be a whole number, not 2\.5"):
+        Settings(episodes=part)
+    with pytest.raises(ConfigError, match="checks is empty; name at least one of isolation, gymnasium"):
+        run_checks("ConformanceHonest-v0", [])
 
 
 def test_a_class_is_checked_as_its_name_is() -> None:
