@@ -236,9 +236,18 @@ DEADLY = {
     "memory": Fault("step", exhaust_memory, "MemoryError()"),
 }
 """What only another process survives."""
-FAULTS = VALUES | ERRORS | PLANS | ACTIONS | DEADLY | {
+QUESTIONS = {
+    f"exits in {name}": Fault(method, lambda env, result: os._exit(3), "")
+    for name, method in {
+        "snapshot": "state", "restore": "load_state", "tools": "tools", "secrets": "secrets", "render": "render",
+        "fair_expert": "fair_expert", "expert_thought": "expert_thought",
+    }.items()
+}  # fmt: skip
+"""Exits in methods other than `step` and `reset`."""
+FAULTS = VALUES | ERRORS | PLANS | ACTIONS | DEADLY | QUESTIONS | {
     "": Fault("", always(None), ""),
     "forks": Fault("step", fork_and_return, ""),
+    "forks in snapshot": Fault("state", fork_and_return, ""),
     "prints": Fault("step", lambda env, turn: (print("{"), os.write(1, b"["), turn)[2], ""),
     "prints an escape": Fault("step", lambda env, turn: (print("\x1b]0;title\x07", flush=True), turn)[1], ""),
     "text of its own": Fault("step", lambda env, turn: (Text(turn[0]), *turn[1:]), ""),
@@ -290,11 +299,11 @@ class MisbehavingEnv(TextEnv):
 
     def state(self) -> dict[str, Any]:
         """Return the count."""
-        return {"count": self.count}
+        return self._faulty("state", {"count": self.count})  # type: ignore[no-any-return]
 
     def load_state(self, task: Task, state: dict[str, Any]) -> None:
         """Restore the count."""
-        self.count = int(state["count"])
+        self.count = self._faulty("load_state", int(state["count"]))
 
     def _faulty(self, method: str, result: Any) -> Any:
         kind = FAULTS[self.fault]
@@ -326,6 +335,22 @@ class MisbehavingEnv(TextEnv):
     def expert(self) -> list[str]:
         """Plan."""
         return self._faulty("expert", ["word0"] * (3 - self.count))  # type: ignore[no-any-return]
+
+    def fair_expert(self) -> str | None:
+        """Plan one action."""
+        return self._faulty("fair_expert", "word0")  # type: ignore[no-any-return]
+
+    def tools(self) -> None:
+        """Have none."""
+        self._faulty("tools", None)
+
+    def secrets(self) -> None:
+        """Name none."""
+        self._faulty("secrets", None)
+
+    def render(self) -> str | None:
+        """Show the last observation."""
+        return self._faulty("render", super().render())  # type: ignore[no-any-return]
 
     def expert_thought(self, action: str) -> str:
         """Think."""

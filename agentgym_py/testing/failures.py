@@ -93,9 +93,14 @@ def describe_error(error: BaseException) -> str:
 def moves_to_error(moves: Moves, error: BaseException) -> Moves:
     """Return the moves with the call that raised appended, unless they contain it."""
     calls = _env_calls(error)
-    if not calls or calls[-1][1] in ("__init__", "step") or (calls[-1][1] == "reset" and not moves.actions):
+    return moves_to_call(moves, calls[-1][1]) if calls else moves
+
+
+def moves_to_call(moves: Moves, call: str) -> Moves:
+    """Return the moves with this call of the env appended, unless they contain it."""
+    if call in ("__init__", "step") or (call == "reset" and not moves.actions):
         return moves
-    return replace(moves, after=_CALLS.get(calls[-1][1], f"print(env.{calls[-1][1]}())"))
+    return replace(moves, after=_CALLS.get(call, f"print(env.{call}())"))
 
 
 def _env_calls(error: BaseException) -> list[tuple[type, str]]:

@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -20,7 +21,13 @@ from agentgym_py.env import EnvSpec, TextEnv
 from agentgym_py.env.registration import env_id
 from agentgym_py.env.tracebacks import error_text
 from agentgym_py.rng import Rng
-from agentgym_py.testing.failures import BrokenContractError, Moves, NotApplicableError, StoppedError
+from agentgym_py.testing.failures import (
+    BrokenContractError,
+    Moves,
+    NotApplicableError,
+    StoppedError,
+    moves_to_call,
+)
 from agentgym_py.testing.random_actions import NONSENSE, any_action
 from agentgym_py.testing.reproducibility import fresh_variables, register_target, target_module
 from agentgym_py.testing.time_limits import TIMERS
@@ -45,7 +52,7 @@ class EndsProcessError(BrokenContractError):
 
 
 def isolation(subject: Subject) -> None:
-    """It never exits, hangs or forks its process, and leaves files, folder and signals as they were."""
+    """It never exits, hangs or forks its process, and leaves folder, variables, signals and threads as they were."""
     if os.name != "posix":
         raise NotApplicableError("signals and limits are those of POSIX")
     name = env_id(subject.spec.name)
@@ -62,9 +69,8 @@ def isolation(subject: Subject) -> None:
     call, seed = "__init__", None
     for line in lines:
         if "problem" in line:
-            moves = Moves(seed, None, tuple(actions))
             error = EndsProcessError if line["ends"] else BrokenContractError
-            raise error(line["problem"], moves)
+            raise error(line["problem"], moves_to_call(Moves(seed, None, tuple(actions)), call))
         if "seed" in line:
             seed, actions = line["seed"], []
         actions += line.get("action", [])
@@ -75,9 +81,8 @@ def isolation(subject: Subject) -> None:
     if call == "__init__" and status > 0:
         last = (errors.strip().splitlines() or ["no message"])[-1]
         raise BrokenContractError(f"it cannot be made in a fresh process: {last}")
-    raise EndsProcessError(
-        f"{call}() {_death(status, subject.settings.longest_step)}", Moves(seed, None, tuple(actions))
-    )
+    problem = f"{call}() {_death(status, subject.settings.longest_step)}"
+    raise EndsProcessError(problem, moves_to_call(Moves(seed, None, tuple(actions)), call))
 
 
 def _death(status: int, longest_step: float) -> str:
@@ -156,42 +161,67 @@ class _Player:
     def play(self) -> None:
         """Play every seed in one instance; compare the process with how it was before."""
         spec = EnvSpec(self._request["name"], self._request["kwargs"])
-        before, files, seeds = _surroundings(), 0, self._request["seeds"]
+        before, usage, seeds = _surroundings(), _usage(), self._request["seeds"]
         env = spec.make()
+        before["environment variables"] = dict(os.environ)  # libraries set some when they are imported
         for number, seed in enumerate(seeds):
             if number == _WARM_UP:
-                files = _open_files()
+                usage = _usage()
             with suppress(Exception):  # other checks find and explain it
                 self._episode(env, seed)
             if _open_files() == _EXHAUSTED:
                 self._end("no further file can be opened: the world leaves its files open", is_deadly=True)
-        left = _open_files() - files
+        left = {name: number - usage[name] for name, number in _usage().items()}
         with suppress(Exception):
             self._call("close", env.close)
         _wait_for_copies()
         for name, value in _surroundings().items():
             if value != before[name]:
-                self._write(problem=f"it changes the {name} of its process: {value}, before {before[name]}", ends=False)
-        if len(seeds) > _WARM_UP and 2 * left >= len(seeds) - _WARM_UP:
-            episodes = f"{len(seeds) - _WARM_UP} episodes"
-            self._write(problem=f"{left} more files are open after {episodes} than before", ends=False)
+                self._write(problem=f"it changes the {name} of its process: {_change(before[name], value)}", ends=False)
+        episodes = len(seeds) - _WARM_UP
+        for name, number in left.items():
+            if episodes > 0 and 2 * number >= episodes:
+                self._write(problem=f"{number} more {name} after {episodes} episodes than before", ends=False)
         self._write(call="done")
 
     def _episode(self, env: TextEnv, seed: int) -> None:
         """Play random and senseless actions, and then the expert's."""
         observation, _ = self._call("reset", partial(env.reset, seed=seed), seed=seed)
+        self._ask(env)
+        with suppress(Exception):
+            self._plan(env)  # random actions may end the episode
         rng = Rng("isolation", self._request["rng"], seed)
         for _ in range(rng.below(_STEPS)):
             if env.stop_reason:
                 return
             choose = partial(any_action, env, rng, str(observation))
             observation = self._step(env, NONSENSE if rng.below(5) == 0 else self._call("actions", choose))
-        for action in [] if env.stop_reason else self._call("expert", env.expert):
+        for action in [] if env.stop_reason else self._plan(env):
             if not env.stop_reason:
                 self._step(env, action)
 
+    def _plan(self, env: TextEnv) -> list[str]:
+        """Call the experts; return the exact one's plan."""
+        with suppress(Exception):
+            self._call("fair_expert", env.fair_expert)
+        plan: list[str] = self._call("expert", env.expert)
+        with suppress(Exception):
+            self._call("expert_thought", partial(env.expert_thought, plan[0]))
+        return plan
+
     def _step(self, env: TextEnv, action: str) -> Any:
-        return self._call("step", partial(env.step, action), action=[action])[0]
+        observation = self._call("step", partial(env.step, action), action=[action])[0]
+        self._ask(env)
+        return observation
+
+    def _ask(self, env: TextEnv) -> None:
+        """Call what answers in every state, and restore the state."""
+        for name in ("tools", "secrets", "render"):
+            with suppress(Exception):
+                self._call(name, getattr(env, name))
+        with suppress(Exception):
+            snapshot = self._call("snapshot", env.snapshot)
+            self._call("restore", partial(env.restore, snapshot))
 
     def _call(self, name: str, call: Callable[[], Any], **what: Any) -> Any:
         """Call the env within the time limit."""
@@ -235,13 +265,38 @@ def _surroundings() -> dict[str, Any]:
     handlers = {number.name: repr(signal.getsignal(number)) for number in signal.Signals}
     for _, number, _ in TIMERS:
         del handlers[number.name]
-    return {"working folder": str(Path.cwd()), "signal handlers": handlers, "umask": _umask()}
+    return {
+        "working folder": str(Path.cwd()), "signal handlers": handlers, "umask": _umask(),
+        "environment variables": dict(os.environ),
+        "files of the working folder": {path.name: True for path in Path().iterdir()},
+    }  # fmt: skip
+
+
+def _change(before: Any, after: Any) -> str:
+    """Return what has changed; of variables only the names, because their values may be secret."""
+    if isinstance(after, dict):
+        return ", ".join(sorted(key for key in before.keys() | after if before.get(key) != after.get(key)))
+    return f"{after}, before {before}"
 
 
 def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
+
+
+def _usage() -> dict[str, int]:
+    """Count the open files, the threads and the child processes."""
+    return {"files are open": _open_files(), "threads run": threading.active_count(), "processes run": _children()}
+
+
+def _children() -> int:
+    """Count the child processes; 0 if the system does not tell."""
+    parents = list[str]()
+    for process in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):  # it has ended
+            parents.append(process.read_text(errors="replace").rpartition(")")[2].split()[1])
+    return parents.count(str(os.getpid()))
 
 
 def _open_files() -> int:

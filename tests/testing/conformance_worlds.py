@@ -5,9 +5,13 @@ from __future__ import annotations
 import os
 import random  # noqa: TID251  # a world that uses it must be found out
 import re
+import subprocess
+import sys
+import threading
 import time
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -729,4 +733,40 @@ class Wanders(Honest):
     def begin(self, task: Task) -> str:
         """Go up."""
         os.chdir("..")
+        return super().begin(task)
+
+
+class SetsVariables(Honest):
+    """Sets an environment variable."""
+
+    def begin(self, task: Task) -> str:
+        """To something secret."""
+        os.environ["CONFORMANCE_KEY"] = "secret"
+        return super().begin(task)
+
+
+class Writes(Honest):
+    """Writes a file into the working folder."""
+
+    def begin(self, task: Task) -> str:
+        """Of its task."""
+        Path("task.txt").write_text(task.id, encoding="utf-8")
+        return super().begin(task)
+
+
+class LeavesThreads(Honest):
+    """Starts a thread in each episode, which does not end."""
+
+    def begin(self, task: Task) -> str:
+        """Start one more."""
+        threading.Thread(target=threading.Event().wait, daemon=True).start()
+        return super().begin(task)
+
+
+class LeavesProcesses(Honest):
+    """Starts a process in each episode, which takes long to end."""
+
+    def begin(self, task: Task) -> str:
+        """Start one more."""
+        subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
         return super().begin(task)
