@@ -24,7 +24,7 @@ from agentgym_py.rng import Rng
 
 _TERMINATED, _TRUNCATED = StopReason.TERMINATED, StopReason.TRUNCATED
 _INIT_ADVICE = "call super().__init__(max_steps=..., split=split, render_mode=render_mode) in it"
-_NOT_IN_SNAPSHOTS = ("split", "render_mode")
+NOT_IN_SNAPSHOTS = ("split", "render_mode")
 """Arguments that do not change an episode of a given task."""
 
 
@@ -90,7 +90,7 @@ class TextEnv(gymnasium.Env[str, str]):
         arguments = dict(zip(parameters_of(env_class), args, strict=False)) | kwargs
         require_arguments(env_class, arguments)
         env = super().__new__(cls)
-        env._kwargs = _changed_arguments(env_class, arguments, (*_NOT_IN_SNAPSHOTS, *cls.id_arguments))
+        env._kwargs = changed_arguments(env_class, arguments, (*NOT_IN_SNAPSHOTS, *cls.id_arguments))
         return env
 
     def __init__(
@@ -428,8 +428,8 @@ def _is_abstract(value: object) -> bool:
     return bool(getattr(value, "__isabstractmethod__", False))
 
 
-def _changed_arguments(env_class: type, arguments: Mapping[str, Any], without: Sequence[str]) -> dict[str, Any]:
-    """The arguments, as JSON values, that differ from their defaults, except those in `without`.
+def changed_arguments(env_class: type, arguments: Mapping[str, Any], without: Sequence[str]) -> dict[str, Any]:
+    """Return the arguments, as JSON values, that differ from their defaults, except those in `without`.
 
     Paths are not compared, because the same files may lie elsewhere; the state shows whether their content fits.
     """

@@ -9,12 +9,13 @@ import json
 import os
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from numbers import Integral
 from typing import Any, ClassVar, cast
 
 import gymnasium
 
+from agentgym_py.checks import parameters_of
 from agentgym_py.env import Outcome, PartnerRecord, Reply, StopReason, Task, TextEnv
 from agentgym_py.env.spaces import UnicodeText
 from agentgym_py.errors import ActionError, ConfigError, EndpointError, InfrastructureError, UnknownNameError
@@ -32,6 +33,10 @@ _WAIT = 0.1
 """Seconds before the first retry; each further wait is three times as long."""
 _MAX_FAILURES, _PATIENCE = 5, 60.0
 """Number of consecutive unanswered requests, and their duration in seconds, after which a server counts as gone."""
+_LATER: Mapping[str, Any] = {
+    "costs": {}, "has_model_partner": False, "max_return": None, "reading_actions": (), "held_out_version": None,
+}  # fmt: skip
+"""Attributes of worlds that earlier servers do not send, and their values without them."""
 _unanswered: dict[str, tuple[int, float]] = {}
 """Number of consecutive unanswered requests and the time of the first, by address."""
 
@@ -167,12 +172,26 @@ class RemoteEnv(TextEnv):
             raise ConfigError(f"arguments for a server must be plain data, got {kwargs!r:.200}") from error
         self._key, self._changes, self._limit = "", 0, 0
         card = self._open(self._make_request)
+        self._require_arguments(card.get("fixed", ()), env, kwargs)
         self._limit, self._longest = card["max_steps"], card["request_bytes"]
         super().__init__(max_steps=self._limit, split=card["split"], render_mode=render_mode)
         class_attributes = ("name", "version", "rules", "random_baseline", "stops_at_end")
-        later = {"costs": card.get("costs", {}), "has_model_partner": card.get("has_model_partner", False)}
+        later = {name: card.get(name, default) for name, default in _LATER.items()}
+        later["reading_actions"] = tuple(later["reading_actions"])
         vars(self).update({name: card[name] for name in class_attributes} | later)
+        self._difficulties: tuple[str, ...] = tuple(card.get("difficulties", ()))
+        self._files_digest: str | None = card.get("files_digest")
         self.action_space = UnicodeText((self._longest - _REQUEST_OVERHEAD) // _BYTES_PER_CHARACTER)
+
+    def _require_arguments(self, fixed: Sequence[str], env: str, kwargs: Mapping[str, Any]) -> None:
+        """Refuse a server that fixes arguments which this client does not name: trajectories would lack them."""
+        missing = [name for name in fixed if name not in kwargs and name not in parameters_of(RemoteEnv)]
+        if missing:
+            self.close()
+            raise ConfigError(
+                f"this server fixes {', '.join(missing)} of {env}: give the client the same, because trajectories "
+                "name the arguments of their world"
+            )
 
     # ---- the session ------------------------------------------------------------------------------------------------
 
@@ -286,6 +305,16 @@ class RemoteEnv(TextEnv):
     def state(self) -> dict[str, Any]:
         """Return the world's part of a snapshot."""
         return cast("dict[str, Any]", json.loads(self.snapshot())["state"])
+
+    @property
+    def difficulties(self) -> tuple[str, ...]:
+        """See `TextEnv.difficulties`."""
+        return self._difficulties
+
+    @property
+    def files_digest(self) -> str | None:
+        """See `TextEnv.files_digest`."""
+        return self._files_digest
 
     @property
     def partner_record(self) -> PartnerRecord | None:

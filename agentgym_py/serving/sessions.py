@@ -20,11 +20,12 @@ from typing import Any, TypeVar
 
 from agentgym_py.checks import is_path, parameters_of
 from agentgym_py.env import EnvSpec, TextEnv
+from agentgym_py.env.base import NOT_IN_SNAPSHOTS, changed_arguments
 from agentgym_py.env.registration import env_id, short_name
 from agentgym_py.errors import AgentGymError, ConfigError, UnknownNameError, did_you_mean
 from agentgym_py.http_client import MAX_ANSWER
 from agentgym_py.serving.calls import CALLS, episode_state
-from agentgym_py.serving.protocol import SESSION_GONE, VERSION, Change, Make, decode, encode
+from agentgym_py.serving.protocol import SESSION_GONE, VERSION, Change, Limit, Make, decode, encode
 from agentgym_py.serving.world_threads import NoFreeThreadError, WorldThreads
 
 ALLOWED = ("difficulty", "max_steps", "split")
@@ -85,6 +86,8 @@ class Offer:
         parameters = parameters_of(env_class)
         self.spec, self.id = spec, env_id(spec.name)
         self.arguments = [name for name in (*ALLOWED, *allow) if name in parameters and name not in spec.kwargs]
+        self.fixed = list(changed_arguments(env_class, spec.kwargs, NOT_IN_SNAPSHOTS))
+        """The arguments that this server fixes and on which episodes depend."""
         for name in self.arguments:
             if is_path(parameters[name]):
                 raise ConfigError(
@@ -107,6 +110,12 @@ class Offer:
                 raise ConfigError(f"Clients may not set the argument {name!r} of {self.spec.name}.{hint}")
         return EnvSpec(self.spec.name, {**self.spec.kwargs, **kwargs})
 
+    def require_limit(self, max_steps: int) -> None:
+        """Refuse a step limit above the one that this server fixes."""
+        fixed = self.spec.kwargs.get("max_steps")
+        if fixed is not None and max_steps > fixed:
+            raise ConfigError(f"max_steps of {self.spec.name} is fixed by this server: it is {fixed}, not {max_steps}")
+
 
 @dataclass(slots=True)
 class Session:
@@ -114,7 +123,9 @@ class Session:
 
     request_digest: bytes
     """Digest of the request that opened it."""
+    offer: Offer
     spec: EnvSpec
+    """The offer's spec, with the arguments of the client."""
     env: TextEnv | None = None
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     last_used: float = field(default_factory=time.monotonic)
@@ -237,7 +248,7 @@ class Sessions:
                 403, "UsedUp", f"this server has opened all of its {self.limits.total} sessions (--total)"
             )
         self.session_count += 1
-        session = self._sessions[key] = Session(_digest(raw), spec)
+        session = self._sessions[key] = Session(_digest(raw), self.offers[env_id(spec.name)], spec)
         return session
 
     def _drop(self, key: str, session: Session) -> None:
@@ -363,12 +374,16 @@ def _describe(key: str, session: Session, limits: Limits) -> bytes:
         "rules": dict(env.rules), "random_baseline": env.random_baseline, "stops_at_end": env.stops_at_end,
         "max_steps": env.max_steps, "costs": dict(env.costs), "has_model_partner": env.has_model_partner,
         "split": env.split, "request_bytes": limits.request_bytes, "changes": session.changes,
+        "fixed": session.offer.fixed, "max_return": env.max_return, "reading_actions": env.reading_actions,
+        "difficulties": env.difficulties, "held_out_version": env.held_out_version, "files_digest": env.files_digest,
     }  # fmt: skip
     return encode(about | episode_state(env))
 
 
 def _answer_call(session: Session, name: str, raw: bytes, max_changes: int) -> bytes:
     request: Any = decode(CALLS[name].request, raw)
+    if isinstance(request, Limit):
+        session.offer.require_limit(request.max_steps)
     if not isinstance(request, Change):
         return _encode_answer(CALLS[name].answer(_env(session), request))
     if request.n == session.changes and session.last_change[:2] == (name, _digest(raw)):

@@ -38,7 +38,7 @@ def test_it_serves_until_it_is_interrupted(given: str, sent: signal.Signals, sta
         url, said = server.stdout.readline().strip(), server.stdout.readline().strip()
         token = given or said.removeprefix("export AGENTGYM_TOKEN=")
         assert token not in said if given else len(token) >= 32
-        env_there = RemoteEnv(url=url, env="maze", token=token)
+        env_there = RemoteEnv(url=url, env="maze", token=token, difficulty="easy")
         assert env_there.reset(seed=0) == EnvSpec("maze", {"difficulty": "easy"}).make().reset(seed=0)
         server.send_signal(sent)
         err = server.communicate(timeout=30)[1]

@@ -133,6 +133,65 @@ def test_collected_episodes_are_those_of_the_world(server: Any, monkeypatch: pyt
     assert played[0][0].provenance.env_id == "AgentTextCraft-v0"
 
 
+def test_a_server_that_fixes_what_its_client_does_not_name_is_refused(
+    serve: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Trajectories would not replay; they do when it names the same. What the world does by default need not be."""
+    monkeypatch.setenv("AGENTGYM_TOKEN", TOKEN)
+    server = serve(EnvSpec("shop", {"max_steps": 3, "split": "test"}), EnvSpec("maze", {"difficulty": "medium"}))
+    with pytest.raises(ConfigError, match="this server fixes max_steps of shop: give the client the same"):
+        server.env("shop")
+    with closing(server.env("maze")), closing(server.env("shop", max_steps=3)):
+        assert server.ask("GET")["sessions"] == 2
+    spec = EnvSpec("remote", {"url": server.url, "env": "shop", "max_steps": 3})
+    trajectories = Collector(RandomAgent()).collect_batch(jobs_for(spec, "train", range(2)))
+    assert all(replay(trajectory).holds for trajectory in trajectories)
+
+
+def test_a_fixed_step_limit_may_be_lowered(serve: Any) -> None:
+    """But not raised, in a fork neither."""
+    server = serve(EnvSpec("maze", {"max_steps": 5}))
+    with closing(server.env("maze", max_steps=5)) as env:
+        env.reset(seed=0)
+        with closing(env.fork()) as fork:
+            for each in (env, fork):
+                with pytest.raises(ConfigError, match="is fixed by this server: it is 5, not 1000"):
+                    each.max_steps = 1000
+                each.max_steps = 2
+                assert [each.step("x")[3] for _ in range(2)] == [False, True]
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_it_says_of_a_world_what_its_class_says(server: Any, world: str) -> None:
+    """What settings, reports and trainers ask of a world."""
+    here = EnvSpec(world).make()
+    with closing(server.env(world)) as there:
+        for name in ("max_return", "reading_actions", "difficulties", "held_out_version", "files_digest", "costs"):
+            assert getattr(there, name) == getattr(here, name), name
+
+
+def test_an_earlier_server_describes_less(server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its client then knows what any world has."""
+    real = client.parse_answer
+    added = {"max_return", "reading_actions", "difficulties", "held_out_version", "files_digest", "costs", "fixed"}
+
+    def earlier(url: str, status: int, raw: bytes) -> Any:
+        answer = real(url, status, raw)
+        return {key: value for key, value in answer.items() if key not in added}
+
+    monkeypatch.setattr(client, "parse_answer", earlier)
+    with closing(server.env("maze")) as env:
+        facts = (
+            env.max_return,
+            env.reading_actions,
+            env.difficulties,
+            env.held_out_version,
+            env.files_digest,
+            env.costs,
+        )
+    assert facts == (None, (), (), None, None, {})
+
+
 def test_agents_are_measured_through_it(server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """`evaluate` takes it as any world."""
     monkeypatch.setenv("AGENTGYM_TOKEN", TOKEN)
