@@ -43,7 +43,7 @@ class AsyncEpisode:
             return cls(await _answer(call, "the world", longest), longest)
         finally:
             if not call.done():
-                call.add_done_callback(_close_late)
+                call.add_done_callback(close_late)
 
     @property
     def is_in_world(self) -> bool:
@@ -81,6 +81,7 @@ async def _answer(call: asyncio.Future[T], name: str, longest: float) -> T:
     return call.result()
 
 
-def _close_late(call: asyncio.Future[ToolEpisode]) -> None:
+def close_late(call: asyncio.Future[ToolEpisode]) -> None:
+    """Close the world of an episode that was started too late."""
     if not call.cancelled() and call.exception() is None:
         in_daemon(call.result().close)

@@ -7,6 +7,7 @@ the server and its only prompt, `task`.
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -33,8 +34,9 @@ from agentgym_py.collection.env_turn import EnvTurn
 from agentgym_py.env.arguments import parse_task
 from agentgym_py.errors import AgentGymError, InfrastructureError
 from agentgym_py.serving.access import has_token
+from agentgym_py.serving.async_episode import close_late
 from agentgym_py.serving.tool_episode import HAS_ENDED, EpisodeSettings, SessionLimits, ToolEpisode
-from agentgym_py.serving.world_threads import NoFreeThreadError, WorldThreads
+from agentgym_py.serving.world_threads import NoFreeThreadError, WorldThreads, in_daemon
 from agentgym_py.trajectory import Trajectory
 from agentgym_py.version import __version__
 
@@ -191,12 +193,16 @@ class EpisodeServer:
         with anyio.CancelScope(shield=True):
             call = await self.threads.run(work)
         if not call.done():
-            raise _HangsError(f"{self.settings.spec.name} did not answer in {self.limits.longest:g} s")
+            raise _HangsError(f"{self.settings.spec.name} did not answer in {self.limits.longest:g} s", call)
         return call.result()
 
 
 class _HangsError(InfrastructureError):
-    """A world has not returned, and its thread is still in it."""
+    """A world has not returned from a call, and its thread is still in it."""
+
+    def __init__(self, message: str, call: asyncio.Future[Any]) -> None:
+        super().__init__(message)
+        self.call = call
 
 
 class _Session:
@@ -237,12 +243,12 @@ class _Session:
             self._error = self._error or "the server was stopped"
         elif anyio.current_time() - self._last_used >= self._server.limits.idle:
             self._error = self._error or f"the client was silent for {self._server.limits.idle:g} s"
-        with anyio.CancelScope(shield=True), suppress(MCPError):
+        with anyio.CancelScope(shield=True), suppress(MCPError, AgentGymError):
             with anyio.move_on_after(_LAST_CALL):
                 async with self._lock:
                     await self._record()
                     if not self._hangs:
-                        await self._try(self._episode.close)
+                        await self._server.in_thread(self._episode.close)
             await self._record()  # if a call is still running
         self._error, self._episode = self._error or "the session is closed", None  # mcp keeps the session for a while
 
@@ -259,13 +265,20 @@ class _Session:
         try:
             return await self._server.in_thread(work)
         except InfrastructureError as error:
-            self._error, self._hangs = " ".join(str(error).split()), isinstance(error, _HangsError)
+            self._error = " ".join(str(error).split())
+            if isinstance(error, _HangsError):
+                self._close_late(error.call)
             await self._record()
             raise MCPError(types.INTERNAL_ERROR, self._error) from error
         except NoFreeThreadError as error:  # the episode is as it was
             raise MCPError(types.INTERNAL_ERROR, f"{error}; try again") from error
         except AgentGymError as error:
             raise MCPError(types.INVALID_PARAMS, " ".join(str(error).split())) from error
+
+    def _close_late(self, call: asyncio.Future[Any]) -> None:
+        """Close the world as soon as a call returns that makes it or is in it."""
+        episode, self._hangs = self._episode, True
+        call.add_done_callback(close_late if episode is None else lambda _: in_daemon(episode.close))
 
     async def _record(self) -> None:
         """Record the episode once.

@@ -8,6 +8,7 @@ from contextlib import closing
 from typing import Any, TypedDict, Unpack
 
 from agentgym_py.env import EnvSpec, Prompt
+from agentgym_py.env.arguments import require_seed
 from agentgym_py.errors import ConfigError
 from agentgym_py.files import parse_json
 from agentgym_py.serving.tool_episode import EpisodeSettings, ToolEpisode
@@ -78,9 +79,5 @@ def start_row(row: Mapping[str, Any]) -> ToolEpisode:
         raise ConfigError(f"world_kwargs must be JSON, got {row['world_kwargs']!r:.100}") from error
     if not isinstance(kwargs, dict):
         raise ConfigError(f"world_kwargs must be a JSON object, got {row['world_kwargs']!r:.100}")
-    try:
-        seed = int(row["seed"])
-    except (TypeError, ValueError, OverflowError) as error:
-        raise ConfigError(f"seed must be an integer, got {row['seed']!r:.100}") from error
     spec = EnvSpec(str(row["world"]), kwargs)
-    return ToolEpisode(EpisodeSettings(spec, seed=seed, prompt=row["rules"]), str(row["task"]))
+    return ToolEpisode(EpisodeSettings(spec, seed=require_seed(row["seed"]), prompt=row["rules"]), str(row["task"]))

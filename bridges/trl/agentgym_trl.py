@@ -210,7 +210,7 @@ def _environment_class(tools: str) -> type[ToolEnvironment]:
 def _method(function: Mapping[str, Any]) -> Callable[..., str]:
     """Make the method of a tool, whose signature and docstring give its schema back to transformers."""
     name, schema = function["name"], function["parameters"]
-    properties, parameters = schema.get("properties", {}), tool_parameters(schema)
+    properties, parameters = schema.get("properties", {}), tool_parameters(name, schema)
 
     def call(self: ToolEnvironment, /, **arguments: Any) -> str:
         return self._call(name, arguments)

@@ -69,7 +69,7 @@ class AgentGymTools(vf.Toolset[vf.ToolsetConfig, EpisodeState]):
         about = {key: value.get("description") for key, value in schema["properties"].items()}
         parameters = [
             parameter.replace(annotation=Annotated[parameter.annotation, Field(description=about[parameter.name])])
-            for parameter in tool_parameters(schema)
+            for parameter in tool_parameters(function["name"], schema)
         ]
         call.__signature__ = inspect.Signature(parameters, return_annotation=str)  # type: ignore[attr-defined]
         call.__name__ = function["name"]

@@ -10,7 +10,7 @@ import threading
 import time
 import weakref
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -37,7 +37,7 @@ from agentgym_py.cli import whole_requests
 from agentgym_py.cli.server_options import LOOPBACK, listen, server_config
 from agentgym_py.env import EnvSpec, StopReason
 from agentgym_py.rng import Rng, seed_of
-from agentgym_py.serving.mcp_server import ENDED_NOTE, PATH, EpisodeServer, make_app
+from agentgym_py.serving.mcp_server import ENDED_NOTE, PATH, EpisodeServer, _Session, make_app
 from agentgym_py.serving.tool_episode import EpisodeSettings, SessionLimits
 from agentgym_py.serving.world_threads import NoFreeThreadError, WorldThreads
 from agentgym_py.trajectory import Step, Trajectory
@@ -276,6 +276,44 @@ def test_a_thread_that_returns_serves_again(woken: threading.Event) -> None:
 
     anyio.run(play)
     assert answers == ["1"]
+
+
+@pytest.mark.parametrize("method", ["begin", "act", "close"])
+def test_a_world_that_returns_late_is_closed(
+    method: str, monkeypatch: pytest.MonkeyPatch, woken: threading.Event
+) -> None:
+    """Once, and only then, whether it hangs at its start, in a step or as it is closed: it may hold processes."""
+    world: Any = type(EnvSpec("OddForTests-v0").make())
+    real, closed = getattr(world, method), list[Any]()
+
+    def hangs(self: Any, *args: Any) -> Any:
+        woken.wait(60)
+        return real(self, *args)
+
+    def close(self: Any) -> None:
+        closed.append(woken.is_set())
+        if method == "close":
+            woken.wait(60)
+
+    monkeypatch.setattr(world, method, hangs)
+    monkeypatch.setattr(world, "close", close)
+
+    async def play() -> None:
+        server = odd(lambda _: None, longest=0.5)
+        session = _Session(server, 0)
+        server.sessions.add(session)
+        with suppress(MCPError):
+            await session.call("act", {"action": "x"}, "test")
+        await session.close()
+        assert closed == ([False] if method == "close" else [])
+        woken.set()
+        with anyio.fail_after(30):
+            while server.threads.busy or not closed:
+                await anyio.sleep(0.01)
+        await anyio.sleep(0.1)
+
+    anyio.run(play)
+    assert closed == [method != "close"]
 
 
 def test_a_busy_server_leaves_the_episode_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -52,6 +52,7 @@ def test_parquet_stores_rows_of_a_world_without_arguments(tmp_path: Path) -> Non
     [
         ({"task": None}, "task"), ({"world": "mase"}, "maze"), ({"world_kwargs": "{"}, "world_kwargs"),
         ({"world_kwargs": "[]"}, "object"), ({"rules": "long"}, "prompt"), ({"task": "maze/test/easy/x"}, "maze/test"),
+        ({"seed": 1.9}, "seed must be an integer"), ({"seed": True}, "seed must"), ({"seed": -1}, "at least 0, not -1"),
     ],
 )  # fmt: skip
 def test_a_wrong_row_is_refused(change: dict[str, Any], message: str) -> None:

@@ -11,6 +11,7 @@ from transformers.utils import get_json_schema
 from agentgym_py import registry
 from agentgym_py.agents.chat import offered_tools
 from agentgym_py.env import EnvSpec
+from agentgym_py.errors import ConfigError
 from agentgym_py.serving.tool_parameters import tool_parameters
 
 
@@ -20,7 +21,7 @@ def read_back(schema: dict[str, Any]) -> Any:
     def call(**_arguments: Any) -> str:
         return ""
 
-    parameters = tool_parameters(schema)
+    parameters = tool_parameters("call", schema)
     call.__signature__ = Signature(parameters, return_annotation=str)  # type: ignore[attr-defined]
     call.__annotations__ = {each.name: each.annotation for each in parameters} | {"return": str}
     call.__doc__ = "\n".join(["Call.", "", "Args:", *(f"    {name}: It." for name in schema["properties"])])
@@ -58,11 +59,21 @@ def test_optional_parameters_may_be_left_out() -> None:
     """Their default is None; `anyOf` and null are read, and a parameter without a type is text."""
     either = {"anyOf": [{"type": "integer"}, {"type": "null"}]}
     must, may, any_ = tool_parameters(
-        {"properties": {"a": {"type": "string"}, "b": either, "c": {}}, "required": ["a"]}
+        "call", {"properties": {"a": {"type": "string"}, "b": either, "c": {}}, "required": ["a"]}
     )
     assert must.default is Parameter.empty and may.default is None
     assert (must.annotation, may.annotation, any_.annotation) == (str, int | None, str)
-    assert tool_parameters({}) == []
+    assert tool_parameters("call", {}) == []
+
+
+@pytest.mark.parametrize(
+    ("properties", "name"),
+    [({"class": {"type": "string"}}, "class"), ({"a b": {}}, "a b"), ({"x": {"type": []}}, "x")],
+)
+def test_a_parameter_that_python_cannot_have_is_named(properties: dict[str, Any], name: str) -> None:
+    """With its tool: neither a keyword, nor words, nor one of no type."""
+    with pytest.raises(ConfigError, match=f"the tool 'call' has the parameter '{name}', which Python cannot have"):
+        tool_parameters("call", {"properties": properties})
 
 
 @pytest.mark.parametrize("name", registry.names("agentgym.envs"))
