@@ -10,6 +10,7 @@ from agentgym_py.collection import Collector, Job, PlayConfig, jobs_for
 from agentgym_py.collection.branching import branch_jobs, collect_with_branches, snapshots_at
 from agentgym_py.collection.env_pool import EnvPool
 from agentgym_py.collection.job import StateSnapshot
+from agentgym_py.collection.processes import Workers
 from agentgym_py.collection.replay import replay_all
 from agentgym_py.env import EnvSpec
 from agentgym_py.errors import InfrastructureError, SnapshotError
@@ -119,6 +120,18 @@ def test_episodes_go_on_from_states_in_the_midst_of_others(slots: int) -> None:
             depths.append(depth)
         assert depths[0] != depths[1]
     assert len({sum(not step.trained for step in each.steps) for each in every}) > 4, "each has states of its own"
+
+
+def test_branches_in_a_worker_process_are_those_of_this_process() -> None:
+    """Also with more jobs than one part holds: no part reads messages of the one before."""
+    jobs, alone = jobs_for("maze", "train", range(6)), PlayConfig(slots=1, seed=3)
+    with Workers(1) as workers:
+        families, expected = (
+            list(collect_with_branches(Collector(RandomAgent(), play), jobs, 1, 2, first_attempt=1))
+            for play in (replace(alone, executor=workers, step_timeout=60.0), alone)
+        )
+        assert len(workers._running) == 1
+    assert families == expected
 
 
 def test_an_episode_has_as_many_forks_as_states() -> None:

@@ -170,6 +170,27 @@ def test_who_leaves_a_stream_leaves_nothing_running(workers: Workers) -> None:
     ]
 
 
+def test_who_reads_as_many_episodes_as_jobs_leaves_no_stream_open(workers: Workers) -> None:
+    """The workers are free when the last episode comes, and play the next jobs."""
+    collector = Collector(RandomAgent(), PlayConfig(executor=workers))
+    stream = collector.iter_ordered(MAZE_JOBS)
+    played = [next(stream) for _ in MAZE_JOBS]
+    before = pids(workers)
+    assert collector.collect_batch(MAZE_JOBS) == played
+    stream.close()
+    assert len(before) == 2 and pids(workers) == before
+
+
+def test_a_second_stream_beside_another_is_refused(workers: Workers) -> None:
+    """The messages of one are never taken for those of the other, and the first one is not disturbed."""
+    collector = Collector(RandomAgent(), PlayConfig(executor=workers))
+    stream = collector.iter_ordered(MAZE_JOBS)
+    played = [next(stream)]
+    with pytest.raises(WorkerError, match="still play other jobs: read that stream to its end, or close it, first"):
+        collector.collect_batch(MAZE_JOBS)
+    assert [*played, *stream] == collector.collect_batch(MAZE_JOBS)
+
+
 def test_ctrl_c_is_the_parents(workers: Workers) -> None:
     """The terminal sends it to every process of the group; those that play do not stop at it."""
     collector = Collector(RandomAgent(), PlayConfig(executor=workers))
