@@ -234,6 +234,8 @@ DEADLY = {
     "forks and dies": Fault("step", fork_and_die, "took its process along (exit status 3)"),
     "descriptors": Fault("step", exhaust_descriptors, "took its process along (it used up all file descriptors)"),
     "memory": Fault("step", exhaust_memory, "MemoryError()"),
+    "expert exits": Fault("expert", lambda env, plan: os._exit(3), "took its process along (exit status 3)"),
+    "actions exits": Fault("actions", lambda env, listed: os._exit(3), "took its process along (exit status 3)"),
 }
 """What only another process survives."""
 FAULTS = VALUES | ERRORS | PLANS | ACTIONS | DEADLY | {

@@ -79,6 +79,7 @@ class EpisodeLoop:
         """Play: an episode is `live` (it awaits a reply), has a pending call, or asks a partner."""
         threads = min(self.config.step_threads, slots)
         calls: EnvCalls[_Outcome] = CallsOnThreads(threads, watchdog) if threads else CallsInLoop(watchdog)
+        own = watchdog.for_thread(threads)  # of this thread, in which agents ask envs
         jobs, live = dict[int, Job](), dict[int, Episode]()
         partners = PartnerTurns[Episode | _Ended]()
         with closing(calls), closing(partners), closing(replies_of(self.agent)) as replies:
@@ -103,7 +104,7 @@ class EpisodeLoop:
             while queue.waiting or live or calls.pending or partners:
                 for index, outcome in outcomes():
                     if isinstance(outcome, Episode):
-                        live[index] = outcome
+                        live[index], outcome.watch = outcome, partial(own.for_job, index)
                     elif isinstance(outcome, EnvCall):
                         partners.add(index, outcome)
                     else:

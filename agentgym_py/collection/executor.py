@@ -72,7 +72,7 @@ class Assignment:
             WorkerError: workers died too often while no env was at work.
         """
         if all(index in self.finished for index, _ in self.share):  # envs were being closed
-            self.share = []
+            self.share, self.late = [], None
             return
         suspects = [self.share[at][0] for at in (at_work if self.late is None else [self.late])]
         suspects = [index for index in suspects if index not in self.finished]  # others ended at this very moment

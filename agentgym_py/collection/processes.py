@@ -60,7 +60,7 @@ class _Process(NamedTuple):
 
     def at_work(self, assignment: Assignment) -> list[tuple[float, int]]:
         """List (start, place of the job) of the calls into envs that run now."""
-        return read_beats(self.beats, max(1, assignment.config.step_threads))
+        return read_beats(self.beats, assignment.config.step_threads + 1)
 
 
 class Workers:
@@ -163,7 +163,7 @@ class Workers:
     def _start(self) -> _Process:
         context = multiprocessing.get_context("spawn")  # a fork would copy locks and threads of torch
         ours, theirs = context.Pipe()
-        beats = context.RawArray("d", 2 * MAX_LANES)
+        beats = context.RawArray("d", 2 * (MAX_LANES + 1))
         torch = sys.modules.get("torch")
         threads = torch.get_num_threads() if torch and self.number == 1 else 1
         process = context.Process(target=_work, args=(theirs, beats, threads), daemon=True)

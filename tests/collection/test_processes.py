@@ -150,6 +150,19 @@ def test_a_world_that_comes_back_as_it_is_ended_is_not_blamed() -> None:
         list(assignment.worker_died("(-9)"))
 
 
+def test_a_world_that_is_late_as_it_is_closed_is_forgotten() -> None:
+    """The next crash is blamed on the job whose world was at work."""
+    jobs = list(enumerate(jobs_for("shop", "train", range(6))))
+    config = PlayConfig(step_threads=4, step_timeout=1.5, retries=0)
+    assignment = Assignment(RandomAgent(), config, jobs)
+    assert list(assignment.worker_died("(-9)", [1, 4])) == [] and assignment.share == [jobs[1], jobs[4]]
+    assignment.finished |= {1, 4}
+    assignment.late = 1
+    assert list(assignment.worker_died("(-9)")) == [] and assignment.has_next()
+    ((number, trajectory),) = assignment.worker_died("(-11)", [3])
+    assert number == 5 and "took its process along (-11)" in str(trajectory.error)
+
+
 def test_what_is_raised_there_is_raised_here(workers: Workers) -> None:
     """An unknown task of a job is the same error as in one process."""
     wrong = [*MAZE_JOBS, Job(MAZE, "maze/train/medium/none")]
