@@ -269,6 +269,8 @@ class MisbehavingEnv(TextEnv):
         self.record: Any = None
         if fault == "exit as it is made":
             sys.exit(4)
+        if fault == "error as it is made":
+            raise RuntimeError("no licence")
 
     @property
     def partner_record(self) -> Any:

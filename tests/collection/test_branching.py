@@ -59,6 +59,31 @@ def test_a_collector_goes_on_from_a_fork() -> None:
     assert snapshots_at(went, [1])[0].snapshot == fork.snapshot
 
 
+@pytest.mark.parametrize(
+    ("play", "note"),
+    [
+        (PlayConfig(prompt="full"), None),
+        (PlayConfig(prompt_template="Shop.\n{rules}"), None),
+        (PlayConfig(), "Lesson: be fast."),
+    ],
+    ids=["prompt", "template", "note"],
+)
+def test_a_branch_has_the_opening_of_its_trunk(play: PlayConfig, note: str | None) -> None:
+    """It records it, so that its replay holds, whatever its own settings are."""
+    trunk = Collector(ExpertAgent(), play).collect(Job(WORLDS[0], 1, note=note))
+    (state,) = snapshots_at(trunk, [1])
+    branch = Collector(ExpertAgent()).collect(Job(WORLDS[0], 1, attempt=1, start=state, note="Another."))
+    assert branch.rules == trunk.rules
+    assert [result.difference for result in replay_all([trunk, branch])] == [None, None]
+
+
+def test_a_state_of_another_task_is_refused() -> None:
+    """Its episode would have the task of the state, and the name of another."""
+    (state,) = snapshots_at(episode(WORLDS[0], task=3), [1])
+    with pytest.raises(SnapshotError, match=r"is to play shop/train/\S*7\S*, but its start is a state of shop/train/"):
+        Collector(ExpertAgent()).collect(Job(WORLDS[0], 7, start=state))
+
+
 def test_what_is_no_step_or_not_that_world_is_refused() -> None:
     """A step that is not there, and a trajectory that shows something else than its world."""
     whole = episode(WORLDS[0])

@@ -247,6 +247,15 @@ def test_a_world_that_fails_on_replay_is_a_difference(fault: str) -> None:
     assert results[1].difference and results[1].difference.what in ("error", "observation", "last observation")
 
 
+def test_a_world_that_fails_as_it_is_made_is_skipped_on_replay() -> None:
+    """With its error; other episodes are replayed."""
+    honest = collect("", RandomAgent(), PlayConfig())
+    kwargs = {"fault": "error as it is made"}
+    changed = [replace(t, provenance=replace(t.provenance, env_kwargs=kwargs)) for t in honest[1:2]]
+    skipped, *others = replay_all([*changed, honest[0], honest[2]])
+    assert "RuntimeError('no licence')" in str(skipped.skipped) and all(result.holds for result in others)
+
+
 def test_a_world_that_exits_while_states_are_rebuilt_is_an_infrastructure_error() -> None:
     """As branches and labels of an expert do."""
     honest = collect("", RandomAgent(), PlayConfig())[1]
