@@ -27,7 +27,7 @@ class AgentGymError(Exception):
         ├── RunError (RuntimeError)                         a run folder is in use, incomplete or not a run
         │   └── WriteError (OSError)                        a file or folder cannot be written: the disk is full
         ├── ConformanceError (AssertionError)               a world breaks the contract of `TextEnv`
-        ├── WorkerError (RuntimeError)                      a worker process died
+        ├── WorkerError (RuntimeError)                      a worker process died, or is busy
         ├── EndpointError (RuntimeError)                    a model's endpoint refuses, or no longer answers
         ├── ExpertError (RuntimeError)                      a world's expert failed when its plan was needed
         ├── InfrastructureError (ConnectionError)           what an episode depends on is gone, or too slow
@@ -94,7 +94,7 @@ class ConformanceError(AgentGymError, AssertionError):
 
 
 class WorkerError(AgentGymError, RuntimeError):
-    """A worker process died, for example out of memory."""
+    """A worker process died, for example out of memory, or still plays other jobs."""
 
 
 class EndpointError(AgentGymError, RuntimeError):

@@ -234,6 +234,8 @@ DEADLY = {
     "forks and dies": Fault("step", fork_and_die, "took its process along (exit status 3)"),
     "descriptors": Fault("step", exhaust_descriptors, "took its process along (it used up all file descriptors)"),
     "memory": Fault("step", exhaust_memory, "MemoryError()"),
+    "expert exits": Fault("expert", lambda env, plan: os._exit(3), "took its process along (exit status 3)"),
+    "actions exits": Fault("actions", lambda env, listed: os._exit(3), "took its process along (exit status 3)"),
 }
 """What only another process survives."""
 QUESTIONS = {
@@ -276,6 +278,8 @@ class MisbehavingEnv(TextEnv):
         self.record: Any = None
         if fault == "exit as it is made":
             sys.exit(4)
+        if fault == "error as it is made":
+            raise RuntimeError("no licence")
 
     @property
     def partner_record(self) -> Any:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Protocol, cast, runtime_checkable
 
@@ -34,6 +35,8 @@ class Episode:
     """Of the files that its world read (`TextEnv.files_digest`)."""
     version: int = 0
     """Of its world."""
+    watch: Callable[[], AbstractContextManager[None]] = nullcontext
+    """Count what runs within it as a call into the world: `with episode.watch(): plan = episode.env.expert()`."""
 
 
 @dataclass(frozen=True, slots=True)

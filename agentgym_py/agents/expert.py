@@ -28,7 +28,12 @@ class ExpertAgent:
 
     def act(self, episodes: Sequence[Episode]) -> list[AgentReply | None]:
         """Return the expert's next action in each episode."""
-        return [self.reply(episode.env) for episode in episodes]
+        return [self.reply_in(episode) for episode in episodes]
+
+    def reply_in(self, episode: Episode) -> AgentReply | None:
+        """Return the expert's next action in an episode, within the time of a call into its world."""
+        with episode.watch():
+            return self.reply(episode.env)
 
     def reply(self, env: TextEnv) -> AgentReply | None:
         """Return the expert's next action in the env's current state, which stays as it is; None if it has none."""

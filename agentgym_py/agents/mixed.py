@@ -41,7 +41,7 @@ class MixedAgent(ModelAgent):
         if Rng(reply_seed(episode), "who acts").uniform() >= self.expert_share:
             return None
         try:
-            reply = self.expert.reply(episode.env)
+            reply = self.expert.reply_in(episode)
         except BaseException as error:  # an env may raise anything
             return AgentReply("", error=repr(env_failure(error)))
         prompt = self._prompt(episode, "")

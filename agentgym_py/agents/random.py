@@ -33,7 +33,8 @@ class RandomAgent:
         return probabilities
 
     def _reply(self, episode: Episode) -> AgentReply | None:
-        actions = _actions(episode.env)
+        with episode.watch():
+            actions = _actions(episode.env)
         return AgentReply(Rng(episode.seed, len(episode.steps)).choice(actions)) if actions else None
 
 

@@ -61,7 +61,7 @@ def snapshots_at(
 
 
 def _replay_to(trajectory: Trajectory, places: list[int], env: TextEnv) -> list[StateSnapshot]:
-    env_seed = trajectory.provenance.env_seed
+    provenance = trajectory.provenance
     observation = trajectory.restart(env)
     states = []
     for number, step in enumerate(trajectory.steps[: places[-1] + 1] if places else ()):
@@ -69,7 +69,12 @@ def _replay_to(trajectory: Trajectory, places: list[int], env: TextEnv) -> list[
             raise SnapshotError(f"{trajectory.id}: the observation of step {number + 1} differs on replay")
         if number in places:
             done = trajectory.steps[:number]
-            states.append(StateSnapshot(env.snapshot(), trajectory.rules, done, observation, env_seed))
+            states.append(
+                StateSnapshot(
+                    env.snapshot(), trajectory.rules, done, observation, provenance.env_seed, provenance.prompt,
+                    provenance.prompt_template, provenance.note,
+                )
+            )  # fmt: skip
         observation, *_ = env.step(step.reply)
     return states
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from agentgym_py.agents import Agent
 from agentgym_py.collection.episode import EpisodeLoop
+from agentgym_py.collection.executor import last_at_end
 from agentgym_py.collection.job import Job
 from agentgym_py.collection.play_config import PlayConfig
 from agentgym_py.errors import ConfigError
@@ -20,8 +21,8 @@ Progress = Callable[[Trajectory], None]
 class Collector:
     """Plays jobs with an agent: `Collector(ExpertAgent()).collect_batch(jobs_for("shop", "train", range(100)))`.
 
-    The trajectories depend on the jobs, the agent, `play.prompt` and `play.seed` alone. Other settings change at most
-    floating-point rounding.
+    The trajectories depend on the jobs, the agent, and the `prompt`, `prompt_template`, `partner` and `seed` of `play`
+    alone. Other settings change at most floating-point rounding.
     """
 
     agent: Agent
@@ -58,5 +59,5 @@ class Collector:
         """Play every job; yield (index of the job, trajectory) as episodes end."""
         executor = self.play.executor
         if executor and jobs and (self.play.step_timeout is not None or executor.is_worthwhile(jobs)):
-            return executor.stream(self.agent, self.play, jobs)
+            return last_at_end(executor.stream(self.agent, self.play, jobs), len(jobs))
         return EpisodeLoop(self.agent, self.play).stream(jobs)

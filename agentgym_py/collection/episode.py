@@ -79,6 +79,7 @@ class EpisodeLoop:
         """Play: an episode is `live` (it awaits a reply), has a pending call, or asks a partner."""
         threads = min(self.config.step_threads, slots)
         calls: EnvCalls[_Outcome] = CallsOnThreads(threads, watchdog) if threads else CallsInLoop(watchdog)
+        own = watchdog.for_thread(threads)  # of this thread, in which agents ask envs
         jobs, live = dict[int, Job](), dict[int, Episode]()
         partners = PartnerTurns[Episode | _Ended]()
         with closing(calls), closing(partners), closing(replies_of(self.agent)) as replies:
@@ -103,7 +104,7 @@ class EpisodeLoop:
             while queue.waiting or live or calls.pending or partners:
                 for index, outcome in outcomes():
                     if isinstance(outcome, Episode):
-                        live[index] = outcome
+                        live[index], outcome.watch = outcome, partial(own.for_job, index)
                     elif isinstance(outcome, EnvCall):
                         partners.add(index, outcome)
                     else:
@@ -161,8 +162,11 @@ class EpisodeLoop:
         return Episode(env, task, seed, rules, observation, files_digest=read_digest(env), version=read_version(env))
 
     def _restore(self, job: Job, start: StateSnapshot, env: TextEnv) -> Episode:
+        wanted = read_task(env.task(job.task, job.split))
         env.restore(start.snapshot)
         task = read_task(env.current_task)
+        if task.id != wanted.id:
+            raise SnapshotError(f"the job is to play {wanted.id}, but its start is a state of {task.id}")
         if env.snapshot() != start.snapshot:
             raise SnapshotError(f"{job.env.name} did not restore the state of {job.task!r} byte by byte")
         steps = [replace(step, trained=False) for step in start.steps]
@@ -291,11 +295,11 @@ def _provenance(
 ) -> Provenance:
     from agentgym_py.version import __version__
 
-    spec = job.env.local_spec
+    spec, opening = job.env.local_spec, job.start or config
     return Provenance(
         env_id=spec.name, env_version=version, env_kwargs=dict(spec.kwargs), task_id=task_id, seed=seed,
-        agent=agent.name, policy_digest=agent.policy_digest, sampling=dict(agent.sampling), prompt=config.prompt,
-        prompt_template=config.prompt_template, note=None if job.start else job.note,
+        agent=agent.name, policy_digest=agent.policy_digest, sampling=dict(agent.sampling), prompt=opening.prompt,
+        prompt_template=opening.prompt_template, note=(job.start or job).note,
         package_version=__version__, env_seed=job.start.env_seed if job.start else _env_seed(config, task_id),
         files_digest=files_digest,
     )  # fmt: skip

@@ -6,7 +6,7 @@ import pickle
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import groupby
+from itertools import groupby, islice
 
 from agentgym_py.agents import Agent
 from agentgym_py.collection.episode import EpisodeLoop, failed_trajectory
@@ -72,7 +72,7 @@ class Assignment:
             WorkerError: workers died too often while no env was at work.
         """
         if all(index in self.finished for index, _ in self.share):  # envs were being closed
-            self.share = []
+            self.share, self.late = [], None
             return
         suspects = [self.share[at][0] for at in (at_work if self.late is None else [self.late])]
         suspects = [index for index in suspects if index not in self.finished]  # others ended at this very moment
@@ -113,6 +113,12 @@ class Assignment:
         self.finished.add(index)
         error = repr(InfrastructureError(f"the world {why}"))
         return index, failed_trajectory(self.agent, self.config, dict(self.share)[index], error)
+
+
+def last_at_end(results: Iterator[tuple[int, Trajectory]], number: int) -> Iterator[tuple[int, Trajectory]]:
+    """Yield `number` results; the last one when their stream has ended, because its reader may never ask for more."""
+    yield from islice(results, number - 1)
+    yield from list(results)
 
 
 def deal(jobs: Sequence[Job], number: int) -> list[Share]:

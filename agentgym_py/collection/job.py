@@ -21,12 +21,16 @@ class StateSnapshot:
     snapshot: bytes
     """The env's own state, from `TextEnv.snapshot`."""
     rules: str
+    """The text that opened the episode, made of `prompt`, `prompt_template` and `note`."""
     steps: tuple[Step, ...]
     """The episode so far, empty at its start. An episode that continues from here does not train on them."""
     observation: str
     """The observation in this state."""
     env_seed: int
     """Seed of the env's generator at the reset."""
+    prompt: str
+    prompt_template: str | None
+    note: str | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,9 +61,9 @@ class PlayConfig:
     executor: Executor | None = None
     """Processes or Ray actors that play when there are enough jobs, or a `step_timeout`; None: this process plays."""
     step_timeout: float | None = None
-    """Seconds that an env may take for make, reset, a step or close. A late episode ends with an infrastructure error.
-    An executor kills the process of a late env. Without one, an env on a step thread is abandoned, and an env in the
-    loop is only noticed when it returns."""
+    """Seconds that an env may take for make, reset, a step, close, or what an agent asks within `Episode.watch`. A late
+    episode ends with an infrastructure error. An executor kills the process of a late env. Without one, an env on a
+    step thread is abandoned, and an env in the loop is only noticed when it returns."""
     retries: int = 1
     """How often an episode is begun again after its env failed, was late or crashed its process."""
     step_threads: int = 0

@@ -23,7 +23,7 @@ from agentgym_py.collection.executor import MIN_JOBS_PER_WORKER, Assignment, Mes
 from agentgym_py.collection.job import Job
 from agentgym_py.collection.play_config import PlayConfig
 from agentgym_py.collection.watchdog import EXHAUSTED, MAX_LANES, Watchdog, read_beats
-from agentgym_py.errors import ConfigError
+from agentgym_py.errors import ConfigError, WorkerError
 from agentgym_py.escapes import escaped_output
 from agentgym_py.policy.memory import release_memory, without_collections
 from agentgym_py.trajectory import Trajectory
@@ -60,7 +60,7 @@ class _Process(NamedTuple):
 
     def at_work(self, assignment: Assignment) -> list[tuple[float, int]]:
         """List (start, place of the job) of the calls into envs that run now."""
-        return read_beats(self.beats, max(1, assignment.config.step_threads))
+        return read_beats(self.beats, assignment.config.step_threads + 1)
 
 
 class Workers:
@@ -77,6 +77,7 @@ class Workers:
             raise ConfigError(f"a number of workers must be at least 1, got {number}")
         self.number = number
         self._running: dict[int, _Process] = {}
+        self._is_streaming = False
 
     def __enter__(self) -> Self:
         return self
@@ -101,11 +102,15 @@ class Workers:
         """Play every job; yield (index of the job, trajectory) as episodes end.
 
         Raises:
-            WorkerError: processes died again and again, for example of memory, while no env was at work.
+            WorkerError: another stream of these workers is open, or processes died again and again, for example of
+                memory, while no env was at work.
             AgentGymError, or whatever else was raised there.
         """
+        if self._is_streaming:
+            raise WorkerError("these workers still play other jobs: read that stream to its end, or close it, first")
         local = config.per_process(self.number)
         busy = {k: Assignment(agent, local, share) for k, share in enumerate(deal(jobs, self.number)) if share}
+        self._is_streaming = True
         try:
             for k, assignment in busy.items():
                 self._send(k, assignment)
@@ -114,6 +119,8 @@ class Workers:
         except BaseException:  # also when the reader leaves: messages on their way must not reach the next stream
             self.close()
             raise
+        finally:
+            self._is_streaming = False
 
     def _listen(self, busy: dict[int, Assignment], limit: float | None) -> Iterator[tuple[int, Trajectory]]:
         """Yield what the busy workers report; kill a worker with a late env, replace one that died."""
@@ -156,7 +163,7 @@ class Workers:
     def _start(self) -> _Process:
         context = multiprocessing.get_context("spawn")  # a fork would copy locks and threads of torch
         ours, theirs = context.Pipe()
-        beats = context.RawArray("d", 2 * MAX_LANES)
+        beats = context.RawArray("d", 2 * (MAX_LANES + 1))
         torch = sys.modules.get("torch")
         threads = torch.get_num_threads() if torch and self.number == 1 else 1
         process = context.Process(target=_work, args=(theirs, beats, threads), daemon=True)

@@ -93,7 +93,7 @@ def replay_all(trajectories: Iterable[Trajectory]) -> Iterator[ReplayResult]:
             try:
                 spec = trajectory.replay_spec()
                 env = pool.take(spec)
-            except (AgentGymError, OSError) as error:
+            except (Exception, SystemExit) as error:  # an env may raise anything
                 yield _result(trajectory, 0, skipped=_why_skipped(trajectory, error))
                 continue
             result = replay(trajectory, env)
@@ -104,10 +104,12 @@ def replay_all(trajectories: Iterable[Trajectory]) -> Iterator[ReplayResult]:
             yield result
 
 
-def _why_skipped(trajectory: Trajectory, error: Exception) -> str:
+def _why_skipped(trajectory: Trajectory, error: BaseException) -> str:
     if trajectory.provenance.agent == agenttraj.AGENT:
         return _FROM_AGENTTRAJ
-    return str(error) if trajectory.provenance.env_id else _WITHOUT_WORLD
+    if not trajectory.provenance.env_id:
+        return _WITHOUT_WORLD
+    return str(error) if isinstance(error, AgentGymError | OSError) else describe_failure(error)
 
 
 def _result(

@@ -15,7 +15,7 @@ from agentgym_py.errors import ConfigError, InfrastructureError
 EXHAUSTED = 78
 """Exit status of a worker without free file descriptors."""
 MAX_LANES = 1024
-"""Most threads of a process that a `Watchdog` can show to another process."""
+"""Most threads for envs that a `Watchdog` can show to another process, beside the thread that plays."""
 
 
 class Watchdog:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from agentgym_py.checks import is_finite
+from agentgym_py.checks import is_finite, require_field_types
 from agentgym_py.errors import ConfigError
 
 MIN_TEMPERATURE, MAX_TEMPERATURE = 1e-4, 10.0
@@ -29,6 +29,7 @@ class SamplingParams:
     """Largest number of tokens of a reply; a longer one is cut."""
 
     def __post_init__(self) -> None:
+        require_field_types(self)
         if not (is_finite(self.temperature) and self.temperature >= 0):
             raise ConfigError(f"temperature must be 0 (greedy) or more, got {self.temperature!r}")
         if 0 < self.temperature < MIN_TEMPERATURE:

@@ -97,7 +97,7 @@ class ServerEngine:
         if weights is not None:
             trust.require_output(weights)
         self.kind, self.version = kind, -1
-        self.digest = ""
+        self.digest = self._verified = ""
         self.mismatch = 0.0
         """Mean difference between the server's log-probabilities and the policy's at the last `sync`."""
         self._address, self._protocol = checked_address(base_url).removesuffix("/v1"), PROTOCOLS[kind]
@@ -125,12 +125,12 @@ class ServerEngine:
             PolicyError: it cannot load other weights, or uses others.
             EndpointError: it did not load them, or is broken.
         """
-        (old_digest, self.digest), digest = (self.digest, ""), policy.digest()
+        self.digest, digest = "", policy.digest()
         self.load_obstacle, self._adapters = (
             distributed.on_rank_zero(self._load_weights, policy) if self._push else ("push is false", "")
         )
         """Why the server cannot load other weights; an empty string if it can."""
-        if self.load_obstacle and old_digest not in ("", digest):
+        if self.load_obstacle and self._verified not in ("", digest):
             raise PolicyError(f"{self._server.where} still has old weights: {self.load_obstacle}")
         self._ends, self._room, self._policy = policy.ends, policy.max_length, weakref.ref(policy)
         self._padding = range(policy.vocab_size, embedding_rows(policy.model))
@@ -138,7 +138,8 @@ class ServerEngine:
             run_in_loop(self._compare(policy))
         except RequestFailedError as error:
             raise EndpointError(str(error)) from None
-        self.digest, self.version = digest, version
+        self.digest = self._verified = digest  # the last one that the server was seen to have
+        self.version = version
 
     def for_policy(self, policy: Policy) -> ServerEngine:
         """Return this engine once the server uses these weights."""
@@ -221,7 +222,7 @@ class ServerEngine:
         ]
         drawn, plain = map(fmean, zip(*pairs, strict=True))
         self._plain, self.mismatch = plain < drawn, min(drawn, plain)
-        if self.mismatch > self._tolerance:
+        if not self.mismatch <= self._tolerance:  # nan is no match
             raise PolicyError(
                 f"{self._server.where} does not serve {policy.name!r}: its log-probabilities differ by "
                 f"{self.mismatch:.2g} on average (tolerance {self._tolerance:g}); it has other weights or tokens"
@@ -255,12 +256,12 @@ class ServerEngine:
         """
         self._require(params)
         try:
-            ids, logprobs = await self._sample(prompt, params, seed)
+            sampled = await self._sample(prompt, params, seed)
             if self._breaks != self._server.breaks:
                 await self._verify_again()
         except RequestFailedError as error:
             return Generation((), (), "length", str(error))
-        return Generation(tuple(ids), tuple(logprobs), "stop" if ids[-1] in self._ends else "length")
+        return Generation(tuple(sampled.ids), tuple(sampled.logprobs), "stop" if sampled.has_ended else "length")
 
     async def _sample(self, prompt: Sequence[int], params: SamplingParams, seed: int) -> Sampled:
         limit = min(params.max_new_tokens, self._room - len(prompt))
@@ -279,8 +280,9 @@ class ServerEngine:
             ) from None
         if max(sampled.ids) in self._padding:
             raise RequestFailedError(f"the server sampled the row {max(sampled.ids)}, which is no token")
-        stop = next((i for i, token in enumerate(sampled.ids, 1) if token in self._ends), limit)
-        return Sampled(sampled.ids[:stop], sampled.logprobs[:stop])
+        end = next((i for i, token in enumerate(sampled.ids, 1) if token in self._ends), None)
+        by_itself = sampled.has_ended and len(sampled.ids) <= limit  # at an end of the server's own
+        return Sampled(sampled.ids[: end or limit], sampled.logprobs[: end or limit], end is not None or by_itself)
 
     def _require(self, params: SamplingParams) -> None:
         """Raise ConfigError if the log-probabilities would not be those of the sampling distribution."""

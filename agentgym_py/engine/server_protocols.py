@@ -27,6 +27,8 @@ class Sampled(NamedTuple):
 
     ids: list[int]
     logprobs: list[float]
+    has_ended: bool
+    """Whether the reply ended by itself, and was not cut."""
 
 
 class Bounds(NamedTuple):
@@ -148,7 +150,7 @@ class VLLM(_RuntimeAdapters):
                 "the server gives no token ids (`return_token_ids`); it is an old vLLM or another server"
             )
         _require_same(prompt, _at(choice, "prompt_token_ids"))
-        return _sampled(ids, _at(choice, "logprobs", "token_logprobs"))
+        return _sampled(ids, _at(choice, "logprobs", "token_logprobs"), _at(choice, "finish_reason") == "stop")
 
     async def may_load(self, post: Post) -> None:
         """See `ServerProtocol`."""
@@ -195,7 +197,8 @@ class SGLang(_RuntimeAdapters):
         pairs = _at(meta, "output_token_logprobs")
         if not isinstance(pairs, list):
             return None
-        return _sampled([_at(pair, 1) for pair in pairs], [_at(pair, 0) for pair in pairs])
+        has_ended = _at(meta, "finish_reason", "type") == "stop"
+        return _sampled([_at(pair, 1) for pair in pairs], [_at(pair, 0) for pair in pairs], has_ended)
 
     async def may_load(self, post: Post) -> None:
         """See `ServerProtocol`: always."""
@@ -234,7 +237,7 @@ class LlamaCpp:
         _require_as_long(prompt, _at(data, "tokens_evaluated"))
         if [_at(entry, "id") for entry in probs] != ids:
             raise RequestFailedError("the answer has no log-probability for a token that ends within a character")
-        return _sampled(ids, [_logprob(entry) for entry in probs])
+        return _sampled(ids, [_logprob(entry) for entry in probs], _at(data, "stop_type") == "eos")
 
     async def may_load(self, post: Post) -> None:
         """See `ServerProtocol`: never."""
@@ -272,11 +275,11 @@ def _logit_bias(bounds: Bounds) -> dict[str, Any]:
     return {"logit_bias": {str(row): -100.0 for row in bounds.padding}} if bounds.padding else {}
 
 
-def _sampled(ids: Any, logprobs: Any) -> Sampled | None:
+def _sampled(ids: Any, logprobs: Any, has_ended: bool) -> Sampled | None:
     if not (isinstance(ids, list) and isinstance(logprobs, list) and len(ids) == len(logprobs) > 0):
         return None
     are_ids = all(type(token) is int and token >= 0 for token in ids)
-    return Sampled(ids, logprobs) if are_ids and all(map(is_finite, logprobs)) else None
+    return Sampled(ids, logprobs, has_ended) if are_ids and all(map(is_finite, logprobs)) else None
 
 
 def _logprob(entry: Any) -> Any:

@@ -7,16 +7,16 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from agentgym_py import trust
 from agentgym_py.agents import Agent, AgentReply, Episode
 from agentgym_py.agents.human import PersonAgent
-from agentgym_py.collection import Collector, Job, PlayConfig
+from agentgym_py.collection import Collector, Job
 from agentgym_py.collection.branching import snapshots_at
 from agentgym_py.collection.env_pool import EnvPool
 from agentgym_py.collection.job import StateSnapshot
-from agentgym_py.env import Prompt, StopReason, reply_tokens
+from agentgym_py.env import StopReason, reply_tokens
 from agentgym_py.env.actions import from_keyboard
 from agentgym_py.errors import AgentGymError, UnknownNameError
 from agentgym_py.files import walk
@@ -70,7 +70,7 @@ class LiveEpisode:
         Raises:
             AgentGymError: the env is not installed or behaves differently on replay, or there is no such step.
         """
-        self.spec, self._prompt = trajectory.env_spec(), cast(Prompt, trajectory.provenance.prompt)
+        self.spec = trajectory.env_spec()
         self._start: StateSnapshot = snapshots_at(trajectory, [at])[0]
         self._task, self._split = trajectory.task_id, trajectory.split
         self._number = secrets.randbits(48)
@@ -105,7 +105,7 @@ class LiveEpisode:
             (only,) = agents.values()
             script.sampling, script.policy_digest = dict(only.sampling), only.policy_digest
         job = Job(self.spec, self._task, self._split, self._number, self._start)
-        return Collector(script, PlayConfig(prompt=self._prompt)).collect(job)
+        return Collector(script).collect(job)
 
     def record(self, agent: Agent, reply: AgentReply | None) -> None:
         """Record what an agent replied."""

@@ -10,6 +10,7 @@ from agentgym_py.collection import Collector, Job, PlayConfig, jobs_for
 from agentgym_py.collection.branching import branch_jobs, collect_with_branches, snapshots_at
 from agentgym_py.collection.env_pool import EnvPool
 from agentgym_py.collection.job import StateSnapshot
+from agentgym_py.collection.processes import Workers
 from agentgym_py.collection.replay import replay_all
 from agentgym_py.env import EnvSpec
 from agentgym_py.errors import InfrastructureError, SnapshotError
@@ -56,6 +57,31 @@ def test_a_collector_goes_on_from_a_fork() -> None:
     assert went.provenance.env_seed == whole.provenance.env_seed and went.id == f"{whole.task_id}#0+1"
     assert [each.holds for each in replay_all([went])] == [True]
     assert snapshots_at(went, [1])[0].snapshot == fork.snapshot
+
+
+@pytest.mark.parametrize(
+    ("play", "note"),
+    [
+        (PlayConfig(prompt="full"), None),
+        (PlayConfig(prompt_template="Shop.\n{rules}"), None),
+        (PlayConfig(), "Lesson: be fast."),
+    ],
+    ids=["prompt", "template", "note"],
+)
+def test_a_branch_has_the_opening_of_its_trunk(play: PlayConfig, note: str | None) -> None:
+    """It records it, so that its replay holds, whatever its own settings are."""
+    trunk = Collector(ExpertAgent(), play).collect(Job(WORLDS[0], 1, note=note))
+    (state,) = snapshots_at(trunk, [1])
+    branch = Collector(ExpertAgent()).collect(Job(WORLDS[0], 1, attempt=1, start=state, note="Another."))
+    assert branch.rules == trunk.rules
+    assert [result.difference for result in replay_all([trunk, branch])] == [None, None]
+
+
+def test_a_state_of_another_task_is_refused() -> None:
+    """Its episode would have the task of the state, and the name of another."""
+    (state,) = snapshots_at(episode(WORLDS[0], task=3), [1])
+    with pytest.raises(SnapshotError, match=r"is to play shop/train/\S*7\S*, but its start is a state of shop/train/"):
+        Collector(ExpertAgent()).collect(Job(WORLDS[0], 7, start=state))
 
 
 def test_what_is_no_step_or_not_that_world_is_refused() -> None:
@@ -119,6 +145,18 @@ def test_episodes_go_on_from_states_in_the_midst_of_others(slots: int) -> None:
             depths.append(depth)
         assert depths[0] != depths[1]
     assert len({sum(not step.trained for step in each.steps) for each in every}) > 4, "each has states of its own"
+
+
+def test_branches_in_a_worker_process_are_those_of_this_process() -> None:
+    """Also with more jobs than one part holds: no part reads messages of the one before."""
+    jobs, alone = jobs_for("maze", "train", range(6)), PlayConfig(slots=1, seed=3)
+    with Workers(1) as workers:
+        families, expected = (
+            list(collect_with_branches(Collector(RandomAgent(), play), jobs, 1, 2, first_attempt=1))
+            for play in (replace(alone, executor=workers, step_timeout=60.0), alone)
+        )
+        assert len(workers._running) == 1
+    assert families == expected
 
 
 def test_an_episode_has_as_many_forks_as_states() -> None:

@@ -16,11 +16,13 @@ from agentgym_py.agents import Agent, Episode, ExpertAgent, RandomAgent
 from agentgym_py.agents.mixed import MixedAgent
 from agentgym_py.collection import Collector, PlayConfig, jobs_for
 from agentgym_py.collection.branching import snapshots_at
+from agentgym_py.collection.episode import EpisodeLoop
 from agentgym_py.collection.executor import Assignment, portable
 from agentgym_py.collection.processes import Workers
 from agentgym_py.collection.ray import Player
 from agentgym_py.collection.replay import replay_all
 from agentgym_py.collection.torchrun import Ranks
+from agentgym_py.collection.watchdog import Watchdog
 from agentgym_py.env import EnvSpec, PartnerRecord
 from agentgym_py.errors import ConfigError, InfrastructureError, WorkerError
 from agentgym_py.evaluation import summarise
@@ -130,10 +132,32 @@ def test_a_world_that_ends_or_exhausts_its_process_is_an_infrastructure_error(
     fault: str, workers: Workers, tmp_path: Path
 ) -> None:
     """In workers: the process is replaced, and the other episodes are played."""
-    agent, play = worlds.MisbehavingAgent(), PlayConfig(executor=workers, step_timeout=60.0, retries=0)
-    require_contained(fault, collect(fault, agent, play), collect("", RandomAgent(), PlayConfig()), tmp_path)
+    asks_expert = worlds.FAULTS[fault].method == "expert"
+    agent = worlds.MisbehavingExpert() if asks_expert else worlds.MisbehavingAgent()
+    play = PlayConfig(executor=workers, step_timeout=60.0, retries=0)
+    require_contained(fault, collect(fault, agent, play), collect("", agent, PlayConfig()), tmp_path)
     (worker,) = workers._running.values()
     assert int(Path(f"/proc/{worker.process.pid}/oom_score_adj").read_text()) >= 500  # it is killed before its parent
+
+
+@pytest.mark.parametrize("step_threads", [0, 2])
+@pytest.mark.parametrize(("fault", "agent"), [("expert error", ExpertAgent()), ("actions error", RandomAgent())])
+def test_what_an_agent_asks_of_a_world_is_shown_as_a_call_into_it(
+    fault: str, agent: Agent, step_threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With its job, in a lane of its own: a parent process ends a world that does not return."""
+    beats, calls = [0.0] * 6, list[list[int]]()
+
+    def look(env: Any, result: Any) -> Any:
+        calls.append([int(beats[2 * lane + 1]) for lane in range(3) if beats[2 * lane]])
+        return result
+
+    monkeypatch.setitem(worlds.FAULTS, fault, worlds.Fault(worlds.FAULTS[fault].method, look, ""))
+    play = PlayConfig(step_threads=step_threads)
+    jobs = jobs_for(EnvSpec("Misbehaving-v0", {"fault": fault}), "train", range(3))
+    trajectories = dict(EpisodeLoop(agent, play).stream(jobs, Watchdog(None, beats)))
+    assert [t.error for t in trajectories.values()] == [None] * 3
+    assert calls == [[1]] * 3 and beats[::2] == [0.0] * 3
 
 
 @LINUX
@@ -221,6 +245,15 @@ def test_a_world_that_fails_on_replay_is_a_difference(fault: str) -> None:
     results = list(replay_all(honest))
     assert [result.holds for result in results] == [True, False, True]
     assert results[1].difference and results[1].difference.what in ("error", "observation", "last observation")
+
+
+def test_a_world_that_fails_as_it_is_made_is_skipped_on_replay() -> None:
+    """With its error; other episodes are replayed."""
+    honest = collect("", RandomAgent(), PlayConfig())
+    kwargs = {"fault": "error as it is made"}
+    changed = [replace(t, provenance=replace(t.provenance, env_kwargs=kwargs)) for t in honest[1:2]]
+    skipped, *others = replay_all([*changed, honest[0], honest[2]])
+    assert "RuntimeError('no licence')" in str(skipped.skipped) and all(result.holds for result in others)
 
 
 def test_a_world_that_exits_while_states_are_rebuilt_is_an_infrastructure_error() -> None:

@@ -150,6 +150,19 @@ def test_a_world_that_comes_back_as_it_is_ended_is_not_blamed() -> None:
         list(assignment.worker_died("(-9)"))
 
 
+def test_a_world_that_is_late_as_it_is_closed_is_forgotten() -> None:
+    """The next crash is blamed on the job whose world was at work."""
+    jobs = list(enumerate(jobs_for("shop", "train", range(6))))
+    config = PlayConfig(step_threads=4, step_timeout=1.5, retries=0)
+    assignment = Assignment(RandomAgent(), config, jobs)
+    assert list(assignment.worker_died("(-9)", [1, 4])) == [] and assignment.share == [jobs[1], jobs[4]]
+    assignment.finished |= {1, 4}
+    assignment.late = 1
+    assert list(assignment.worker_died("(-9)")) == [] and assignment.has_next()
+    ((number, trajectory),) = assignment.worker_died("(-11)", [3])
+    assert number == 5 and "took its process along (-11)" in str(trajectory.error)
+
+
 def test_what_is_raised_there_is_raised_here(workers: Workers) -> None:
     """An unknown task of a job is the same error as in one process."""
     wrong = [*MAZE_JOBS, Job(MAZE, "maze/train/medium/none")]
@@ -168,6 +181,27 @@ def test_who_leaves_a_stream_leaves_nothing_running(workers: Workers) -> None:
     assert [t.provenance.task_id for t in collector.collect_batch(MAZE_JOBS[:64])] == [
         t.provenance.task_id for t in Collector(RandomAgent()).collect_batch(MAZE_JOBS[:64])
     ]
+
+
+def test_who_reads_as_many_episodes_as_jobs_leaves_no_stream_open(workers: Workers) -> None:
+    """The workers are free when the last episode comes, and play the next jobs."""
+    collector = Collector(RandomAgent(), PlayConfig(executor=workers))
+    stream = collector.iter_ordered(MAZE_JOBS)
+    played = [next(stream) for _ in MAZE_JOBS]
+    before = pids(workers)
+    assert collector.collect_batch(MAZE_JOBS) == played
+    stream.close()
+    assert len(before) == 2 and pids(workers) == before
+
+
+def test_a_second_stream_beside_another_is_refused(workers: Workers) -> None:
+    """The messages of one are never taken for those of the other, and the first one is not disturbed."""
+    collector = Collector(RandomAgent(), PlayConfig(executor=workers))
+    stream = collector.iter_ordered(MAZE_JOBS)
+    played = [next(stream)]
+    with pytest.raises(WorkerError, match="still play other jobs: read that stream to its end, or close it, first"):
+        collector.collect_batch(MAZE_JOBS)
+    assert [*played, *stream] == collector.collect_batch(MAZE_JOBS)
 
 
 def test_ctrl_c_is_the_parents(workers: Workers) -> None:

@@ -18,10 +18,17 @@ from agentgym_py.errors import ConfigError
         ("top_p", 1.1),
         ("top_k", -1),
         ("max_new_tokens", 0),
+        ("max_new_tokens", 2.5),
+        ("max_new_tokens", True),
+        ("top_k", 1.5),
+        ("top_k", True),
+        ("top_p", True),
+        ("temperature", True),
+        ("temperature", "1"),
     ],
 )
-def test_sampling_params_are_checked(name: str, value: float) -> None:
-    """A value out of range is refused by name."""
+def test_sampling_params_are_checked(name: str, value: object) -> None:
+    """A value out of range or of another type is refused by name."""
     with pytest.raises(ConfigError, match=name):
         SamplingParams(**{name: value})  # type: ignore[arg-type]  # the point of the test
 

@@ -155,6 +155,21 @@ def test_what_goes_on_behind_the_end_of_a_turn_is_cut(server: ModelServer, polic
     assert reply.ids[-1] == end and len(reply.ids) == len(reply.logprobs) <= 3 and reply.finish_reason == "stop"
 
 
+def test_a_reply_that_the_server_ended_is_not_cut(server: ModelServer, policy: Policy) -> None:
+    """A model file may name an end that the policy does not know; the same ids at the limit are a cut reply."""
+    engine, prompt = ServerEngine(policy, server.url, "llamacpp"), policy.chat.opening("hi")
+    token = next(token for token in range(5, 50) if token not in policy.ends)
+    probabilities = [{"id": token, "logprob": -1.0}] * 2
+    for stop_type, reason in (("eos", "stop"), ("limit", "length")):
+        answer = {
+            "content": "", "tokens": [token] * 2, "completion_probabilities": probabilities, "stop_type": stop_type,
+            "tokens_evaluated": len(prompt),
+        }  # fmt: skip
+        server.script = [fastapi.responses.JSONResponse(answer)]
+        (reply,) = engine.generate([prompt], SHORT)
+        assert (reply.ids, reply.finish_reason) == ((token, token), reason)
+
+
 def test_no_reply_waits_for_another(server: ModelServer, policy: Policy) -> None:
     """An episode whose server hangs for five seconds keeps the others from nothing."""
     engine = ServerEngine(policy, server.url, concurrency=4)
@@ -224,6 +239,18 @@ def test_a_server_that_loads_nothing_plays_what_it_holds(
     engine.sync(copy.deepcopy(policy), 1)
     with pytest.raises(PolicyError, match=f"still has old weights: .*{said}"):
         engine.sync(random_policy(1), 2)
+
+
+def test_old_weights_are_refused_again(server: ModelServer, policy: Policy) -> None:
+    """After a first refusal, too, and although the new ones differ by less than the tolerance."""
+    engine, near = ServerEngine(policy, server.url, push=False), copy.deepcopy(policy)
+    with torch.no_grad():
+        near.model.get_input_embeddings().weight[0] += 1e-6
+    assert near.digest() != policy.digest()
+    for _ in range(2):
+        with pytest.raises(PolicyError, match="still has old weights"):
+            engine.sync(near, 1)
+    assert engine.for_policy(policy).digest == policy.digest()
 
 
 def adapted_policy(policy: Policy, seed: int) -> Policy:
@@ -334,6 +361,15 @@ def test_what_is_amiss_by_more_than_at_first_is_noticed(server: ModelServer, pol
     with pytest.raises(PolicyError, match=r"0\.01 on average \(tolerance 0\.001\)"):
         engine.sync(random_policy(1), 1)
     assert ServerEngine(policy, server.url).mismatch == pytest.approx(0.01, rel=1e-2)
+
+
+def test_a_policy_whose_log_probabilities_are_no_numbers_is_refused(server: ModelServer, policy: Policy) -> None:
+    """They equal nothing."""
+    broken = copy.deepcopy(policy)
+    with torch.no_grad():
+        next(iter(broken.model.parameters())).fill_(float("nan"))
+    with pytest.raises(PolicyError, match="differ by nan on average"):
+        ServerEngine(broken, server.url, push=False)
 
 
 @pytest.mark.parametrize("held", ["other weights", "another tokenizer", "a larger vocabulary", "a smaller one"])
