@@ -256,7 +256,7 @@ def _expert_choices(
         action, before = (rng.choice(actions) if rng.uniform() < _NOISE else right), episode.snapshot()
         turn = episode.step(action)
         if turn.terminated and action != right:
-            episode.env.restore(before)
+            episode.take_back(before)
             action, turn = right, episode.step(right)
         history.add(action, turn.observation)
     return choices

@@ -163,6 +163,8 @@ class Episode:
         self._options: dict[str, Any] | None = None
         self._actions: list[str] = []
         self._return = 0.0
+        self._last = "", 0.0
+        """The observation and the return before the last action."""
 
     @property
     def moves(self) -> Moves:
@@ -205,6 +207,7 @@ class Episode:
     def step(self, action: str) -> Turn:
         """Do one action and check everything that holds of every step."""
         self._actions.append(action)
+        self._last = self.observation, self._return
         had_ended = self.over
         with time_limit(self.subject.settings.longest_step, "step"):
             values = self.env.step(action)
@@ -259,6 +262,14 @@ class Episode:
             turns.append(self.step(NONSENSE if rng.uniform() < nonsense else self.any_action(rng)))
         return turns
 
+    def take_back(self, before: bytes) -> None:
+        """Take back the last action, before which the snapshot was taken."""
+        action = self._actions.pop()
+        undo = f"before = env.snapshot()\nenv.step({action!a})\nenv.restore(before)"
+        with report_with(replace(self.moves, after=undo)):
+            self.env.restore(before)
+        self.observation, self._return = self._last
+
     def explore(self, rng: Rng, steps: int) -> list[tuple[bytes, Turn]]:
         """Do random, nonsense and expert actions, and take back each one that terminates the episode.
 
@@ -268,14 +279,10 @@ class Episode:
         for _ in range(steps):
             if self.over:
                 break
-            before, observation, total = self.snapshot(), self.observation, self._return
+            before = self.snapshot()
             turn = self.step(self._mixed_action(rng))
             if turn.terminated:
-                action = self._actions.pop()
-                undo = f"before = env.snapshot()\nenv.step({action!a})\nenv.restore(before)"
-                with report_with(replace(self.moves, after=undo)):
-                    self.env.restore(before)
-                self.observation, self._return = observation, total
+                self.take_back(before)
             else:
                 history.append((before, turn))
         return history
