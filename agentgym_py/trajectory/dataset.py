@@ -166,11 +166,15 @@ class AgentTrajDataset(Sequence[Trajectory]):
     # ---- training rows -----------------------------------------------------------------------------------------------
 
     def to_sft(self, form: Literal["messages", "prompt_completion"] = "messages") -> list[rows.Row]:
-        """Return rows for supervised fine-tuning: one per trajectory (`messages`) or reply (`prompt_completion`)."""
+        """Return rows for supervised fine-tuning: one per trajectory (`messages`) or reply (`prompt_completion`).
+
+        Each row also has `success` and `reward`. Episodes that an infrastructure failure ended are left out.
+        """
+        evidence = self.filter(lambda t: bool(t.steps) and t.is_evidence)
         if form == "messages":
-            return [trl.messages(trajectory) for trajectory in self if trajectory.steps]
+            return [trl.messages(trajectory, with_outcome=True) for trajectory in evidence]
         if form == "prompt_completion":
-            return [row for trajectory in self for row in trl.prompt_completion(trajectory)]
+            return [row for t in evidence for row in trl.prompt_completion(t, with_outcome=True)]
         raise ConfigError(f"form must be 'messages' or 'prompt_completion', got {form!r}")
 
     def preferences(self, *, min_gap: float = 1e-9, per_task: int = 1) -> list[Preference]:

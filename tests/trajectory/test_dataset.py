@@ -6,9 +6,11 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
+from agentgym_py.env import StopReason
 from agentgym_py.errors import ConfigError, DataError
 from agentgym_py.evaluation.describe import describe
 from agentgym_py.trajectory import Trajectory, store
@@ -151,6 +153,17 @@ def test_to_sft_has_two_forms(mixed: AgentTrajDataset) -> None:
     assert len(mixed.to_sft("prompt_completion")) == sum(len(each.steps) for each in mixed) == 60
     with pytest.raises(ConfigError, match="form"):
         mixed.to_sft("other")  # type: ignore[arg-type]  # wrong on purpose
+
+
+def test_sft_rows_say_the_outcome(mixed: AgentTrajDataset) -> None:
+    """All have the same keys; an infrastructure failure gives no row."""
+    broken = replace(mixed[0], stop_reason=StopReason.ERROR, error="timeout")
+    forms: tuple[Literal["messages"], Literal["prompt_completion"]] = ("messages", "prompt_completion")
+    for form in forms:
+        rows = AgentTrajDataset([*mixed, broken]).to_sft(form)
+        assert rows == mixed.to_sft(form) and len({frozenset(row) for row in rows}) == 1
+        outcomes = {(row["success"], row["reward"]) for row in rows}
+        assert outcomes == {(t.success, t.reward) for t in mixed if t.steps}
 
 
 def test_preferences_pair_best_with_worst(mixed: AgentTrajDataset, episode: Make) -> None:

@@ -152,6 +152,23 @@ def outcome(row: Mapping[str, Any], has_reply: bool) -> tuple[bool, float]:
     return bool(success), float(success) if reward is None else reward
 
 
+def outcome_keys(trajectory: Trajectory, *, always: bool = False) -> dict[str, Any]:
+    """Return `success` and `reward` for a row, or nothing if `outcome` infers the same without them.
+
+    `always` returns them in any case, so that all rows of a file have the same keys.
+
+    Raises:
+        DataError: an infrastructure failure ended the episode, so it has no outcome.
+    """
+    if not trajectory.is_evidence:
+        raise DataError(
+            f"trajectory {trajectory.id!r}: an infrastructure failure ended it, so it has no outcome; leave it out"
+        )
+    if not always and (trajectory.success, trajectory.reward) == outcome({}, bool(trajectory.steps)):
+        return {}
+    return {"success": trajectory.success, "reward": trajectory.reward}
+
+
 def unique_ids(trajectories: Iterable[Trajectory]) -> Iterator[Trajectory]:
     """Give a second episode of one id the id `<id>#2`."""
     counts: dict[str, int] = {}

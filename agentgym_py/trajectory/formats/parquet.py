@@ -183,12 +183,16 @@ def _rows_of(block: Any) -> Iterator[Row]:
 def write_table(path: str | Path, rows: Rows) -> int:
     """Write rows to a parquet file, or to a folder as a saved dataset; return how many. They are loaded into memory.
 
+    A key that any row has becomes a column; rows that lack it have null there.
+
     Raises:
         DataError: values of one key differ in type.
     """
     pyarrow, parquet = _pyarrow()
     try:
-        table = pyarrow.Table.from_pylist([_with_text_tools(row) for row in rows])
+        values = [_with_text_tools(row) for row in rows]
+        keys = dict.fromkeys(key for row in values for key in row)  # pyarrow takes the columns of the first row only
+        table = pyarrow.Table.from_pylist([{key: row.get(key) for key in keys} for row in values])
         if Path(path).suffix == ".parquet":
             with replacing(Path(path)) as partial:
                 parquet.write_table(table, partial, compression="zstd")
