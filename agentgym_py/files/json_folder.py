@@ -15,7 +15,7 @@ from agentgym_py.errors import RunError, WriteError
 from agentgym_py.files.folders import inside, require_inside
 from agentgym_py.files.reading import load_json, reason_of
 from agentgym_py.files.values import json_safe
-from agentgym_py.files.writing import add_filename, write_atomic
+from agentgym_py.files.writing import add_filename, remove_partial_files, write_atomic
 
 LOCK = ".lock"
 PROVENANCE = "provenance.json"
@@ -42,8 +42,7 @@ class JsonFolder:
             if sys.platform != "win32" and not _is_locked(file):
                 raise RunError(f"{self.path} is in use: another process is at work on this run")
             _require_free(_claim_of(self.path), self.path)
-            for temporary in self.path.glob(".*.tmp"):  # left by a killed process
-                temporary.unlink(missing_ok=True)
+            remove_partial_files(self.path, [".*.tmp"])
             yield
 
     def write_json(self, name: str, value: Mapping[str, Any]) -> None:
