@@ -63,7 +63,7 @@ def test_a_model_with_unequal_layers_is_counted_whole(dense: int) -> None:
     adapted = add_adapters(built, 4, 0)
     assert count_weights(model, 4).adapters == sum(p.numel() for p in adapted.parameters() if p.requires_grad)
     with pytest.raises(PolicyError, match='models of type "glm4_moe" cannot be planned'):
-        trace_prefill(model, "bfloat16", 16)
+        trace_prefill(model, "float32", 16)
 
 
 def test_a_folder_is_planned_and_printed(

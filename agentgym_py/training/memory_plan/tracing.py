@@ -142,11 +142,11 @@ def _count_adapters(model: ModelConfig, rank: int) -> int:
     if not rank:
         return 0
     few = _traced_layers(model)
-    before, after = (
+    numbers: list[int] = [
         sum(p.numel() for p in add_adapters(_build(part, torch.bfloat16), rank, 0).parameters() if p.requires_grad)
         for part in (model.with_layers(max(few - 1, 1)), model.with_layers(few))
-    )
-    return after + (model.layers - few) * (after - before)
+    ]
+    return numbers[-1] + (model.layers - few) * (numbers[-1] - numbers[0])
 
 
 @lru_cache(maxsize=64)

@@ -51,11 +51,14 @@ class Conversation:
         self.observation.append(text)
 
     def add_reply(self, text: str, *, trained: bool = True, usage: Usage | None = None) -> None:
-        """Add a reply; one that directly follows another is part of it."""
-        if self.steps and not self.observation:
+        """Add a reply; one that directly follows another is part of it.
+
+        If only one of the two is trained on, it is a step of its own, whose observation is empty.
+        """
+        if self.steps and not self.observation and self.steps[-1].trained == trained:
             last = self.steps[-1]
             both = _both(last.usage, usage)
-            self.steps[-1] = _step(last.observation, f"{last.reply}\n{text}", last.trained and trained, both)
+            self.steps[-1] = _step(last.observation, f"{last.reply}\n{text}", trained, both)
         else:
             self.steps.append(_step("\n\n".join(self.observation), text, trained, usage))
             self.observation = []
