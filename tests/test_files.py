@@ -251,6 +251,13 @@ def test_two_processes_that_replace_a_file_do_not_mix(tmp_path: Path, monkeypatc
     assert target.read_text() == "one, whole" and [*tmp_path.iterdir()] == [target]
 
 
+def test_a_json_file_holds_half_a_surrogate_pair(tmp_path: Path) -> None:
+    """As in the name of a file that is not UTF-8; other texts are written as they are."""
+    folder, value = JsonFolder(tmp_path), {"é🙂": ["\udcff", "\ud83d x"]}
+    folder.write_json("a.json", value)
+    assert folder.read_json("a.json") == value and "é🙂" in (tmp_path / "a.json").read_text(encoding="utf-8")
+
+
 def test_a_lock_removes_what_a_killed_process_left(tmp_path: Path) -> None:
     """Files, folders, and links without what they lead to."""
     (tmp_path / "run" / ".checkpoint.7.tmp" / "state").mkdir(parents=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -19,6 +20,8 @@ from agentgym_py.files.writing import add_filename, remove_partial_files, write_
 
 LOCK = ".lock"
 PROVENANCE = "provenance.json"
+_HALF = re.compile("[\ud800-\udfff]")
+"""Half of a surrogate pair, as in a name that is not UTF-8; a file holds it as an escape of JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +50,9 @@ class JsonFolder:
 
     def write_json(self, name: str, value: Mapping[str, Any]) -> None:
         """Write a JSON file; nan and infinities become null."""
-        write_atomic(
-            self.path / name, json.dumps(json_safe(value), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-        )
+        text = json.dumps(json_safe(value), indent=1, ensure_ascii=False, allow_nan=False)
+        text = _HALF.sub(lambda half: f"\\u{ord(half[0]):04x}", text)
+        write_atomic(self.path / name, text + "\n")
 
     def read_json(self, name: str) -> dict[str, Any]:
         """Read a JSON object; RunError if the file has none."""

@@ -6,6 +6,7 @@ import math
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
 from typing import Literal, overload
@@ -19,6 +20,22 @@ from agentgym_py.trajectory.types import Preference, Step, Trajectory
 
 Predicate = Callable[[Trajectory], bool]
 Weights = Callable[[Trajectory], float] | Sequence[float]
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetCounts:
+    """Counts of a dataset."""
+
+    trajectories: int
+    tasks: int
+    kinds: Mapping[str, int]
+    """Trajectories of each kind of task, the largest first."""
+    agents: Mapping[str, int]
+    tokens: int
+    """Tokens that models sampled."""
+    successes: int
+    errors: int
+    """Trajectories that an infrastructure failure ended, which are no failures of their agents."""
 
 
 class AgentTrajDataset(Sequence[Trajectory]):
@@ -59,6 +76,20 @@ class AgentTrajDataset(Sequence[Trajectory]):
     def save(self, path: str | Path) -> None:
         """Write a store, or replace one."""
         store.write(path, self)
+
+    def stats(self) -> DatasetCounts:
+        """Count trajectories, tasks, kinds, agents, tokens and outcomes."""
+        evidence = [trajectory for trajectory in self if trajectory.is_evidence]
+        records = (record for t in self for step in t.steps for record in step.token_records)
+        return DatasetCounts(
+            trajectories=len(self),
+            tasks=len({trajectory.provenance.task_key for trajectory in self}),
+            kinds=dict(Counter(trajectory.kind for trajectory in self).most_common()),
+            agents=dict(Counter(trajectory.provenance.agent for trajectory in self).most_common()),
+            tokens=sum(sum(record.mask) for record in records),
+            successes=sum(trajectory.success for trajectory in evidence),
+            errors=len(self) - len(evidence),
+        )
 
     # ---- filters -----------------------------------------------------------------------------------------------------
 
@@ -127,7 +158,7 @@ class AgentTrajDataset(Sequence[Trajectory]):
         Raises:
             ConfigError: a share is negative, or they do not add up to 1.
         """
-        if min(shares.values(), default=-1) < 0 or abs(sum(shares.values()) - 1) > 1e-9:
+        if not all(share >= 0 for share in shares.values()) or not abs(sum(shares.values()) - 1) <= 1e-9:
             raise ConfigError(f"shares must not be negative and add up to 1, got {dict(shares)}")
         tasks = sorted({trajectory.task_id for trajectory in self})
         tasks, part_of, end = Rng("split", seed).sample(tasks, len(tasks)), dict[str, str](), 0.0

@@ -257,6 +257,8 @@ def test_outcomes_and_ids_are_read(tmp_path: Path) -> None:
     episodes = list(read_any(path))
     assert [each.id for each in episodes] == ["7", "mine-2", "mine-3", "7#2"]
     assert [(each.reward, each.success) for each in episodes] == [(0.25, False), (0.8, True), (0.0, False), (1.0, True)]
+    path.write_text("".join(json.dumps(rows[0] | {"id": id}) + "\n" for id in ("a", "a", "a#2", "a", "a#2")))
+    assert [each.id for each in read_any(path)] == ["a", "a#2", "a#2#2", "a#3", "a#2#3"]
     assert len({each.task_id for each in episodes}) == 1 and episodes[2].final_observation == "q"
 
 

@@ -102,7 +102,7 @@ def test_split_keeps_tasks_whole(mixed: AgentTrajDataset) -> None:
     assert sum(map(len, tasks)) == len(set().union(*tasks)) == 4
     assert mixed.split({"train": 0.5, "valid": 0.25, "test": 0.25}, seed=3) == parts
     assert any(mixed.split({"a": 0.5, "b": 0.5}, seed=s)["a"] != parts["train"] for s in range(9))
-    for wrong in ({"a": 0.5}, {"a": 1.5, "b": -0.5}, {}):
+    for wrong in ({"a": 0.5}, {"a": 1.5, "b": -0.5}, {"a": math.nan, "b": 1.0}, {}):
         with pytest.raises(ConfigError, match="shares"):
             mixed.split(wrong)
 
@@ -199,6 +199,9 @@ def test_stats_count_and_estimate(mixed: AgentTrajDataset) -> None:
     broken = [replace(trajectory, success=False, error="timeout") for trajectory in mixed]
     half = describe([*mixed, *broken])
     assert half.trajectories == 40 and half.outcome == replace(outcome, errors=20)
+    counts = AgentTrajDataset([*mixed, *broken]).stats()
+    assert (counts.trajectories, counts.tasks, counts.successes, counts.errors) == (40, 4, 4, 20)
+    assert (counts.kinds, counts.agents, counts.tokens) == ({"find": 20, "buy": 20}, {"expert": 40}, 0)
     empty = describe([])
     assert math.isnan(empty.outcome.success.value) and empty.tasks == 0
 

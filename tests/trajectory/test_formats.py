@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from agentgym_py.cli import main
 from agentgym_py.env import PartnerRecord, StopReason
-from agentgym_py.errors import DataError
+from agentgym_py.errors import DataError, RunError
 from agentgym_py.trajectory import Provenance, Step, Tokens, Trajectory, store
 from agentgym_py.trajectory.formats import agenttraj, openai, parquet, trl
 from agentgym_py.trajectory.reading import detect, episode_files, read_any
@@ -316,6 +316,8 @@ def test_a_saved_dataset_round_trips(tmp_path: Path, episode: Make) -> None:
     episodes = [rich(0), episode("a"), episode()]
     assert parquet.write_dataset(tmp_path / "mine", iter(episodes)) == 3
     assert detect(tmp_path / "mine") == "parquet" and list(read_any(tmp_path / "mine")) == episodes
+    with pytest.raises(RunError, match="mine already holds other files"):
+        parquet.write_dataset(tmp_path / "mine", [])
     opened = datasets.load_from_disk(str(tmp_path / "mine"))
     assert opened[0]["id"] == "t0" and opened.map(lambda row: {"id": row["id"] + "!"})[2]["id"] == "t0!"
     datasets.Dataset.from_list([{"messages": [{"role": "user", "content": "q"}]}]).save_to_disk(str(tmp_path / "hf"))

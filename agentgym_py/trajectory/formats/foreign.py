@@ -173,8 +173,12 @@ def outcome_keys(trajectory: Trajectory, *, always: bool = False) -> dict[str, A
 
 
 def unique_ids(trajectories: Iterable[Trajectory]) -> Iterator[Trajectory]:
-    """Give a second episode of one id the id `<id>#2`."""
+    """Give a second episode of one id the id `<id>#2`, or the next number that is free."""
     counts: dict[str, int] = {}
     for trajectory in trajectories:
-        counts[trajectory.id] = number = counts.get(trajectory.id, 0) + 1
-        yield trajectory if number == 1 else replace(trajectory, id=f"{trajectory.id}#{number}")
+        id = trajectory.id
+        while id in counts:
+            counts[trajectory.id] += 1
+            id = f"{trajectory.id}#{counts[trajectory.id]}"
+        counts[id] = 1
+        yield trajectory if id == trajectory.id else replace(trajectory, id=id)

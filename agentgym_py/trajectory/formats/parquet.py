@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentgym_py.errors import DataError, RunError
-from agentgym_py.files import JsonFolder, inside, replacing
+from agentgym_py.files import JsonFolder, inside, new_folder, replacing
 from agentgym_py.registry import install_advice
 from agentgym_py.trajectory.formats.rows import MOST_DOCUMENT, MOST_LINE, Place, Row, Rows, parse_rows
 from agentgym_py.trajectory.json_values import from_json, quote, to_json
@@ -187,6 +187,7 @@ def write_table(path: str | Path, rows: Rows) -> int:
 
     Raises:
         DataError: values of one key differ in type.
+        RunError: the folder holds other files.
     """
     pyarrow, parquet = _pyarrow()
     try:
@@ -208,6 +209,7 @@ def write_dataset(path: str | Path, trajectories: Iterable[Trajectory]) -> int:
 
     Raises:
         DataError: as `write_parquet`.
+        RunError: the folder holds other files.
     """
     pyarrow, _ = _pyarrow()
     try:
@@ -226,6 +228,7 @@ def _with_text_tools(row: Mapping[str, Any]) -> Row:
 def _save_dataset(table: Any, folder: Path) -> None:
     """Write what `datasets.load_from_disk` opens: a stream of Arrow, its name, and an empty description."""
     pyarrow, _ = _pyarrow()
+    new_folder(folder)
     partial = folder.absolute().with_name(f".{folder.name}.{os.getpid()}.tmp")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
