@@ -228,7 +228,7 @@ def test_files_that_are_replaced_leave_hard_links_as_they_are(tmp_path: Path) ->
     """The new file takes the name; the old one keeps its others."""
     (tmp_path / "other").write_text("old")
     vectors = ("features.npy", "tools.npy")
-    for name in ("a", "b", "b.partial", f".a.{os.getpid()}.tmp", *vectors):
+    for name in ("a", "b", f"b.{os.getpid()}.partial", f".a.{os.getpid()}.tmp", *vectors):
         (tmp_path / name).hardlink_to(tmp_path / "other")
     write_atomic(tmp_path / "a", "new")
     with replacing(tmp_path / "b") as partial:
@@ -236,6 +236,39 @@ def test_files_that_are_replaced_leave_hard_links_as_they_are(tmp_path: Path) ->
     ToolIndex.of({"x": "y"}, np.ones((8, 4), np.float32)).save(tmp_path)
     assert (tmp_path / "other").read_text() == "old" and (tmp_path / "other").stat().st_nlink == 1
     assert all((tmp_path / name).read_bytes() != b"old" for name in ("a", "b", *vectors))
+
+
+def test_two_processes_that_replace_a_file_do_not_mix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each writes a file of its own; the one that ends last has the name."""
+    target, process = tmp_path / "a", os.getpid()
+    with replacing(target) as partial, partial.open("w") as file:
+        file.write("one, ")
+        monkeypatch.setattr(os, "getpid", lambda: process + 1)
+        with replacing(target) as other:
+            other.write_text("two")
+        assert target.read_text() == "two"
+        file.write("whole")
+    assert target.read_text() == "one, whole" and [*tmp_path.iterdir()] == [target]
+
+
+def test_a_json_file_holds_half_a_surrogate_pair(tmp_path: Path) -> None:
+    """As in the name of a file that is not UTF-8; other texts are written as they are."""
+    folder, value = JsonFolder(tmp_path), {"é🙂": ["\udcff", "\ud83d x"]}
+    folder.write_json("a.json", value)
+    assert folder.read_json("a.json") == value and "é🙂" in (tmp_path / "a.json").read_text(encoding="utf-8")
+
+
+def test_a_lock_removes_what_a_killed_process_left(tmp_path: Path) -> None:
+    """Files, folders, and links without what they lead to."""
+    (tmp_path / "run" / ".checkpoint.7.tmp" / "state").mkdir(parents=True)
+    (tmp_path / "run" / ".a.7.tmp").touch()
+    (tmp_path / "run" / "kept").mkdir()
+    (tmp_path / "run" / ".b.7.tmp").symlink_to(tmp_path / "run" / "kept")
+    with JsonFolder(tmp_path / "run").locked():
+        assert {path.name for path in (tmp_path / "run").iterdir()} == {".lock", "kept"}
+    (tmp_path / "run" / "a.jsonl.7.partial").touch()
+    files.remove_partial_files(tmp_path / "run")
+    assert {path.name for path in (tmp_path / "run").iterdir()} == {".lock", "kept"}
 
 
 BOMB = "a: &a [x,x,x,x,x,x,x,x,x,x]\n" + "".join(

@@ -21,13 +21,17 @@ FILES: dict[str, Callable[[Path, Iterable[Trajectory]], int]] = {
     "store": store.write, "agenttraj": agenttraj.write, "atif": atif.write, "parquet": parquet.write_parquet,
 }  # fmt: skip
 ROWS: dict[str, Callable[[Iterator[Trajectory]], rows.Rows]] = {
-    "trl": lambda trajectories: (trl.messages(t) for t in trajectories if t.steps),
-    "trl_prompt_completion": lambda trajectories: (row for t in trajectories for row in trl.prompt_completion(t)),
+    "trl": lambda trajectories: (trl.messages(t, with_outcome=True) for t in trajectories if t.steps),
+    "trl_prompt_completion": lambda trajectories: (
+        row for t in trajectories for row in trl.prompt_completion(t, with_outcome=True)
+    ),
     "trl_preferences": lambda trajectories: AgentTrajDataset(trajectories).to_preferences(),
-    "trl_stepwise": lambda trajectories: (trl.stepwise(t) for t in trajectories if t.steps and t.is_evidence),
+    "trl_stepwise": lambda trajectories: (trl.stepwise(t) for t in trajectories if t.steps),
     "openai": lambda trajectories: (openai.openai_chat(t) for t in trajectories if t.steps),
 }
 """Formats for other programs: rows of JSON."""
+_HOLD_FAILURES = ("store", "atif", "parquet")
+"""Formats that say whether an infrastructure failure ended an episode."""
 FORMATS = (*FILES, *ROWS)
 ENDINGS = {".jsonl": "store", ".json": "agenttraj", ".parquet": "parquet"}
 _SOURCE = "File of trajectories in any format of docs/reference/formats.md."
@@ -112,6 +116,9 @@ def _convert(source: str, target: str, to: str | None, format: str | None) -> No
 def _write(file: Path, form: str, source: str, target: str, format: str | None) -> None:
     """Write the trajectories of a file in another format, and say how many."""
     trajectories: Iterable[Trajectory] = read_trajectories(source, format)
+    failed = list[str]()
+    if form not in _HOLD_FAILURES:
+        trajectories = _evidence(source, trajectories, failed)
     if _is_table(target):
         trajectories = map(parquet.without_half_pairs, trajectories)
     if form in ROWS:
@@ -121,11 +128,28 @@ def _write(file: Path, form: str, source: str, target: str, format: str | None) 
         if first is None:
             raise DataError(f"{source} gives no row of {form}, so {target} is not written: {_why_no_rows(form, data)}")
         write = parquet.write_table if _is_table(target) else rows.write_rows
-        print(f"{target}: {write(file, chain([first], lines))} rows, {form}")
+        print(f"{target}: {write(file, chain([first], lines))} rows, {form}{_left_out(failed)}")
         return
     note = "; keep the source, because this format cannot be replayed" if form == "agenttraj" else ""
     write_trajectories = parquet.write_dataset if _is_folder(target) else FILES[form]
-    print(f"{target}: {write_trajectories(file, trajectories)} trajectories, {form}{note}")
+    print(f"{target}: {write_trajectories(file, trajectories)} trajectories, {form}{note}{_left_out(failed)}")
+
+
+def _evidence(source: str, trajectories: Iterable[Trajectory], failed: list[str]) -> Iterator[Trajectory]:
+    """The trajectories that no infrastructure failure ended; the ids of the others are added to `failed`."""
+    is_empty = True
+    for trajectory in trajectories:
+        if trajectory.is_evidence:
+            is_empty = False
+            yield trajectory
+        else:
+            failed.append(trajectory.id)
+    if is_empty:
+        raise DataError(f"{source}: an infrastructure failure ended every trajectory, so there is nothing to convert")
+
+
+def _left_out(failed: list[str]) -> str:
+    return f"; {len(failed)} left out, because an infrastructure failure ended them" if failed else ""
 
 
 def _is_folder(target: str) -> bool:
@@ -138,7 +162,7 @@ def _is_table(target: str) -> bool:
 
 def _why_no_rows(form: str, trajectories: Iterable[Trajectory]) -> str:
     if form != "trl_preferences":
-        return "no trajectory has a turn" + (" and ended without an error" if form == "trl_stepwise" else "")
+        return "no trajectory that ended without an error has a turn"
     dropped = preferences.build_pairs(list(trajectories)).dropped
     return (
         "a pair needs two trajectories of one task with the same start and different rewards; here "

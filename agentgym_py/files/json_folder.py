@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -15,10 +16,12 @@ from agentgym_py.errors import RunError, WriteError
 from agentgym_py.files.folders import inside, require_inside
 from agentgym_py.files.reading import load_json, reason_of
 from agentgym_py.files.values import json_safe
-from agentgym_py.files.writing import add_filename, write_atomic
+from agentgym_py.files.writing import add_filename, remove_partial_files, write_atomic
 
 LOCK = ".lock"
 PROVENANCE = "provenance.json"
+_HALF = re.compile("[\ud800-\udfff]")
+"""Half of a surrogate pair, as in a name that is not UTF-8; a file holds it as an escape of JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,15 +45,14 @@ class JsonFolder:
             if sys.platform != "win32" and not _is_locked(file):
                 raise RunError(f"{self.path} is in use: another process is at work on this run")
             _require_free(_claim_of(self.path), self.path)
-            for temporary in self.path.glob(".*.tmp"):  # left by a killed process
-                temporary.unlink(missing_ok=True)
+            remove_partial_files(self.path, [".*.tmp"])
             yield
 
     def write_json(self, name: str, value: Mapping[str, Any]) -> None:
         """Write a JSON file; nan and infinities become null."""
-        write_atomic(
-            self.path / name, json.dumps(json_safe(value), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-        )
+        text = json.dumps(json_safe(value), indent=1, ensure_ascii=False, allow_nan=False)
+        text = _HALF.sub(lambda half: f"\\u{ord(half[0]):04x}", text)
+        write_atomic(self.path / name, text + "\n")
 
     def read_json(self, name: str) -> dict[str, Any]:
         """Read a JSON object; RunError if the file has none."""

@@ -6,7 +6,7 @@ import errno
 import os
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -55,7 +55,7 @@ def replacing(target: Path) -> Iterator[Path]:
     """
     require_replaceable(target)
     target.parent.mkdir(parents=True, exist_ok=True)
-    partial = target.with_name(f"{target.name}.partial")
+    partial = target.with_name(f"{target.name}.{os.getpid()}.partial")
     partial.unlink(missing_ok=True)
     try:
         yield partial
@@ -136,10 +136,10 @@ def remove(folder: Path) -> None:
     shutil.rmtree(aside, ignore_errors=True)
 
 
-def remove_partial_files(folder: Path) -> None:
+def remove_partial_files(folder: Path, patterns: Sequence[str] = (".*.tmp", ".*.old", "*.partial")) -> None:
     """Remove the unfinished files and folders of a killed process."""
-    for path in (*folder.glob(".*.tmp"), *folder.glob(".*.old"), *folder.glob("*.partial")):
-        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    for path in [path for pattern in patterns for path in folder.glob(pattern)]:
+        shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink(missing_ok=True)
 
 
 def sync_to_disk(path: Path) -> None:

@@ -321,7 +321,7 @@ def attach_adapters(model: Any, folder: Path) -> Any:
     from peft import PeftConfig, PeftModel
 
     try:
-        settings = PeftConfig.from_pretrained(str(folder))
+        settings = PeftConfig.from_pretrained(str(folder), local_files_only=True)
         if settings.is_prompt_learning:
             raise PolicyError(f"the adapters in {folder} are prompts ({settings.peft_type.value}), which do not merge")
         if hasattr(settings, "adapters"):  # PEFT would fetch them from the hub

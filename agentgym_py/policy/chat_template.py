@@ -18,7 +18,7 @@ TODAY = date(2024, 7, 26)
 _NOW = re.compile(r"""strftime_now\(\s*(["'])(.*?)\1\s*\)""")
 _MESSAGES = "messages"
 """Name of the setting that holds the messages before a conversation."""
-_SETTINGS = re.compile(r"\A\{#- agentgym settings (\{.*?\}) -#\}\n(?:\{%- set .*? -%\}\n)*")
+_SETTINGS = re.compile(r"\A\{#- agentgym settings (\{.*?\}) -#\}\n")
 
 
 def require_thinking(thinking: str) -> None:
@@ -43,8 +43,9 @@ def with_settings(
         TemplateError: the template does not think, or has no `enable_thinking` to turn it off; a value is not JSON.
     """
     before = _SETTINGS.match(template)
-    template = template[before.end() :] if before else template
-    values = _stored(before) | dict(kwargs)
+    stored_values = _stored(before)
+    template = _without_settings(template, before, len(stored_values))
+    values = stored_values | dict(kwargs)
     if thinking != "auto":
         if "enable_thinking" not in template and (thinking == "off" or not thought_ends(template)):
             needed = "`enable_thinking`" + (" or `</think>`" if thinking == "on" else "")
@@ -59,12 +60,13 @@ def with_settings(
     if wrong := [name for name in values if not name.isidentifier() or name == _MESSAGES]:
         raise TemplateError(f"chat_template_kwargs are names of the template's variables, got {wrong[0]!r}")
     try:
+        values = json.loads(json.dumps(values, allow_nan=False))
         lines = [f"{{%- set {name} = {_literal(value)} -%}}\n" for name, value in values.items()]
         lines += [_leading_messages(**prompting)] if prompting else []
         values |= {_MESSAGES: prompting} if prompting else {}
         stored = json.dumps(values).replace("#}", "#\\u007d")  # must not end the comment
         return f"{{#- agentgym settings {stored} -#}}\n{''.join(lines)}{template}"
-    except TypeError as error:
+    except (TypeError, ValueError) as error:
         raise TemplateError(f"chat_template_kwargs must be JSON: {error}") from error
 
 
@@ -75,6 +77,14 @@ def _stored(line: re.Match[str] | None) -> dict[str, Any]:
         return values | {_MESSAGES: dict(values[_MESSAGES])} if _MESSAGES in values else values
     except (ValueError, TypeError, RecursionError) as error:
         raise TemplateError(f"the chat template's line `agentgym settings` is damaged: {error}") from error
+
+
+def _without_settings(template: str, before: re.Match[str] | None, number: int) -> str:
+    """Return a template without its settings: a comment and a line per setting. Lines after these are its own."""
+    if before is None:
+        return template
+    lines = re.compile(rf"(?:\{{%- set .*? -%\}}\n){{0,{number}}}").match(template, before.end())
+    return template[lines.end() :] if lines else template
 
 
 def _leading_messages(system_prompt: str = "", few_shot: Sequence[Mapping[str, Any]] = ()) -> str:
@@ -92,7 +102,11 @@ def prompting_of(template: str) -> dict[str, Any]:
 
 
 def _literal(value: Any) -> str:
-    """Write a value as Jinja does; a text of JSON is one of Jinja's, too."""
+    """Write a value as Jinja does. A text, number or bool of JSON is one of Jinja's, too, and null is `none`."""
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{_literal(name)}: {_literal(item)}" for name, item in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(_literal, value)) + "]"
     return "none" if value is None else json.dumps(value, ensure_ascii=False)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path, PurePath
@@ -36,17 +37,21 @@ _ON_HUB: set[str] = set()
 """Models that the hub may have; it is not queried for them again."""
 
 
-def adapter_base(name: str) -> AdapterBase | None:
+def adapter_base(name: str, override: str | None = None) -> AdapterBase | None:
     """Return the base model of a folder of adapters; None for any other model.
 
     A relative path in our own file is from the folder. One that peft wrote may also be from the current folder.
+    `override` is the name of the base in place of the one in the folder; its weights must be the same.
 
     Raises:
+        ConfigError: `override` without adapters.
         PolicyError: the folder names no base.
         RunError: one of its files is a pipe or a device.
     """
     folder = Path(name)
     if not (folder / ADAPTER_CONFIG).is_file():
+        if override:
+            raise ConfigError(f"base is what adapters are merged into or attached to, and {name} holds none")
         return None
     require_ordinary(folder)
     try:
@@ -54,6 +59,8 @@ def adapter_base(name: str) -> AdapterBase | None:
         base = AdapterBase(about.get("base_model_name_or_path") or "")
         if (folder / BASE_FILE).is_file():
             base = AdapterBase(**load_json(folder / BASE_FILE))
+        if override:
+            return replace(base, name=override)
         if not isinstance(base.name, str):
             raise TypeError(f"the base model's name is {base.name!r:.40}")
         beside = folder / base.name

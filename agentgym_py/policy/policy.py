@@ -113,6 +113,7 @@ class Policy:
         """Load one of `BASES`, `tiny-random` (from `seed`), `smollm2`, a folder, or a model of the hub.
 
         A folder of adapters is opened with the model that they name, or with `base`; they stay apart from its weights.
+        `base` must have the weights that they were trained on; other folders have no `base`.
 
         `device` defaults to the GPU if there is one. `chat_format` is for a tokenizer whose own template is missing or
         unfit; `save` keeps it. `quantize` keeps the linear layers' weights in 8 or 4 bits (bitsandbytes): only adapters
@@ -131,9 +132,9 @@ class Policy:
             raise ConfigError(f"dtype must be one of {', '.join(DTYPES)}, got {dtype!r}")
         require_thinking(thinking)
         require_bits(quantize)
+        adapted = adapter_base(name, base)
         require_model(base or name)
         place = require_device(device or best_device())
-        adapted = AdapterBase(base) if base else adapter_base(name)
         plain = adapted.name if adapted else name
         model, tokenizer = _load_plain(plain, dtype, seed, quantize, place, attn_implementation)
         sums = weight_sums(model.parameters())
@@ -379,9 +380,11 @@ def _with_adapters(model: Any, tokenizer: Any, base: AdapterBase, folder: str) -
     Raises:
         PolicyError: the model is another one than that of which they are adapters.
     """
-    if base.format == _format_of(model) and base.digest != _digest(model.named_parameters()):
+    digest = _digest(model.named_parameters()) if base.format == _format_of(model) else base.digest
+    adapted = attach_adapters(model, Path(folder)).eval()
+    if digest != base.digest:
         raise PolicyError(f"the base {base.name!r} has other weights than the adapters in {folder!r} were trained on")
-    return attach_adapters(model, Path(folder)).eval(), _own_tokenizer(Path(folder)) or tokenizer
+    return adapted, _own_tokenizer(Path(folder)) or tokenizer
 
 
 def _own_tokenizer(folder: Path) -> Any:
@@ -450,6 +453,7 @@ def _rebuild(
             model = get_peft_model(model, adapters)
     model.load_state_dict(weights)
     limit_vocabulary(model, settings["tokenizer"], settings["name"])
+    train_padding_row(model)
     policy = object.__new__(Policy)
     vars(policy).update(settings, model=model.to(device).eval(), _stored=None, _masters={}, _digests={})
     fix_rope(model, policy.max_length)

@@ -206,10 +206,8 @@ def _open_policy(weights: str, base: str | None) -> Policy:
     """Open the policy; adapters are merged in float32."""
     import torch
 
-    adapted = adapter_base(weights) if base is None else None
-    if base is not None and not (Path(weights) / ADAPTER_CONFIG).is_file():
-        raise ConfigError(f"base is what adapters are merged into, and {weights} holds none ({ADAPTER_CONFIG})")
-    if not (plain := base or (adapted.name if adapted else None)):
+    adapted = adapter_base(weights, base)
+    if adapted is None:
         return Policy.load(weights, dtype=_stored_dtype(weights), device="cpu")
     policy = Policy.load(weights, dtype="float32", device="cpu", base=base)
     before, merged = _logits(policy), policy.merged()
@@ -219,8 +217,8 @@ def _open_policy(weights: str, base: str | None) -> Policy:
             f"the adapters in {weights} give other outputs once merged: a logit differs by {change:.3g}, and the "
             f"largest is {largest:.3g}"
         )
-    merged.name = plain
-    stored = getattr(torch, _stored_dtype(plain))
+    merged.name = adapted.name
+    stored = getattr(torch, _stored_dtype(adapted.name))
     if kept_share(policy.model, merged.model, stored) >= LEAST_KEPT:
         cast_weights(merged.model, stored)
     return merged

@@ -13,7 +13,7 @@ import io
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -30,7 +30,6 @@ from agentgym_py.files import (
     load_json,
     missing_file_hint,
     replacing,
-    write_atomic,
 )
 from agentgym_py.retrieval.features import features_of, words_of
 from agentgym_py.retrieval.types import document_of
@@ -73,38 +72,38 @@ class ToolIndex:
     def search(self, texts: Sequence[str], k: int) -> list[list[str]]:
         """Return the names of the k best tools for each text, the best first.
 
-        A text that is a tool's name, or its text, finds that tool first; a name counts before a text. Of equal ones the
-        earlier tool comes first.
+        A text that is a tool's name, or its text, finds that tool first, in any case; then one whose words are those of
+        a name or text. A name counts before a text. Of equal ones the earlier tool comes first.
         """
         names = list(self.texts)
         scores_QN = np.round(embed(texts, self.features) @ self.tools.T, _DIGITS)
         orders = np.argsort(-scores_QN, axis=1, kind="stable")[:, :k]
         texts_of = [*((name, name) for name in names), *((text, name) for name, text in self.texts.items())]
-        exact = {plain: name for text, name in reversed(texts_of) if (plain := _plain(text))}  # the first one wins
+        exact = {text.casefold(): name for text, name in reversed(texts_of)}  # the first one wins
+        plain = {words: name for text, name in reversed(texts_of) if (words := _plain(text))}
         found = list[list[str]]()
         for text, order in zip(texts, orders, strict=True):
             best = [names[place] for place in order]
-            if (own := exact.get(_plain(text))) is not None:
+            if (own := exact.get(text.casefold(), plain.get(_plain(text)))) is not None:
                 best = [own, *(name for name in best if name != own)][:k]
             found.append(best)
         return found
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write the index, `index.json` last; on a full disk nothing of it is left."""
+        """Write the index, `index.json` last; on a full disk nothing of it is left, and an older index stays."""
         path = Path(folder)
         path.mkdir(parents=True, exist_ok=True)
-        about = {"version": _VERSION, "texts": dict(self.texts)}
+        about = json.dumps({"version": _VERSION, "texts": dict(self.texts)}, indent=1, ensure_ascii=False) + "\n"
         try:
-            for name, vectors in ((_FEATURES, self.features), (_TOOLS, self.tools)):
-                buffer = io.BytesIO()  # numpy itself does not say why a file cannot be written
-                np.save(buffer, vectors, allow_pickle=False)
-                with add_filename(path / name), replacing(path / name) as partial:
-                    partial.write_bytes(buffer.getvalue())
-            write_atomic(path / _FILE, json.dumps(about, indent=1, ensure_ascii=False) + "\n")
+            with ExitStack() as files:  # all are written before one replaces another, the last one first
+                for name, content in (
+                    (_FILE, about.encode()), (_TOOLS, _saved(self.tools)), (_FEATURES, _saved(self.features))
+                ):  # fmt: skip
+                    files.enter_context(add_filename(path / name))
+                    partial = files.enter_context(replacing(path / name))
+                    partial.write_bytes(content)
         except OSError:
-            for name in (_FEATURES, _TOOLS):
-                (path / name).unlink(missing_ok=True)
-            with suppress(OSError):
+            with suppress(OSError):  # it holds other files
                 path.rmdir()
             raise
 
@@ -138,6 +137,13 @@ def _load(path: Path, changed: int) -> ToolIndex:
     except (AgentGymError, OSError, ValueError, LookupError, TypeError, AttributeError, MemoryError) as error:
         raise DataError(f"{path} holds no index of tools that opens: {error}; make it again") from error
     return ToolIndex(texts, features, tools)
+
+
+def _saved(vectors: Floats) -> bytes:
+    """The content of a file of numpy's, which itself does not say why a file cannot be written."""
+    buffer = io.BytesIO()
+    np.save(buffer, vectors, allow_pickle=False)
+    return buffer.getvalue()
 
 
 def _load_vectors(path: Path) -> Floats:

@@ -129,10 +129,10 @@ def train_index(
 
     settings = settings or IndexTraining()
     data = _Data.of(texts, queries, settings.rows)
-    table = nn.EmbeddingBag(settings.rows, settings.size, mode="sum")
-    generator = torch.Generator().manual_seed(settings.seed)
-    with torch.no_grad():
-        table.weight.normal_(0.0, 1 / math.sqrt(settings.size), generator=generator)
+    generator = torch.Generator().manual_seed(settings.seed)  # EmbeddingBag's own weights are of torch's global one
+    weight = torch.empty(settings.rows, settings.size)
+    weight.normal_(0.0, 1 / math.sqrt(settings.size), generator=generator)
+    table = nn.EmbeddingBag.from_pretrained(weight, freeze=False, mode="sum")
     optimizer = torch.optim.Adam(table.parameters(), lr=settings.learning_rate)
     rng, step = Rng(settings.seed, "index"), 0
     steps = settings.epochs * math.ceil(len(data.pairs) / settings.batch_size)

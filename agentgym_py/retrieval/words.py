@@ -11,12 +11,15 @@ from agentgym_py.registry import install_advice
 from agentgym_py.retrieval.features import words_of
 from agentgym_py.retrieval.types import document_of
 
+_LEAST_WEIGHT = 1e-3
+"""Weight of a word that most tools have: tools that share it are found, after those that share rarer words."""
+
 
 class WordSearch:
     """Finds tools that share words with a text.
 
     Raises:
-        ConfigError: rank-bm25 is missing, or there is no tool.
+        ConfigError: rank-bm25 is missing, there is no tool, or no tool has a word.
     """
 
     def __init__(self, texts: Mapping[str, str]) -> None:
@@ -27,7 +30,12 @@ class WordSearch:
         if not texts:
             raise ConfigError("word search needs at least one tool")
         self._names = list(texts)
-        self._bm25 = BM25Okapi([words_of(document_of(name, text)) for name, text in texts.items()])
+        documents = [words_of(document_of(name, text)) for name, text in texts.items()]
+        if not any(documents):
+            raise ConfigError("word search needs a tool whose name or text has letters")
+        self._bm25 = BM25Okapi(documents)
+        for word, weight in self._bm25.idf.items():  # 0 or less for a word in half of the tools or more
+            self._bm25.idf[word] = max(weight, _LEAST_WEIGHT)
 
     def search(self, texts: Sequence[str], k: int) -> list[list[str]]:
         """Return the names of the k best tools for each text; those that share no word are left out."""

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import heapify, heappop, heappush
+from operator import index
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -298,7 +299,7 @@ def _rank(coreset: Coreset, candidates: Sequence[Candidate], seed: int) -> list[
     """Return the order of a coreset; raise ConfigError if it fails, or returns something else than positions."""
     name = type(coreset).__name__
     try:
-        order = [int(position) for position in coreset.rank(candidates, Rng(seed, "coreset"))]
+        order = [index(position) for position in coreset.rank(candidates, Rng(seed, "coreset"))]
     except Exception as error:  # a stranger's coreset may raise anything
         raise ConfigError(f"the coreset {name} failed: {registry.describe_error(error)}") from error
     if not order or len(set(order)) < len(order) or not 0 <= min(order) <= max(order) < len(candidates):

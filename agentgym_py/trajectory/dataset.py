@@ -6,6 +6,7 @@ import math
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
 from typing import Literal, overload
@@ -19,6 +20,22 @@ from agentgym_py.trajectory.types import Preference, Step, Trajectory
 
 Predicate = Callable[[Trajectory], bool]
 Weights = Callable[[Trajectory], float] | Sequence[float]
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetCounts:
+    """Counts of a dataset."""
+
+    trajectories: int
+    tasks: int
+    kinds: Mapping[str, int]
+    """Trajectories of each kind of task, the largest first."""
+    agents: Mapping[str, int]
+    tokens: int
+    """Tokens that models sampled."""
+    successes: int
+    errors: int
+    """Trajectories that an infrastructure failure ended, which are no failures of their agents."""
 
 
 class AgentTrajDataset(Sequence[Trajectory]):
@@ -59,6 +76,20 @@ class AgentTrajDataset(Sequence[Trajectory]):
     def save(self, path: str | Path) -> None:
         """Write a store, or replace one."""
         store.write(path, self)
+
+    def stats(self) -> DatasetCounts:
+        """Count trajectories, tasks, kinds, agents, tokens and outcomes."""
+        evidence = [trajectory for trajectory in self if trajectory.is_evidence]
+        records = (record for t in self for step in t.steps for record in step.token_records)
+        return DatasetCounts(
+            trajectories=len(self),
+            tasks=len({trajectory.provenance.task_key for trajectory in self}),
+            kinds=dict(Counter(trajectory.kind for trajectory in self).most_common()),
+            agents=dict(Counter(trajectory.provenance.agent for trajectory in self).most_common()),
+            tokens=sum(sum(record.mask) for record in records),
+            successes=sum(trajectory.success for trajectory in evidence),
+            errors=len(self) - len(evidence),
+        )
 
     # ---- filters -----------------------------------------------------------------------------------------------------
 
@@ -127,7 +158,7 @@ class AgentTrajDataset(Sequence[Trajectory]):
         Raises:
             ConfigError: a share is negative, or they do not add up to 1.
         """
-        if min(shares.values(), default=-1) < 0 or abs(sum(shares.values()) - 1) > 1e-9:
+        if not all(share >= 0 for share in shares.values()) or not abs(sum(shares.values()) - 1) <= 1e-9:
             raise ConfigError(f"shares must not be negative and add up to 1, got {dict(shares)}")
         tasks = sorted({trajectory.task_id for trajectory in self})
         tasks, part_of, end = Rng("split", seed).sample(tasks, len(tasks)), dict[str, str](), 0.0
@@ -166,11 +197,15 @@ class AgentTrajDataset(Sequence[Trajectory]):
     # ---- training rows -----------------------------------------------------------------------------------------------
 
     def to_sft(self, form: Literal["messages", "prompt_completion"] = "messages") -> list[rows.Row]:
-        """Return rows for supervised fine-tuning: one per trajectory (`messages`) or reply (`prompt_completion`)."""
+        """Return rows for supervised fine-tuning: one per trajectory (`messages`) or reply (`prompt_completion`).
+
+        Each row also has `success` and `reward`. Episodes that an infrastructure failure ended are left out.
+        """
+        evidence = self.filter(lambda t: bool(t.steps) and t.is_evidence)
         if form == "messages":
-            return [trl.messages(trajectory) for trajectory in self if trajectory.steps]
+            return [trl.messages(trajectory, with_outcome=True) for trajectory in evidence]
         if form == "prompt_completion":
-            return [row for trajectory in self for row in trl.prompt_completion(trajectory)]
+            return [row for t in evidence for row in trl.prompt_completion(t, with_outcome=True)]
         raise ConfigError(f"form must be 'messages' or 'prompt_completion', got {form!r}")
 
     def preferences(self, *, min_gap: float = 1e-9, per_task: int = 1) -> list[Preference]:

@@ -61,7 +61,7 @@ def read_record(kind: type[T], data: Mapping[str, Any]) -> T:
 
 def plain_values(record: Any) -> Any:
     """Convert a dataclass to JSON values; DataError for a value that JSON cannot hold, which names its key."""
-    return _to_plain(record, "")
+    return _to_plain(record, "", finite)
 
 
 def _with_stop_reason(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -73,32 +73,43 @@ def _with_stop_reason(data: Mapping[str, Any]) -> dict[str, Any]:
     return rest | {"stop_reason": next((reason for name, reason in _OLD_STOP_KEYS.items() if flags[name]), None)}
 
 
-def _to_plain(value: Any, where: str) -> Any:
-    """JSON values of any part of a trajectory; `where` is its path, for errors."""
+def _to_plain(value: Any, where: str, number: Reader) -> Any:
+    """JSON values of any part of a trajectory; `where` is its path, for errors, and `number` checks a float."""
     if isinstance(value, str):
         return str(value)
     if value is None or isinstance(value, bool | int):
         return value
     if isinstance(value, float):
-        return finite(value, where)
+        return number(value, where)
     if isinstance(value, list | tuple):
-        return (
-            list(value) if _are_plain_numbers(value) else [_to_plain(v, f"{where}[{i}]") for i, v in enumerate(value)]
-        )
+        if _are_plain_numbers(value):
+            return list(value)
+        return [_to_plain(v, f"{where}[{i}]", number) for i, v in enumerate(value)]
     if is_dataclass(value) and not isinstance(value, type):
+        free = _free_fields(type(value))
         return {
-            f.name: _to_plain(item, _join(where, f.name))
+            f.name: _to_plain(item, _join(where, f.name), _plain_value if f.name in free else finite)
             for f, item in ((f, getattr(value, f.name)) for f in _stored_fields(type(value)))
             if not (f.metadata.get("omit_default") and _is_default(f, item))
         }
     if isinstance(value, Mapping):
-        return {_require_string(name, where): _to_plain(v, f"{where}.{name}") for name, v in value.items()}
+        return {_require_string(name, where): _to_plain(v, f"{where}.{name}", number) for name, v in value.items()}
     raise DataError(f"{where}: JSON cannot hold a {type(value).__name__}: {value!r}")
 
 
 @cache
 def _stored_fields(kind: type) -> list[Field[Any]]:
     return [f for f in fields(kind) if not f.metadata.get("not_stored")]
+
+
+@cache
+def _free_fields(kind: type) -> frozenset[str]:
+    """Names of the fields that hold values of any type, such as the arguments of a call."""
+    return frozenset(name for name, hint in get_type_hints(kind).items() if _holds_any(hint))
+
+
+def _holds_any(hint: Any) -> bool:
+    return hint is Any or any(map(_holds_any, get_args(hint)))
 
 
 def _is_default(entry: Field[Any], value: Any) -> bool:
@@ -260,8 +271,8 @@ def _plain_value(value: Any, where: str, depth: int = 1) -> Any:
     """Return a JSON value of any kind, if its numbers are finite and it is not nested deeply."""
     if depth > _MOST_DEPTH:
         raise DataError(f"{where[:60]}...: nested more than {_MOST_DEPTH} deep")
-    if isinstance(value, float):
-        return finite(value, where)
+    if isinstance(value, float) and not math.isfinite(value):
+        raise DataError(f"{where}: expected a finite number, found {quote(value)}")
     if isinstance(value, list | dict):
         for name, item in value.items() if isinstance(value, dict) else enumerate(value):
             _plain_value(item, f"{where}.{name}", depth + 1)

@@ -65,10 +65,11 @@ def build_pairs(
     """
     if max_pairs is not None and max_pairs < 1:
         raise ConfigError(f"max_pairs must be at least 1, got {max_pairs}")
+    least = 1e-12 if match == "success" else max(min_gap, 1e-12)
     pairs, ties, dropped = list[Pair](), 0, Counter[str]()
     for key, group in _groups(trajectories, level, dropped).items():
         candidates = list(_candidates(trajectories, group, match, level))
-        decided = [pair for pair in candidates if _gap(trajectories, pair, match) >= max(min_gap, 1e-12)]
+        decided = [pair for pair in candidates if _gap(trajectories, pair, match) >= least]
         selected = _limit(decided, trajectories, match, max_pairs, Rng("pairs", seed, *key))
         dropped += _drop_reasons(group, decided, selected, level)
         pairs += selected

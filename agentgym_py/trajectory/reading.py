@@ -24,6 +24,7 @@ _PARSERS: Mapping[str, Callable[[rows.Row, str], Sequence[Trajectory]]] = {
 """Parser of a row of each format but the store; the second argument is the id of a row that has none."""
 FORMATS = (STORE, *_PARSERS)
 """Names of the formats that are read."""
+_PlacedRows = Iterator[tuple[rows.Place, rows.Row]]
 _HEAD = 1 << 20
 """Bytes of an array, or of an object of several lines, that are searched for its keys."""
 _UNREAD = (
@@ -54,13 +55,14 @@ def read_any(path: str | Path, format: str | None = None) -> Iterator[Trajectory
     return _read(path, _require_format(path, format))
 
 
-def _read(path: str | Path, name: str) -> Iterator[Trajectory]:
+def _read(path: str | Path, name: str, watch: Callable[[_PlacedRows], _PlacedRows] = iter) -> Iterator[Trajectory]:
+    """Stream the episodes of a file; its rows pass through `watch`, unless it is a store."""
     if name == STORE:
         return store.read(path)
     number, parse = count(1), _PARSERS[name]
     source = parquet.read_rows(path) if _is_table(Path(path)) else rows.read_rows(path)
     parsed = chain.from_iterable(
-        rows.parse_rows(path, source, lambda row: parse(row, f"{Path(path).stem}-{next(number)}"))
+        rows.parse_rows(path, watch(source), lambda row: parse(row, f"{Path(path).stem}-{next(number)}"))
     )
     return parsed if name == "parquet" else unique_ids(parsed)
 
@@ -85,16 +87,24 @@ def verify_any(path: str | Path, format: str | None = None) -> store.VerifyRepor
     name = _require_format(path, format)
     if name == STORE:
         return store.verify(path)
-    episodes, bad, torn = 0, dict[int, str](), None
+    episodes, bad, torn, number = 0, dict[int, str](), None, 1
+
+    def count_rows(source: _PlacedRows) -> _PlacedRows:
+        nonlocal number
+        for place, row in source:
+            number = int(place.removeprefix("row "))
+            yield place, row
+            number += 1
+
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
         try:
-            for _ in _read(path, name):
+            for _ in _read(path, name, count_rows):
                 episodes += 1
         except DataError as error:
-            bad[episodes + 1] = str(error.__cause__ or error)
+            bad[number] = str(error.__cause__ or error)
         except UserWarning:  # of a torn last line
-            torn = episodes + 1
+            torn = number
     return store.VerifyReport(Path(path), episodes, episodes, bad, torn)
 
 

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from agentgym_py.cli.data import FORMATS
+from agentgym_py.env import StopReason
 from agentgym_py.errors import DataError
-from agentgym_py.trajectory import store
+from agentgym_py.trajectory import Trajectory, store
 from agentgym_py.trajectory.dataset import AgentTrajDataset
 from agentgym_py.trajectory.reading import detect
 
@@ -327,6 +328,26 @@ def test_a_file_for_other_programs_is_read_again(agentgym: Run, form: str, name:
         assert [[step.action for step in each.steps] for each in again] == [[s.action for s in t.steps] for t in first]
 
 
+@pytest.mark.parametrize("form", ["trl", "trl_prompt_completion", "openai", "agenttraj", "atif"])
+def test_a_failure_stays_one_in_every_format(agentgym: Run, episode: Callable[..., Trajectory], form: str) -> None:
+    """Its row says so. An infrastructure failure is left out and counted, unless the format has it."""
+    failure, partial = episode("a", success=False, reward=0.0, id="f"), episode("b", success=False, reward=0.25, id="p")
+    broken = episode("c", success=False, reward=0.0, id="e", stop_reason=StopReason.ERROR, error="timeout")
+    store.write("a.jsonl", [failure, episode("d"), broken, partial])
+    status, out, err = agentgym("data", "convert", "a.jsonl", "b.jsonl", "--to", form)
+    assert (status, err) == (0, "")
+    again = list(AgentTrajDataset.load("b.jsonl"))
+    if form == "atif":
+        assert again == list(store.read("a.jsonl")) and "left out" not in out
+        return
+    assert [(t.success, t.reward) for t in again] == [(False, 0.0), (True, 1.0), (False, 0.25)]
+    assert out.endswith("; 1 left out, because an infrastructure failure ended them\n")
+    store.write("c.jsonl", [broken])
+    status, _, err = agentgym("data", "convert", "c.jsonl", "d.jsonl", "--to", form)
+    assert status == 2 and not Path("d.jsonl").exists()
+    assert "c.jsonl: an infrastructure failure ended every trajectory" in err
+
+
 @pytest.mark.parametrize("target", ["b.parquet", "b/"])
 def test_rows_become_a_table_by_the_name_of_the_target(agentgym: Run, target: str) -> None:
     """A parquet file, or a folder of datasets; other formats are refused there, and so is a target that exists."""
@@ -406,11 +427,11 @@ def test_verify_lists_ten_lines(agentgym: Run) -> None:
 @pytest.mark.parametrize(
     ("form", "keys"),
     [
-        ("trl", {"messages"}),
-        ("trl_prompt_completion", {"prompt", "completion"}),
+        ("trl", {"messages", "success", "reward"}),
+        ("trl_prompt_completion", {"prompt", "completion", "success", "reward"}),
         ("trl_preferences", {"prompt", "chosen", "rejected"}),
         ("trl_stepwise", {"prompt", "completions", "labels"}),
-        ("openai", {"messages", "tools", "parallel_tool_calls"}),
+        ("openai", {"messages", "tools", "parallel_tool_calls", "success", "reward"}),
     ],
 )
 def test_convert_writes_rows_for_other_programs(agentgym: Run, form: str, keys: set[str]) -> None:
@@ -424,6 +445,8 @@ def test_convert_writes_rows_for_other_programs(agentgym: Run, form: str, keys: 
     status, out, _ = agentgym("data", "convert", "a.jsonl", "b.jsonl", "--to", form)
     found = [json.loads(line) for line in Path("b.jsonl").read_text().splitlines()]
     assert status == 0 and out == f"b.jsonl: {rows} rows, {form}\n"
-    assert len(found) == rows and all(row.keys() == keys for row in found)
+    unsaid = {"success", "reward"} if form == "openai" else set()
+    assert len(found) == rows and all(keys - unsaid <= row.keys() <= keys for row in found)
+    assert form == "openai" or all(row.keys() == keys for row in found)
     assert agentgym("data", "convert", "a.jsonl", "b.json", "--to", form)[0] == 0
     assert json.loads(Path("b.json").read_text()) == found

@@ -7,12 +7,16 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("torch")
+torch = pytest.importorskip("torch")
 
 from agentgym_py.cli import main
-from agentgym_py.training.memory_plan.models import open_config
+from agentgym_py.errors import PolicyError
+from agentgym_py.policy import Policy
+from agentgym_py.policy.adapters import add_adapters
+from agentgym_py.policy.tiny import BASES
+from agentgym_py.training.memory_plan.models import ModelConfig, open_config
 from agentgym_py.training.memory_plan.table import MODELS, rows_of
-from agentgym_py.training.memory_plan.tracing import count_weights
+from agentgym_py.training.memory_plan.tracing import count_weights, trace_prefill
 
 SCALING = Path(__file__).parents[2] / "docs" / "guides" / "scaling.md"
 
@@ -34,6 +38,32 @@ def planned(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, object
 def test_known_models_have_their_published_number_of_weights(name: str, weights: int) -> None:
     """By their configuration alone, with and without an owner."""
     assert count_weights(open_config(name), 0).weights == weights
+
+
+@pytest.mark.parametrize("name", [*BASES, "tiny-random"])
+def test_a_base_is_planned_by_its_own_name(name: str) -> None:
+    """Its layers may be of several kinds; all are counted."""
+    assert count_weights(open_config(name), 0).weights == Policy.load(name, device="cpu").num_parameters
+
+
+@pytest.mark.parametrize("dense", [2, 5])
+def test_a_model_with_unequal_layers_is_counted_whole(dense: int) -> None:
+    """The first layers of a mixture of experts may have none: they stand for no other, and no wrong plan is made."""
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    config = AutoConfig.for_model(
+        "glm4_moe", hidden_size=64, intermediate_size=128, moe_intermediate_size=32, num_hidden_layers=8,
+        first_k_dense_replace=dense, n_routed_experts=16, num_attention_heads=4, num_key_value_heads=2,
+        vocab_size=500, head_dim=16,
+    )  # fmt: skip
+    model = ModelConfig("moe", config.to_json_string(use_diff=False))
+    with torch.device("meta"):
+        built = AutoModelForCausalLM.from_config(config)
+    assert count_weights(model, 0).weights == sum(p.numel() for p in built.parameters())
+    adapted = add_adapters(built, 4, 0)
+    assert count_weights(model, 4).adapters == sum(p.numel() for p in adapted.parameters() if p.requires_grad)
+    with pytest.raises(PolicyError, match='models of type "glm4_moe" cannot be planned'):
+        trace_prefill(model, "float32", 16)
 
 
 def test_a_folder_is_planned_and_printed(

@@ -114,6 +114,11 @@ def test_what_is_missing_or_wrong_is_one_line(base: Path, tmp_path: Path, toy_en
     toy_envs.word_policy(seed=3).save(base)
     with pytest.raises(PolicyError, match=r"other weights than the adapters .* were trained on"):
         Policy.load(tmp_path / "adapters", device="cpu")
+    shutil.copytree(base, tmp_path / "elsewhere")
+    with pytest.raises(PolicyError, match=r"elsewhere' has other weights than the adapters .* were trained on"):
+        Policy.load(tmp_path / "adapters", device="cpu", base=str(tmp_path / "elsewhere"))
+    with pytest.raises(ConfigError, match=r"base is what adapters are .* attached to, and .*elsewhere holds none"):
+        Policy.load(tmp_path / "elsewhere", device="cpu", base=str(base))
     toy_envs.word_policy(hidden_size=32).save(tmp_path / "wide")
     with pytest.raises(PolicyError, match="do not fit their base model"):
         Policy.load(tmp_path / "adapters", device="cpu", base=str(tmp_path / "wide"))

@@ -2,7 +2,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import jinja2
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 pytest.importorskip("torch")
 pytest.importorskip("trl")
@@ -168,6 +171,37 @@ def test_variables_are_kept_in_the_template(zoo: Any) -> None:
     assert "Today Date: 26 Jul 2024" in zoo.miniature("llama3.2").tokenizer.decode(
         zoo.miniature("llama3.2").chat.opening("a")
     )
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=9),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
+    max_leaves=4,
+)
+
+
+@given(
+    st.lists(st.sampled_from(["{%- set a = 'TASK' -%}\n", "{%- set b = [1] -%}\n", "\n"]), max_size=3).map("".join),
+    st.dictionaries(st.from_regex(r"[a-z]{1,4}", fullmatch=True), json_values, max_size=3),
+    st.sampled_from([None, "Be brief.", "{%- set x = 1 -%}\n"]),
+)
+def test_settings_written_again_leave_the_template(own: str, kwargs: dict[str, Any], system: str | None) -> None:
+    """A template may begin with lines like ours; they stay, and the settings are written once."""
+    template = own + "{{ messages }}{{ a }}"
+    written = with_settings(template, "auto", kwargs, system)
+    assert with_settings(written, "auto", {}) == written and written.endswith(template)
+    other = with_settings(written, "auto", dict.fromkeys(kwargs, 1), "Other." if system else None)
+    assert other.endswith(template) and other.count("agentgym settings") == bool(kwargs or system)
+
+
+def test_a_null_within_a_value_is_none() -> None:
+    """As at its top; numbers that JSON lacks are refused."""
+    template = with_settings("{{ a[0] is none }} {{ a[1].x is none }} {{ b is none }}", "auto", {
+        "a": [None, {"x": None}], "b": None,
+    })  # fmt: skip
+    assert jinja2.Environment().from_string(template).render(messages=[]) == "True True True"  # noqa: S701  # no HTML
+    with pytest.raises(TemplateError, match="must be JSON"):
+        with_settings("", "auto", {"a": [float("inf")]})
 
 
 @pytest.mark.parametrize("family", ["qwen2.5", "llama3.2", "smollm2"])

@@ -157,3 +157,44 @@ def test_word_search_needs_a_shared_word() -> None:
     assert weather[0] == "get_weather" and cancel == ["cancel_order"] and nothing == []
     with pytest.raises(ConfigError, match="at least one tool"):
         WordSearch({})
+    with pytest.raises(ConfigError, match="a tool whose name or text has letters"):
+        WordSearch({"1": "2", "3": ""})
+
+
+def test_word_search_finds_in_few_tools() -> None:
+    """A word that most of them share counts little, and still more than none."""
+    pytest.importorskip("rank_bm25")
+    from agentgym_py.retrieval.words import WordSearch
+
+    texts = {"weather": "weather in a city", "translate": "translate a text"}
+    assert WordSearch(texts).search(["weather", "a"], 2)[0] == ["weather"]
+    assert WordSearch({"weather": "weather in a city"}).search(["weather", "sun"], 2) == [["weather"], []]
+    more = WordSearch(texts | {"forecast": "weather tomorrow"})
+    assert set(more.search(["weather"], 3)[0]) == {"weather", "forecast"}
+
+
+def test_tools_that_differ_in_digits_are_found_by_their_names() -> None:
+    """A name as it is written comes before one with the same words."""
+    index = ToolIndex.of({"send_v1": "old sender", "send_v2": "new sender", "7": "x"}, np.ones((8, 4), np.float32))
+    best = [names[0] for names in index.search(["send_v2", "SEND_V1", "send v", "new sender", "7", "8"], 1)]
+    assert best == ["send_v2", "send_v1", "send_v1", "send_v2", "7", "send_v1"]
+
+
+def test_an_index_that_cannot_be_replaced_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a full disk the older index is whole; a new one leaves nothing."""
+    index = untrained()
+    index.save(tmp_path / "i")
+    before = {path.name: path.read_bytes() for path in (tmp_path / "i").iterdir()}
+    write = Path.write_bytes
+
+    def full(path: Path, content: bytes) -> int:
+        if path.name.startswith("features"):
+            raise OSError(28, "No space left on device")
+        return write(path, content)
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    for folder in ("i", "new"):
+        with pytest.raises(OSError, match=r"No space left on device: .*features\.npy"):
+            ToolIndex.of(TEXTS, index.features + 1).save(tmp_path / folder)
+    assert {path.name: path.read_bytes() for path in (tmp_path / "i").iterdir()} == before
+    assert [path.name for path in tmp_path.iterdir()] == ["i"]

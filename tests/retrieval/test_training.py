@@ -64,12 +64,13 @@ def test_hard_negatives_are_the_best_tools_that_are_not_needed() -> None:
 
 def test_it_learns_words_that_no_tool_has() -> None:
     """In frames of no training query; the same seed gives the same index."""
-    steps = list[tuple[int, int]]()
+    steps, chance = list[tuple[int, int]](), torch.get_rng_state()
     index = train_index(TEXTS, QUERIES, SMALL, lambda done, total: steps.append((done, total)))
     held_out = [ToolQuery(f"could you show {word} today", (tool,)) for tool, words in WORDS.items() for word in words]
     assert recall(index, held_out, ks=[1]).at[1].value >= 0.9
     assert [names[0] for names in index.search(list(TEXTS.values()), 1)] == list(TEXTS)
     assert steps == [(done, 60) for done in range(1, 61)]
+    assert torch.get_rng_state().equal(chance), "torch's own generator is not used"
     again, other = train_index(TEXTS, QUERIES, SMALL), train_index(TEXTS, QUERIES, replace(SMALL, seed=1))
     assert (again.tools == index.tools).all() and not np.allclose(other.tools, index.tools)
 

@@ -199,7 +199,7 @@ def test_wrong_coresets_are_refused(tiny_policy: Policy, demos: list[Trajectory]
             return list(self.order)
 
     for order, message in (([], "it returned"), ([0, 0], "different positions from 0 to 5"), ([6], "0 to 5"),
-                           (None, "failed: TypeError")):  # fmt: skip
+                           ([0.9], "failed: TypeError"), (None, "failed: TypeError")):  # fmt: skip
         with pytest.raises(ConfigError, match=message):
             choose(Mine(order=order), tiny_policy, demos, FilteredBC(), seed=0, folder=None)
     chosen = choose(Mine(ratio=1.0, order=[4, 1]), tiny_policy, demos, FilteredBC(), seed=0, folder=None)

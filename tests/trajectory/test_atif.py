@@ -99,6 +99,18 @@ def test_a_reply_is_thought_call_and_result(episode: Make) -> None:
     assert row["final_metrics"]["extra"] == {"reward": 1.0, "success": True}
 
 
+def test_arguments_of_a_call_may_be_large_numbers(episode: Make) -> None:
+    """They are the agent's own; only an episode's own numbers, such as its reward, are limited."""
+    large = '{"a": 1e+16, "b": [1700000000000000000.0]}'
+    base = episode("x")
+    written = replace(base, steps=(replace(base.steps[0], action="find", action_input=large),))
+    row = json.loads(json.dumps(atif.to_row(written)))
+    assert atif.from_row(row) == written
+    row["extra"]["agentgym"]["provenance"]["sampling"] = {"x": float("inf")}
+    with pytest.raises(DataError, match="expected a finite number, found inf"):
+        atif.from_row(row)
+
+
 def test_an_expert_has_no_metrics_and_no_reasoning(episode: Make) -> None:
     """Version 1.7 forbids both without a model; the thought is the message."""
     step = atif.to_row(episode("buy"))["steps"][2]

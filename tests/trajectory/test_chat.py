@@ -15,7 +15,7 @@ from agentgym_py.errors import DataError
 from agentgym_py.trajectory import Step, Trajectory
 from agentgym_py.trajectory.formats import agenttraj, chat, openai, trl
 from agentgym_py.trajectory.preferences import build_pairs
-from agentgym_py.trajectory.reading import detect, read_any
+from agentgym_py.trajectory.reading import detect, read_any, verify_any
 from agentgym_py.trajectory.types import Preference
 
 Make = Callable[..., Trajectory]
@@ -185,6 +185,57 @@ def test_replies_that_both_sides_share_are_not_trained_on() -> None:
     ]  # fmt: skip
 
 
+def test_a_system_text_of_the_row_is_the_rules_in_every_format() -> None:
+    """Beside turns, whole conversations and a prompt."""
+    good, bad = messages([("q", "good")]), messages([("q", "bad")])
+    for row in (
+        {"messages": good},
+        {"conversations": good},
+        {"prompt": "q", "completion": "good"},
+        {"chosen": good, "rejected": bad},
+        {"prompt": good[:1], "chosen": good[1:], "rejected": bad[1:]},
+    ):
+        assert {episode.rules for episode in read_row({**row, "system": "Be kind."})} == {"Be kind."}
+
+
+@pytest.mark.parametrize("system", [{}, {"system": "Be kind."}])
+def test_a_prompt_in_turns_that_both_sides_repeat_is_there_once(system: dict[str, Any]) -> None:
+    """Also one of several turns."""
+    head = messages([("hi", "hello"), ("q", "")])[:-1]
+    row = {"prompt": head, "chosen": messages([("hi", "hello"), ("q", "good")]), "rejected": "bad"}
+    assert [texts(side) for side in read_row(row | system)] == [
+        [("hi", "hello", False), ("q", "good", True)], [("hi", "hello", False), ("q", "bad", True)]
+    ]  # fmt: skip
+
+
+def test_a_reply_that_continues_a_prompt_is_trained_on() -> None:
+    """The beginning that is not trained on stays before it, as a step of its own."""
+    begun = [{"role": "user", "content": "q"}, {"role": "assistant", "content": "Sure, "}]
+    [completion] = read_row({"prompt": begun, "completion": [{"role": "assistant", "content": "yes"}]})
+    chosen, rejected = read_row({"prompt": begun, "chosen": "yes", "rejected": "no"})
+    [weighted] = read_row({"messages": [begun[0], {**begun[1], "weight": 0}, {"role": "assistant", "content": "yes"}]})
+    for episode in (completion, chosen, weighted):
+        assert texts(episode) == [("q", "Sure, ", False), ("", "yes", True)]
+    assert texts(rejected) == [("q", "Sure, ", False), ("", "no", True)] and chosen.task_id == rejected.task_id
+    [before] = read_row({"messages": [begun[0], begun[1], {"role": "assistant", "content": "yes", "weight": 0}]})
+    assert texts(before) == [("q", "Sure, ", True), ("", "yes", False)]
+
+
+@pytest.mark.parametrize("ending", ["json", "jsonl"])
+def test_verify_names_the_row(tmp_path: Path, ending: str) -> None:
+    """A preference is two episodes of one row, and empty lines count as lines."""
+    rows: list[dict[str, Any]] = [{"prompt": "q", "chosen": "a", "rejected": "b"} for _ in range(4)]
+    rows[2]["chosen"] = 3
+    path = tmp_path / f"a.{ending}"
+    path.write_text(json.dumps(rows) if ending == "json" else "\n\n" + "".join(json.dumps(row) + "\n" for row in rows))
+    report = verify_any(path)
+    assert (report.episodes, list(report.bad)) == (4, [3 if ending == "json" else 5])
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows[:2]) + '{"prompt": "q')
+    assert verify_any(path).torn == 3
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows[:2]) + '{"prompt": \n')
+    assert list(verify_any(path).bad) == [3]
+
+
 def test_pairs_of_agenttraj_are_read(tmp_path: Path, episode: Make) -> None:
     """The rules and "Ok." stay what they are there."""
     path = tmp_path / "a.json"
@@ -206,6 +257,8 @@ def test_outcomes_and_ids_are_read(tmp_path: Path) -> None:
     episodes = list(read_any(path))
     assert [each.id for each in episodes] == ["7", "mine-2", "mine-3", "7#2"]
     assert [(each.reward, each.success) for each in episodes] == [(0.25, False), (0.8, True), (0.0, False), (1.0, True)]
+    path.write_text("".join(json.dumps(rows[0] | {"id": id}) + "\n" for id in ("a", "a", "a#2", "a", "a#2")))
+    assert [each.id for each in read_any(path)] == ["a", "a#2", "a#2#2", "a#3", "a#2#3"]
     assert len({each.task_id for each in episodes}) == 1 and episodes[2].final_observation == "q"
 
 

@@ -6,9 +6,11 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
+from agentgym_py.env import StopReason
 from agentgym_py.errors import ConfigError, DataError
 from agentgym_py.evaluation.describe import describe
 from agentgym_py.trajectory import Trajectory, store
@@ -100,7 +102,7 @@ def test_split_keeps_tasks_whole(mixed: AgentTrajDataset) -> None:
     assert sum(map(len, tasks)) == len(set().union(*tasks)) == 4
     assert mixed.split({"train": 0.5, "valid": 0.25, "test": 0.25}, seed=3) == parts
     assert any(mixed.split({"a": 0.5, "b": 0.5}, seed=s)["a"] != parts["train"] for s in range(9))
-    for wrong in ({"a": 0.5}, {"a": 1.5, "b": -0.5}, {}):
+    for wrong in ({"a": 0.5}, {"a": 1.5, "b": -0.5}, {"a": math.nan, "b": 1.0}, {}):
         with pytest.raises(ConfigError, match="shares"):
             mixed.split(wrong)
 
@@ -153,6 +155,17 @@ def test_to_sft_has_two_forms(mixed: AgentTrajDataset) -> None:
         mixed.to_sft("other")  # type: ignore[arg-type]  # wrong on purpose
 
 
+def test_sft_rows_say_the_outcome(mixed: AgentTrajDataset) -> None:
+    """All have the same keys; an infrastructure failure gives no row."""
+    broken = replace(mixed[0], stop_reason=StopReason.ERROR, error="timeout")
+    forms: tuple[Literal["messages"], Literal["prompt_completion"]] = ("messages", "prompt_completion")
+    for form in forms:
+        rows = AgentTrajDataset([*mixed, broken]).to_sft(form)
+        assert rows == mixed.to_sft(form) and len({frozenset(row) for row in rows}) == 1
+        outcomes = {(row["success"], row["reward"]) for row in rows}
+        assert outcomes == {(t.success, t.reward) for t in mixed if t.steps}
+
+
 def test_preferences_pair_best_with_worst(mixed: AgentTrajDataset, episode: Make) -> None:
     """One task, one opening, a gap in reward; broken episodes and equal rewards make no pair."""
     pairs = mixed.preferences()
@@ -186,6 +199,9 @@ def test_stats_count_and_estimate(mixed: AgentTrajDataset) -> None:
     broken = [replace(trajectory, success=False, error="timeout") for trajectory in mixed]
     half = describe([*mixed, *broken])
     assert half.trajectories == 40 and half.outcome == replace(outcome, errors=20)
+    counts = AgentTrajDataset([*mixed, *broken]).stats()
+    assert (counts.trajectories, counts.tasks, counts.successes, counts.errors) == (40, 4, 4, 20)
+    assert (counts.kinds, counts.agents, counts.tokens) == ({"find": 20, "buy": 20}, {"expert": 40}, 0)
     empty = describe([])
     assert math.isnan(empty.outcome.success.value) and empty.tasks == 0
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from agentgym_py.cli import main
 from agentgym_py.env import PartnerRecord, StopReason
-from agentgym_py.errors import DataError
+from agentgym_py.errors import DataError, RunError
 from agentgym_py.trajectory import Provenance, Step, Tokens, Trajectory, store
-from agentgym_py.trajectory.formats import openai, parquet, trl
+from agentgym_py.trajectory.formats import agenttraj, openai, parquet, trl
 from agentgym_py.trajectory.reading import detect, episode_files, read_any
 from agentgym_py.trajectory.types import NOT_STORED, Preference, Usage
 
@@ -68,6 +68,14 @@ def test_messages_refuse_what_they_cannot_say(episode: Make) -> None:
     """A reply that must not be trained on has no place in this form."""
     with pytest.raises(DataError, match=r"'t0'.*use 'prompt_completion'"):
         trl.messages(unlearned(episode("a", "b"), 0))
+
+
+def test_rows_refuse_an_infrastructure_failure(episode: Make) -> None:
+    """It is no outcome of the agent's, and these rows hold only such outcomes."""
+    broken = episode("a", success=False, reward=0.0, stop_reason=StopReason.ERROR, error="timeout")
+    for write in (trl.messages, trl.prompt_completion, openai.openai_chat, agenttraj.to_row):
+        with pytest.raises(DataError, match="'t0': an infrastructure failure ended it"):
+            write(broken)
 
 
 def test_prompt_completion_trains_on_replies_only(episode: Make, tokenizer: Any) -> None:
@@ -258,14 +266,15 @@ def test_half_of_a_surrogate_pair_stops_no_conversion(target: str, tmp_path: Pat
     """It is replaced, and the warning names the episode; all others are unchanged."""
     pytest.importorskip("pyarrow")
     monkeypatch.chdir(tmp_path)
-    step = replace(rich(0).steps[0], reply="a\ud800b", costs={"\udfff": 1.0})
-    odd = replace(rich(1), id="\udc00", steps=(step,))
-    store.write("a.jsonl", [rich(0), odd])
+    first, second = (replace(rich(i), stop_reason=StopReason.GAVE_UP, error=None) for i in range(2))
+    step = replace(first.steps[0], reply="a\ud800b", costs={"\udfff": 1.0})
+    odd = replace(second, id="\udc00", steps=(step,))
+    store.write("a.jsonl", [first, odd])
     argv = ["data", "convert", "a.jsonl", target, *(["--to", "openai"] if target.startswith("o") else [])]
     assert main(argv) == 0
     if not target.startswith("o"):
         (same, changed) = parquet.read_parquet(target)
-        assert same == rich(0) and changed.id == "\ufffd"
+        assert same == first and changed.id == "\ufffd"
         assert changed.steps[0].reply == "a\ufffdb" and changed.steps[0].costs == {"\ufffd": 1.0}
     with pytest.warns(UserWarning, match="half of a surrogate pair is replaced"):
         assert parquet.without_half_pairs(odd) != odd
@@ -307,6 +316,8 @@ def test_a_saved_dataset_round_trips(tmp_path: Path, episode: Make) -> None:
     episodes = [rich(0), episode("a"), episode()]
     assert parquet.write_dataset(tmp_path / "mine", iter(episodes)) == 3
     assert detect(tmp_path / "mine") == "parquet" and list(read_any(tmp_path / "mine")) == episodes
+    with pytest.raises(RunError, match="mine already holds other files"):
+        parquet.write_dataset(tmp_path / "mine", [])
     opened = datasets.load_from_disk(str(tmp_path / "mine"))
     assert opened[0]["id"] == "t0" and opened.map(lambda row: {"id": row["id"] + "!"})[2]["id"] == "t0!"
     datasets.Dataset.from_list([{"messages": [{"role": "user", "content": "q"}]}]).save_to_disk(str(tmp_path / "hf"))
@@ -360,6 +371,22 @@ def test_rows_for_other_programs_fit_a_table(tmp_path: Path, episode: Make, name
     ]
     assert parquet.write_table(tmp_path / "b.parquet", trl.prompt_completion(mixed[0])) == 1
     assert [len(each.steps) for each in read_any(tmp_path / "b.parquet")] == [2]
+    rows: list[dict[str, Any]] = [{"x": [{"a": 1}]}, {"y": "2", "x": [{"b": "3"}]}, {}]
+    assert parquet.write_table(tmp_path / f"c-{name}", rows) == 3
+    assert [row for _, row in parquet.read_rows(tmp_path / f"c-{name}")] == [
+        {"x": [{"a": 1, "b": None}], "y": None}, {"x": [{"a": None, "b": "3"}], "y": "2"}, {"x": None, "y": None},
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["a.parquet", "folder"])
+def test_a_failure_after_a_success_stays_one_in_a_table(tmp_path: Path, episode: Make, name: str) -> None:
+    """The columns are those of all rows, not of the first one."""
+    pytest.importorskip("pyarrow")
+    episodes = [episode("a"), episode("b", success=False, reward=0.0)]
+    for write in (trl.messages, openai.openai_chat, agenttraj.to_row):
+        path = tmp_path / f"{write.__name__}-{name}"
+        parquet.write_table(path, map(write, episodes))
+        assert [(t.success, t.reward) for t in read_any(path)] == [(True, 1.0), (False, 0.0)]
 
 
 def test_a_value_in_every_row_is_not_unpacked_in_many_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

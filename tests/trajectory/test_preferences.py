@@ -43,6 +43,7 @@ def test_success_meets_failure_whatever_their_returns(episode: Make) -> None:
     result = build_pairs(trajectories, match="success", max_pairs=None)
     assert {pair[:2] for pair in result.pairs} == {(0, 1), (0, 3), (2, 1), (2, 3)}
     assert result.ties == 2 and not result.dropped
+    assert build_pairs(trajectories, match="success", max_pairs=None, min_gap=2.0) == result, "it is of returns"
 
 
 def test_all_meet_all_that_did_worse(episode: Make) -> None:

@@ -93,7 +93,8 @@ def open_config(name: str) -> ModelConfig:
     """
     if published := _published(name):
         return ModelConfig(name, json.dumps(published))
-    with base_folder() if name in (*BASES, "tiny-random") else nullcontext(Path(name)) as path:
+    name_of_base = "tiny" if name == "tiny-random" else name
+    with base_folder(name_of_base) if name_of_base in BASES else nullcontext(Path(name)) as path:
         if base := adapter_base(str(path)):
             return open_config(base.name)._replace(name=name)
         file = path if path.suffix == ".json" else path / "config.json"

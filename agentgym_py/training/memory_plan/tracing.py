@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -122,40 +122,52 @@ class Microbatch:
 
 
 _BUILT = 2
-"""Layers of a model that are built; each further one has as many weights and bytes as the last of these."""
+"""Layers that are traced of a model whose layers are alike: each further one takes as many bytes as the last."""
 
 
 @lru_cache(maxsize=64)
 def count_weights(model: ModelConfig, lora_rank: int) -> Counts:
     """Count a model's weights, and those of adapters of this rank."""
-    return Counts(*_extrapolated(model, lambda few: _counts(few, lora_rank)))
-
-
-def _extrapolated(model: ModelConfig, count: Callable[[ModelConfig], Sequence[int]]) -> list[int]:
-    """Count something of a model by its first layers."""
-    if (further := model.layers - _BUILT) <= 0:
-        return list(count(model))
-    fewer, more = count(model.with_layers(_BUILT - 1)), count(model.with_layers(_BUILT))
-    return [after + further * (after - before) for before, after in zip(fewer, more, strict=True)]
-
-
-def _counts(model: ModelConfig, lora_rank: int) -> Counts:
     built = _build(model, torch.bfloat16)
     weights = sum(p.numel() for p in built.parameters())
     head, embeddings = built.get_output_embeddings(), built.get_input_embeddings()
     linear = [m.weight.numel() for m in built.modules() if isinstance(m, nn.Linear) and m is not head]
     ends = sum({id(m.weight): m.weight.numel() for m in (head, embeddings)}.values())
     unit = ends + 2 * (weights - ends) // model.layers
-    adapters = 0
-    if lora_rank:
-        adapters = sum(p.numel() for p in add_adapters(built, lora_rank, 0).parameters() if p.requires_grad)
-    return Counts(weights, sum(linear), max(linear, default=0), unit, adapters)
+    return Counts(weights, sum(linear), max(linear, default=0), unit, _count_adapters(model, lora_rank))
+
+
+def _count_adapters(model: ModelConfig, rank: int) -> int:
+    """Count the weights of adapters; by the first layers if all are alike, because making adapters takes seconds."""
+    if not rank:
+        return 0
+    few = _traced_layers(model)
+    numbers: list[int] = [
+        sum(p.numel() for p in add_adapters(_build(part, torch.bfloat16), rank, 0).parameters() if p.requires_grad)
+        for part in (model.with_layers(max(few - 1, 1)), model.with_layers(few))
+    ]
+    return numbers[-1] + (model.layers - few) * (numbers[-1] - numbers[0])
+
+
+@lru_cache(maxsize=64)
+def _traced_layers(model: ModelConfig) -> int:
+    """Number of first layers that stand for all: `_BUILT` if each further one has as many weights as the last of these.
+
+    In a mixture of experts the first layers may have none, and other models mix kinds of attention: all are traced.
+    """
+    if model.layers <= _BUILT:
+        return model.layers
+    before, after = (count_weights(model.with_layers(n), 0).weights for n in (_BUILT - 1, _BUILT))
+    alike = after + (model.layers - _BUILT) * (after - before) == count_weights(model, 0).weights
+    return _BUILT if alike else model.layers
 
 
 @lru_cache(maxsize=256)
 def trace_step(model: ModelConfig, dtype: str, lora_rank: int, checkpointing: bool, batch: Microbatch) -> Trace:
     """Run a forward and a backward pass, with gradients of an earlier microbatch in place, and count their bytes."""
-    few = model.with_layers(min(model.layers, _BUILT))
+    few = model.with_layers(_traced_layers(model))
+    if few.layers == model.layers:
+        return _trace(model, dtype, lora_rank, checkpointing, batch)
     fewer = few.with_layers(max(few.layers - 1, 1))
     before, after = (_trace(each, dtype, lora_rank, checkpointing, batch) for each in (fewer, few))
     further = (model.layers - few.layers) * (after.activations - before.activations)
@@ -230,7 +242,7 @@ def trace_sampling(vocab_size: int, dtype: str, rows: int) -> int:
 @lru_cache(maxsize=64)
 def trace_prefill(model: ModelConfig, dtype: str, tokens: int) -> int:
     """Count the bytes of a forward pass without gradients."""
-    built = _build(model.with_layers(min(model.layers, _BUILT)), getattr(torch, dtype))
+    built = _build(model.with_layers(_traced_layers(model)), getattr(torch, dtype))
     with LiveBytes() as counted, torch.no_grad(), _family_errors(built):
         built.base_model(input_ids=torch.zeros(1, tokens, dtype=torch.long, device="meta"), use_cache=False)
     return counted.peak

@@ -27,7 +27,7 @@ from typing import Any
 from agentgym_py.env import StopReason
 from agentgym_py.env.actions import parse_reply
 from agentgym_py.errors import DataError
-from agentgym_py.trajectory.formats.foreign import outcome, unique_ids
+from agentgym_py.trajectory.formats.foreign import outcome, outcome_keys, unique_ids
 from agentgym_py.trajectory.formats.rows import parse_rows, read_rows, write_rows
 from agentgym_py.trajectory.types import Preference, Provenance, Step, Trajectory
 
@@ -55,7 +55,11 @@ def read(path: str | Path, *, warn: bool = True) -> Iterator[Trajectory]:
 
 
 def write(path: str | Path, trajectories: Iterable[Trajectory], *, rollout: bool | None = None) -> int:
-    """Write episodes, as JSON lines to a `.jsonl` file, else as an array; return how many."""
+    """Write episodes, as JSON lines to a `.jsonl` file, else as an array; return how many.
+
+    Raises:
+        DataError: an infrastructure failure ended an episode.
+    """
     return write_rows(Path(path), (to_row(trajectory, rollout=rollout) for trajectory in trajectories))
 
 
@@ -64,7 +68,11 @@ def to_row(trajectory: Trajectory, *, rollout: bool | None = None) -> dict[str, 
 
     `rollout` adds what rollouts have: the last observation, `reward` and `success`. None adds only what a reader could
     not infer: the outcome of an episode that is not a plain success, and a last observation that the row had when read.
+
+    Raises:
+        DataError: an infrastructure failure ended the episode; a row would say that the agent failed.
     """
+    outcome_of_row = outcome_keys(trajectory, always=bool(rollout))
     turns = [_human_turn(trajectory.rules), {"from": "gpt", "loss": False, "value": "Ok."}]
     for step in trajectory.steps:
         turns += [_human_turn(step.observation), {"from": "gpt", "loss": step.trained, "value": step.reply}]
@@ -72,10 +80,7 @@ def to_row(trajectory: Trajectory, *, rollout: bool | None = None) -> dict[str, 
     last = trajectory.provenance.agent == AGENT and trajectory.final_observation
     if rollout or (rollout is None and last):
         turns.append(_human_turn(trajectory.final_observation))
-    result = trajectory.success, trajectory.reward
-    if rollout or (rollout is None and result != outcome({}, bool(trajectory.steps))):
-        row |= {"reward": trajectory.reward, "success": trajectory.success}
-    return row
+    return row if rollout is False else row | outcome_of_row
 
 
 def from_row(row: Row, *, id: str | None = None) -> Trajectory:

@@ -38,7 +38,7 @@ Turn = tuple[str, Mapping[str, Any]]
 
 
 def _messages(row: Row, name: str) -> list[Trajectory]:
-    return [_episode(_listed(row, "messages"), _labelled(row), name)]
+    return [_episode([*_system(row), *_listed(row, "messages")], _labelled(row), name)]
 
 
 def _sharegpt(row: Row, name: str) -> list[Trajectory]:
@@ -75,10 +75,11 @@ def _preferences(row: Row, name: str) -> list[Trajectory]:
         return [pair.chosen, pair.rejected]
     chosen, rejected = (_answer(row, key) for key in ("chosen", "rejected"))
     if _is_whole(row):
-        chosen, rejected = _without_shared_replies(chosen, rejected)
+        chosen, rejected = ([*_system(row), *side] for side in _without_shared_replies(chosen, rejected))
     else:
         prompt = _prompt(row)
-        chosen, rejected = [*prompt, *chosen], [*prompt, *rejected]
+        repeated = prompt[len(_system(row)) :]
+        chosen, rejected = ([*prompt, *_without_prompt(side, repeated)] for side in (chosen, rejected))
     name = _id(row, name)
     return [
         _episode(chosen, {"reward": 1.0}, f"{name}/chosen"),
@@ -186,6 +187,12 @@ def _is_whole(row: Row) -> bool:
     if not isinstance(chosen, list) or not chosen or not isinstance(chosen[0], dict):
         return False
     return _role(chosen[0]) not in _REPLIES and not isinstance(row.get("prompt"), list)
+
+
+def _without_prompt(side: list[Turn], prompt: list[Turn]) -> list[Turn]:
+    """A side of a preference without the prompt, if it repeats it."""
+    begin = [turn for _, turn in _untrained(side[: len(prompt)])]
+    return side[len(prompt) :] if begin == [turn for _, turn in prompt] else side
 
 
 def _without_shared_replies(chosen: list[Turn], rejected: list[Turn]) -> tuple[list[Turn], list[Turn]]:

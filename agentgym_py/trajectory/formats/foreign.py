@@ -51,11 +51,14 @@ class Conversation:
         self.observation.append(text)
 
     def add_reply(self, text: str, *, trained: bool = True, usage: Usage | None = None) -> None:
-        """Add a reply; one that directly follows another is part of it."""
-        if self.steps and not self.observation:
+        """Add a reply; one that directly follows another is part of it.
+
+        If only one of the two is trained on, it is a step of its own, whose observation is empty.
+        """
+        if self.steps and not self.observation and self.steps[-1].trained == trained:
             last = self.steps[-1]
             both = _both(last.usage, usage)
-            self.steps[-1] = _step(last.observation, f"{last.reply}\n{text}", last.trained and trained, both)
+            self.steps[-1] = _step(last.observation, f"{last.reply}\n{text}", trained, both)
         else:
             self.steps.append(_step("\n\n".join(self.observation), text, trained, usage))
             self.observation = []
@@ -152,9 +155,30 @@ def outcome(row: Mapping[str, Any], has_reply: bool) -> tuple[bool, float]:
     return bool(success), float(success) if reward is None else reward
 
 
+def outcome_keys(trajectory: Trajectory, *, always: bool = False) -> dict[str, Any]:
+    """Return `success` and `reward` for a row, or nothing if `outcome` infers the same without them.
+
+    `always` returns them in any case, so that all rows of a file have the same keys.
+
+    Raises:
+        DataError: an infrastructure failure ended the episode, so it has no outcome.
+    """
+    if not trajectory.is_evidence:
+        raise DataError(
+            f"trajectory {trajectory.id!r}: an infrastructure failure ended it, so it has no outcome; leave it out"
+        )
+    if not always and (trajectory.success, trajectory.reward) == outcome({}, bool(trajectory.steps)):
+        return {}
+    return {"success": trajectory.success, "reward": trajectory.reward}
+
+
 def unique_ids(trajectories: Iterable[Trajectory]) -> Iterator[Trajectory]:
-    """Give a second episode of one id the id `<id>#2`."""
+    """Give a second episode of one id the id `<id>#2`, or the next number that is free."""
     counts: dict[str, int] = {}
     for trajectory in trajectories:
-        counts[trajectory.id] = number = counts.get(trajectory.id, 0) + 1
-        yield trajectory if number == 1 else replace(trajectory, id=f"{trajectory.id}#{number}")
+        id = trajectory.id
+        while id in counts:
+            counts[trajectory.id] += 1
+            id = f"{trajectory.id}#{counts[trajectory.id]}"
+        counts[id] = 1
+        yield trajectory if id == trajectory.id else replace(trajectory, id=id)

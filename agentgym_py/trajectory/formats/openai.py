@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from agentgym_py.env.actions import json_object
+from agentgym_py.trajectory.formats.foreign import outcome_keys
 from agentgym_py.trajectory.formats.rows import Message, Row
 from agentgym_py.trajectory.types import Step, Trajectory, opening_text
 
@@ -20,6 +21,10 @@ def openai_chat(trajectory: Trajectory, *, tools: Sequence[dict[str, Any]] | Non
     An action with an input calls the tool of its name; any other action calls the tool `act` with its text. The
     arguments are a JSON string. `final` adds the answer to the last call, which a fine-tuning file must not have. A
     reply that is not trained on has `weight` 0. `tools` are the schemas; by default permissive ones for the names used.
+    An episode that is not a plain success has `success` and `reward` too.
+
+    Raises:
+        DataError: an infrastructure failure ended the episode.
     """
     turns: list[Message] = []
     for i, step in enumerate(trajectory.steps):
@@ -31,7 +36,7 @@ def openai_chat(trajectory: Trajectory, *, tools: Sequence[dict[str, Any]] | Non
     if final and trajectory.steps:
         turns.append(tool_answer(len(trajectory.steps) - 1, trajectory.final_observation))
     schemas = list(tools) if tools is not None else _permissive_tools(trajectory)
-    return {"messages": turns, "tools": schemas, "parallel_tool_calls": False}
+    return {"messages": turns, "tools": schemas, "parallel_tool_calls": False, **outcome_keys(trajectory)}
 
 
 def tool_call(number: int, step: Step) -> Message:

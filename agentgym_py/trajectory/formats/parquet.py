@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentgym_py.errors import DataError, RunError
-from agentgym_py.files import JsonFolder, inside, replacing
+from agentgym_py.files import JsonFolder, inside, new_folder, replacing
 from agentgym_py.registry import install_advice
 from agentgym_py.trajectory.formats.rows import MOST_DOCUMENT, MOST_LINE, Place, Row, Rows, parse_rows
 from agentgym_py.trajectory.json_values import from_json, quote, to_json
@@ -183,12 +183,17 @@ def _rows_of(block: Any) -> Iterator[Row]:
 def write_table(path: str | Path, rows: Rows) -> int:
     """Write rows to a parquet file, or to a folder as a saved dataset; return how many. They are loaded into memory.
 
+    A key that any row has becomes a column; rows that lack it have null there.
+
     Raises:
         DataError: values of one key differ in type.
+        RunError: the folder holds other files.
     """
     pyarrow, parquet = _pyarrow()
     try:
-        table = pyarrow.Table.from_pylist([_with_text_tools(row) for row in rows])
+        values = [_with_text_tools(row) for row in rows]
+        keys = dict.fromkeys(key for row in values for key in row)  # pyarrow takes the columns of the first row only
+        table = pyarrow.Table.from_pylist([{key: row.get(key) for key in keys} for row in values])
         if Path(path).suffix == ".parquet":
             with replacing(Path(path)) as partial:
                 parquet.write_table(table, partial, compression="zstd")
@@ -204,6 +209,7 @@ def write_dataset(path: str | Path, trajectories: Iterable[Trajectory]) -> int:
 
     Raises:
         DataError: as `write_parquet`.
+        RunError: the folder holds other files.
     """
     pyarrow, _ = _pyarrow()
     try:
@@ -222,6 +228,7 @@ def _with_text_tools(row: Mapping[str, Any]) -> Row:
 def _save_dataset(table: Any, folder: Path) -> None:
     """Write what `datasets.load_from_disk` opens: a stream of Arrow, its name, and an empty description."""
     pyarrow, _ = _pyarrow()
+    new_folder(folder)
     partial = folder.absolute().with_name(f".{folder.name}.{os.getpid()}.tmp")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)

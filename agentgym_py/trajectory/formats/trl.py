@@ -6,32 +6,40 @@ from collections.abc import Callable
 from typing import Literal
 
 from agentgym_py.errors import DataError
+from agentgym_py.trajectory.formats.foreign import outcome_keys
 from agentgym_py.trajectory.formats.rows import Message, Row
 from agentgym_py.trajectory.types import Preference, Step, Trajectory, opening_text
 
 
-def messages(trajectory: Trajectory) -> Row:
+def messages(trajectory: Trajectory, *, with_outcome: bool = False) -> Row:
     """Return TRL's conversational language-modelling row, `{"messages": [...]}`.
 
+    An episode that is not a plain success has `success` and `reward` too. `with_outcome` gives them to every row,
+    because all rows of a file should have the same keys.
+
     Raises:
-        DataError: a reply must not be trained on, which only `prompt_completion` can express.
+        DataError: a reply must not be trained on, which only `prompt_completion` can express; or an infrastructure
+            failure ended the episode.
     """
     if not all(step.trained for step in trajectory.steps):
         raise DataError(
             f"trajectory {trajectory.id!r} has a reply that must not be trained on; 'messages' cannot express that, "
             "use 'prompt_completion'"
         )
-    return {"messages": conversation(trajectory)}
+    return {"messages": conversation(trajectory), **outcome_keys(trajectory, always=with_outcome)}
 
 
-def prompt_completion(trajectory: Trajectory) -> list[Row]:
+def prompt_completion(trajectory: Trajectory, *, with_outcome: bool = False) -> list[Row]:
     """Return TRL's conversational rows, `{"prompt": [...], "completion": [...]}`, one per reply that is trained on.
 
-    A single row per episode would train on the observations between its replies.
+    A single row per episode would train on the observations between its replies. `with_outcome` as for `messages`.
+
+    Raises:
+        DataError: an infrastructure failure ended the episode.
     """
-    turns = conversation(trajectory)
+    turns, outcome = conversation(trajectory), outcome_keys(trajectory, always=with_outcome)
     return [
-        {"prompt": turns[: 2 * i + 1], "completion": [turns[2 * i + 1]]}
+        {"prompt": turns[: 2 * i + 1], "completion": [turns[2 * i + 1]], **outcome}
         for i, step in enumerate(trajectory.steps)
         if step.trained
     ]
