@@ -19,6 +19,7 @@ import sys
 import time
 import tomllib
 import venv
+from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -72,8 +73,32 @@ def tests_of(name: str) -> list[str]:
     return [str(folder)] * folder.is_dir() + [str(ROOT / path) for path in named]
 
 
+def bridges_of(words: Sequence[str]) -> list[str]:
+    """Return the bridges that the words of the command name, each once."""
+    groups = {"all": NAMES, "quick": QUICK}
+    return sorted({name for word in words for name in groups.get(word, [word])})
+
+
+def test(name: str, python: str | None, options: Sequence[str], *, is_timed: bool) -> int:
+    """Test a bridge, or time its steps; return the exit code."""
+    if is_timed and not (BRIDGES / name / "tests" / "through.py").is_file():
+        print(f"{name}: nothing to time, because its tests play no scripted tasks", flush=True)
+        return 0
+    paths = os.pathsep.join(map(str, (BRIDGES, BRIDGES / name, BRIDGES / name / "tests", ROOT / "tests" / "shared")))
+    pytest = ["-m", "pytest", "-q", "-c", str(BRIDGES / "pytest.ini"), *tests_of(name), *options]
+    try:
+        python = python or python_of(name)
+    except subprocess.CalledProcessError as error:
+        print(f"{name}: not installed: {error}", file=sys.stderr, flush=True)
+        return 1
+    environment = os.environ | QUIET | {"PYTHONPATH": paths}
+    environment["PATH"] = os.pathsep.join((str(Path(python).parent), os.environ["PATH"]))  # for `uv`
+    command = [str(BRIDGES / "step_time.py"), name] if is_timed else pytest
+    return subprocess.run([python, *command], env=environment).returncode
+
+
 def main() -> None:
-    """Test every bridge that is named, and exit with the first failure's code."""
+    """Test every bridge that is named, and exit with the first failure's code at the end."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     words = ["all", "quick", *NAMES]
     parser.add_argument("names", nargs="+", choices=words, metavar="NAME", help=f"one or more of {', '.join(words)}")
@@ -83,25 +108,16 @@ def main() -> None:
     if "--" in own:
         own, options = own[: own.index("--")], own[own.index("--") + 1 :]
     args = parser.parse_args(own)
-    for name in NAMES if "all" in args.names else QUICK if "quick" in args.names else args.names:
+    codes = dict[str, int]()
+    for name in bridges_of(args.names):
         if not args.python and sys.version_info < (oldest := oldest_python(name)):
-            if name in args.names:
-                sys.exit(f"{name} needs Python {oldest[0]}.{oldest[1]} or newer: run this script by that Python")
             print(f"{name}: left out, because it needs Python {oldest[0]}.{oldest[1]}", flush=True)
+            codes[name] = int(name in args.names)
             continue
-        if args.time and not (BRIDGES / name / "tests" / "through.py").is_file():
-            continue  # nothing plays our worlds by it
-        paths = os.pathsep.join(
-            map(str, (BRIDGES, BRIDGES / name, BRIDGES / name / "tests", ROOT / "tests" / "shared"))
-        )
-        pytest = ["-m", "pytest", "-q", "-c", str(BRIDGES / "pytest.ini"), *tests_of(name), *options]
-        command = [str(BRIDGES / "step_time.py"), name] if args.time else pytest
-        python = args.python or python_of(name)
-        environment = os.environ | QUIET | {"PYTHONPATH": paths}
-        environment["PATH"] = os.pathsep.join((str(Path(python).parent), os.environ["PATH"]))  # for `uv`
-        done = subprocess.run([python, *command], env=environment)
-        if done.returncode:
-            sys.exit(done.returncode)
+        codes[name] = test(name, args.python, options, is_timed=args.time)
+    if failed := [name for name, code in codes.items() if code]:
+        print(f"failed: {', '.join(failed)}", file=sys.stderr)
+        sys.exit(codes[failed[0]])
 
 
 if __name__ == "__main__":

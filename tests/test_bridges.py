@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -40,3 +42,31 @@ def test_an_environment_is_made_again_when_its_packages_change(tmp_path: Path, m
         assert installs() and installs() == [], path
     (tmp_path / "constraints.txt").write_text("not the bridge's own")
     assert installs() == []
+
+
+def test_every_bridge_that_is_named_is_tested(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also beside a group, after a failure, and where there is nothing to time or a newer Python is needed."""
+    script, commands = load_script("bridges/test.py"), list[list[str]]()
+
+    def run(words: list[str], **_: object) -> SimpleNamespace:
+        commands.append(words)
+        return SimpleNamespace(returncode=3 if any("inspect" in word for word in words) else 0)
+
+    def call(*words: str) -> object:
+        commands.clear()
+        monkeypatch.setattr(sys, "argv", ["bridges/test.py", *words])
+        with pytest.raises(SystemExit) as ended:
+            script.main()
+        return ended.value.code
+
+    monkeypatch.setattr(script.subprocess, "run", run)
+    monkeypatch.setattr(script, "python_of", lambda _: "python")
+    assert call("quick", "trl") == 3 and len(commands) == 3
+    assert "failed: inspect\n" in capsys.readouterr().err
+    assert call("originals", "inspect", "--time") == 3 and len(commands) == 1
+    assert "originals: nothing to time" in capsys.readouterr().out
+    monkeypatch.setattr(script, "oldest_python", lambda _: (9, 9))
+    assert call("trl") == 1 and not commands
+    assert "trl: left out, because it needs Python 9.9" in capsys.readouterr().out

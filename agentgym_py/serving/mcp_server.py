@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
+import math
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -115,7 +116,7 @@ class EpisodeServer:
             f"agentgym {self.settings.spec.name}", version=__version__, on_list_tools=self._list_tools,
             on_call_tool=self._call_tool, on_list_prompts=self._list_prompts, on_get_prompt=self._get_prompt, **more,
         )  # fmt: skip
-        server.middleware.append(self._add_instructions)
+        server.middleware += [self._note_time, self._add_instructions]
         return server
 
     async def stop(self) -> None:
@@ -125,6 +126,17 @@ class EpisodeServer:
             await session.close()
 
     # ---- requests ---------------------------------------------------------------------------------------------------
+
+    async def _note_time(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+        """Note when a session is used: at the beginning and at the end of each request, also of a ping."""
+        state = _holder(ctx).state
+        try:
+            if session := state.get("session"):
+                session.last_used = anyio.current_time()
+            return await call_next(ctx)
+        finally:
+            if session := state.get("session"):
+                session.last_used = anyio.current_time()
 
     async def _add_instructions(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
         """Add the session's task to the answer that opens it."""
@@ -170,11 +182,11 @@ class EpisodeServer:
             raise MCPError(
                 types.UNSUPPORTED_PROTOCOL_VERSION, "an episode needs a session: use an earlier version", data
             )
-        holder = ctx.lifespan_context if single else ctx.session._connection  # no public way in mcp 2.3
+        holder = _holder(ctx)
         if "session" not in holder.state:
             named = ctx.request.query_params.get("task") if ctx.request is not None else None
             task = next(self._numbers) if named is None else parse_task(named)
-            holder.state["session"] = session = _Session(self, task)
+            holder.state["session"] = session = _Session(self, task, math.inf if single else self.limits.idle)
             self.sessions.add(session)
             holder.exit_stack.push_async_callback(session.close)
         session = holder.state["session"]
@@ -206,16 +218,19 @@ class _HangsError(InfrastructureError):
 
 
 class _Session:
-    """One connection's episode; its requests run one after another."""
+    """One connection's episode; its requests run one after another.
 
-    def __init__(self, server: EpisodeServer, task: str | int) -> None:
-        self._server, self._task = server, task
+    After `idle` seconds without a request, its end is not that of the client.
+    """
+
+    def __init__(self, server: EpisodeServer, task: str | int, idle: float) -> None:
+        self._server, self._task, self._idle = server, task, idle
         self._lock = anyio.Lock()
         self._episode: ToolEpisode | None = None
         self._agent = "mcp"
         self._error: str | None = None
         self._recorded = self._hangs = False
-        self._last_used = anyio.current_time()
+        self.last_used = anyio.current_time()
 
     async def episode(self) -> ToolEpisode:
         """Return the episode; the first request begins it."""
@@ -241,8 +256,8 @@ class _Session:
             return
         if self._server.stopping:
             self._error = self._error or "the server was stopped"
-        elif anyio.current_time() - self._last_used >= self._server.limits.idle:
-            self._error = self._error or f"the client was silent for {self._server.limits.idle:g} s"
+        elif anyio.current_time() - self.last_used >= self._idle:
+            self._error = self._error or f"the client was silent for {self._idle:g} s"
         with anyio.CancelScope(shield=True), suppress(MCPError, AgentGymError):
             with anyio.move_on_after(_LAST_CALL):
                 async with self._lock:
@@ -253,7 +268,6 @@ class _Session:
         self._error, self._episode = self._error or "the session is closed", None  # mcp keeps the session for a while
 
     async def _begun(self) -> ToolEpisode:
-        self._last_used = anyio.current_time()
         if self._error is not None:
             raise MCPError(types.INTERNAL_ERROR, self._error)
         if self._episode is None:
@@ -300,6 +314,11 @@ class _Session:
 
 def _single(ctx: ServerRequestContext[Any, Any]) -> bool:
     return isinstance(ctx.lifespan_context, _Holder)
+
+
+def _holder(ctx: ServerRequestContext[Any, Any]) -> Any:
+    """What has the connection's session in its `state`."""
+    return ctx.lifespan_context if _single(ctx) else ctx.session._connection  # no public way in mcp 2.3
 
 
 def _client(ctx: ServerRequestContext[Any, Any]) -> str:

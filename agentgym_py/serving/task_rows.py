@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import Any, TypedDict, Unpack
 
@@ -81,3 +81,11 @@ def start_row(row: Mapping[str, Any]) -> ToolEpisode:
         raise ConfigError(f"world_kwargs must be a JSON object, got {row['world_kwargs']!r:.100}")
     spec = EnvSpec(str(row["world"]), kwargs)
     return ToolEpisode(EpisodeSettings(spec, seed=require_seed(row["seed"]), prompt=row["rules"]), str(row["task"]))
+
+
+def require_opening(row: Mapping[str, Any], prompt: Sequence[Mapping[str, Any]], episode: ToolEpisode) -> None:
+    """Raise ConfigError unless the last message of a row's prompt is what opens its episode."""
+    if not prompt or prompt[-1].get("content") != episode.opening:
+        raise ConfigError(
+            f"the row of {row['task']} has another prompt than its world: make the data set again with `rows`"
+        )

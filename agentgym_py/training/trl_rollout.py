@@ -40,13 +40,13 @@ def rollout_func(
     The trainer's current model samples replies of at most `max_new_tokens` tokens, by default as many as `agentgym
     evolve` in this world, at the trainer's temperature.
     `kv_cache_gib` is that of `HFEngine`; `settings` are those of `Policy`, such as `max_context` and `thinking`.
-    Attempts are numbered through the whole training, and seeded by the trainer's `seed`, not that of `play`. An
+    Attempts are numbered from 0, again after a resume, and seeded by the trainer's `seed`, not that of `play`. An
     episode without a reply to learn is a row without a loss. So is one that ended with an infrastructure error; its
     reward is None, and trl leaves it out of its group's mean.
 
     Raises:
         ConfigError: `Policy` has no such setting; or, when it plays, the trainer samples from a part of the
-            distribution (`top_p`, `top_k`, `min_p`).
+            distribution (`top_p`, `top_k`, `min_p`) or from another one (`repetition_penalty`, `generation_kwargs`).
     """
     require_arguments(Policy, settings)
     spec, attempts = EnvSpec(env) if isinstance(env, str) else env, Counter[str]()
@@ -58,6 +58,11 @@ def rollout_func(
         args, ranks = trainer.args, trainer.accelerator
         if args.top_p < 1 or args.top_k or args.min_p:
             raise ConfigError(f"top_p must be 1, top_k and min_p 0, got {args.top_p}, {args.top_k}, {args.min_p}")
+        if args.repetition_penalty != 1 or args.generation_kwargs:
+            raise ConfigError(
+                "repetition_penalty must be 1 and generation_kwargs empty, got "
+                f"{args.repetition_penalty}, {args.generation_kwargs}"
+            )
         jobs = []
         for task in prompts:
             jobs.append(Job(spec, task, attempt=attempts[task] * ranks.num_processes + ranks.process_index))

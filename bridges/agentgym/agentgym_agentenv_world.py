@@ -85,12 +85,13 @@ def _disjoint(ranges: Mapping[str, Sequence[int]]) -> dict[str, range]:
     """Return the ranges by split; ConfigError if two have a task in common, or one is none."""
     numbers = dict[str, range]()
     for split, limits in ranges.items():
-        if split not in SPLITS or len(limits) != 2 or not all(type(number) is int for number in limits):
+        is_range = isinstance(limits, Sequence) and [type(number) for number in limits] == [int, int]
+        if split not in SPLITS or not is_range or not 0 <= limits[0] <= limits[1]:
             raise ConfigError(
                 f"ranges must be like {{'train': [0, 374], 'test': [374, 474]}}, got {dict(ranges)!r:.200}"
             )
-        numbers[split] = range(max(0, limits[0]), limits[1])
-    ordered = sorted(numbers.values(), key=lambda some: some.start)
+        numbers[split] = range(*limits)
+    ordered = sorted(filter(None, numbers.values()), key=lambda some: some.start)
     if any(before.stop > after.start for before, after in pairwise(ordered)):
         raise ConfigError(f"ranges have tasks in common: {dict(ranges)!r:.200}")
     return numbers

@@ -9,6 +9,7 @@ model's endpoint it has an error and no score. So has one that is cancelled whil
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from functools import partial
@@ -34,8 +35,8 @@ _OUTCOME = "agentgym"
 
 @task
 def agentgym(
-    env: str = "shop", env_kwargs: Mapping[str, Any] | None = None, split: str = "test", tasks: int | list[int] = 100,
-    tools: bool = True, prompt: Prompt = "full", seed: int = 0,
+    env: str = "shop", env_kwargs: Mapping[str, Any] | None = None, split: str = "test",
+    tasks: int | list[int | str] = 100, tools: bool = True, prompt: Prompt = "full", seed: int = 0,
 ) -> Task:  # fmt: skip
     """A world of agentgym-py.
 
@@ -43,7 +44,7 @@ def agentgym(
         env: Name of the world.
         env_kwargs: Its arguments, such as `{"difficulty": "easy"}`.
         split: Split of the tasks.
-        tasks: Their number, or a list of their numbers.
+        tasks: Their number, or a list of their numbers, which Inspect's `-T tasks=0,5` gives as text.
         tools: Whether the model calls tools; False: its text is the reply, as in `agentgym eval`.
         prompt: Which rules text opens an episode: `full`, `brief` or `none`.
         seed: Seed of the worlds: the same seed and task start in the same state, in every epoch.
@@ -53,7 +54,10 @@ def agentgym(
     """
     spec = EnvSpec(env, dict(env_kwargs or {}))
     settings = EpisodeSettings(spec, split, seed, prompt)
-    numbers = range(tasks) if isinstance(tasks, int) else tasks
+    try:
+        numbers = range(tasks) if isinstance(tasks, int) else [int(number) for number in tasks]
+    except ValueError as error:
+        raise ConfigError(f"tasks must be a number or a list of numbers, such as 0,5, got {tasks!r:.100}") from error
     if not numbers:
         raise ConfigError("tasks is empty: give a number above 0, or a list of numbers")
     with closing(spec.make()) as world:
@@ -115,7 +119,10 @@ async def _steps(state: TaskState, live: AsyncEpisode) -> Sequence[ChatMessage]:
         return [ChatMessageUser(content=turn.observation)]
     answers = []
     for call in message.tool_calls:
-        turn = await live.call(call.function, call.arguments)
+        if call.parse_error is None:
+            turn = await live.call(call.function, call.arguments)
+        else:  # Inspect leaves its arguments empty, which may be a valid call: this is an error in every world
+            turn = await live.step(json.dumps({"name": call.function, "arguments": "broken JSON"}))
         answers.append(ChatMessageTool(content=turn.observation, tool_call_id=call.id, function=call.function))
     return answers
 

@@ -16,6 +16,7 @@ import itertools
 import json
 import sys
 import uuid
+from collections.abc import Iterator
 from contextlib import closing, suppress
 from dataclasses import asdict
 from functools import partial
@@ -61,16 +62,17 @@ class AgentGymEnvironment(Environment[AgentGymAction, AgentGymObservation, Agent
     Args:
         settings: The world and how its episodes start.
         tasks: Tasks of a split that the task API lists.
+        numbers: Numbers of the tasks of resets that name none, such as those that the sessions of a server share.
     """
 
     SUPPORTS_CONCURRENT_SESSIONS = True
 
-    def __init__(self, settings: EpisodeSettings, tasks: int = TASKS) -> None:
+    def __init__(self, settings: EpisodeSettings, tasks: int = TASKS, numbers: Iterator[int] | None = None) -> None:
         super().__init__()
         self._settings, self._tasks = settings, tasks
         self._episode: ToolEpisode | None = None
         self._episode_id: str | None = None
-        self._numbers = itertools.count()
+        self._numbers = itertools.count() if numbers is None else numbers
 
     # ---- the episode ------------------------------------------------------------------------------------------------
 
@@ -212,7 +214,7 @@ def make_app(settings: EpisodeSettings, *, tasks: int = TASKS, limits: SessionLi
     limits = limits or SessionLimits()
     sessions = ConcurrencyConfig(max_concurrent_envs=limits.sessions, session_timeout=limits.idle)
     return create_app(
-        partial(AgentGymEnvironment, settings, tasks), AgentGymAction, AgentGymObservation,
+        partial(AgentGymEnvironment, settings, tasks, itertools.count()), AgentGymAction, AgentGymObservation,
         env_name=short_name(settings.spec.local_spec.name), concurrency_config=sessions, state_cls=AgentGymState,
     )  # fmt: skip
 

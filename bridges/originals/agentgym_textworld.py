@@ -20,11 +20,21 @@ INFOS = (
     "admissible_commands", "description", "lost", "max_score", "objective", "policy_commands", "score", "won",
 )  # fmt: skip
 """What TextWorld tells beside its observation."""
-_META = frozenset((
-    "q", "quit", "recording", "replay", "restart", "restore", "save", "script", "transcript", "undo", "unscript",
+_WORD = 9
+"""Characters of a word that the interpreter reads."""
+_META = frozenset(word[:_WORD] for word in (
+    "o", "oops", "q", "quit", "recording", "replay", "restart", "restore", "save", "script", "transcript", "undo",
+    "unscript",
 ))  # fmt: skip
-"""Commands to the interpreter: some would write files, or take an action back."""
-_LONGEST = 200
+"""Commands to the interpreter: some would write files, take an action back, or mend the last command into another."""
+_COMMAND = re.compile(r"[a-z0-9' -]{1,200}")
+"""A full stop or comma would begin another command in the same line, and so would a return, which is `\\_` there."""
+
+
+def is_command(text: str) -> bool:
+    """Return whether a text in lower case is one command, and none to the interpreter."""
+    words = text.split()
+    return bool(_COMMAND.fullmatch(text) and words) and words[0][:_WORD] not in _META and "then" not in words
 
 
 class TextWorldEnv(OriginalEnv):
@@ -34,7 +44,7 @@ class TextWorldEnv(OriginalEnv):
     splits of their own, which are used, too. A game is compiled at its first reset, which takes a second or more.
 
     Actions: TextWorld's commands, such as `go north`, `take coin`, `open chest`. Commands to the interpreter, such as
-    `save` and `undo`, are invalid.
+    `save` and `undo`, are invalid. So are several commands in one line, such as `look. look`.
 
     Observation: TextWorld's, without its title and status line. The first one has the objective.
 
@@ -115,8 +125,7 @@ class Session:
         """Do a command."""
         del text
         command, before = " ".join(reply.action.lower().split()), self._state
-        is_text = command.isascii() and 0 < len(command) <= _LONGEST and reply.action_input is None
-        if not is_text or command.split()[0] in _META:
+        if reply.action_input is not None or not is_command(command):
             return ForeignTurn("Not a command. Write for example: look, go north, take X.", valid=False)
         self._state, _, _ = self._game.step(command)
         reward = (self._state.score - before.score) / max(1, self._state.max_score)

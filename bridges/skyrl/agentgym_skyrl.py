@@ -17,8 +17,8 @@ import skyrl_gym
 from skyrl_gym.envs.base_text_env import BaseTextEnv, BaseTextEnvStepOutput
 
 from agentgym_py.env import EnvSpec
-from agentgym_py.errors import InfrastructureError, ResetNeededError
-from agentgym_py.serving.task_rows import RowOptions, rows_with, start_row
+from agentgym_py.errors import ConfigError, InfrastructureError, ResetNeededError
+from agentgym_py.serving.task_rows import RowOptions, require_opening, rows_with, start_row
 from agentgym_py.serving.tool_episode import ToolEpisode
 
 NAME = "agentgym"
@@ -60,11 +60,17 @@ class AgentGymEnv(BaseTextEnv):
         """Start the task; its opening is the prompt already.
 
         Raises:
-            ConfigError, UnknownNameError: a column of the row is missing or wrong.
+            ConfigError: a column of the row is missing or wrong, or the prompt is not what the world says.
+            UnknownNameError: there is no such world or task.
             InfrastructureError: the world failed.
         """
         self.close()
         self.turns, self._episode = 0, start_row(self._row)
+        try:
+            require_opening(self._row, prompt, self._episode)
+        except ConfigError:
+            self.close()
+            raise
         return prompt, {"task_id": self._episode.task.id}
 
     def step(self, action: str) -> BaseTextEnvStepOutput:

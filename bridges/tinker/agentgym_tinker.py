@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from tinker_cookbook.renderers import Renderer
-from tinker_cookbook.renderers.base import Message, ensure_text
+from tinker_cookbook.renderers.base import Message, get_text_content
 from tinker_cookbook.rl.message_env import EnvFromMessageEnv, MessageEnv, MessageStepResult
 from tinker_cookbook.rl.types import Env, EnvGroupBuilder, RLDataset
 
@@ -22,6 +22,14 @@ from agentgym_py.env.registration import short_name
 from agentgym_py.errors import ConfigError, InfrastructureError
 from agentgym_py.serving.async_episode import AsyncEpisode
 from agentgym_py.serving.tool_episode import EpisodeSettings, ToolEpisode
+from agentgym_py.trajectory.formats.foreign import ToolCall, reply_text
+
+
+def _text(message: Message) -> str:
+    """Return a reply without its thinking, and with the calls that the renderer took out of it."""
+    calls = [ToolCall(call.function.name, call.function.arguments) for call in message.get("tool_calls", ())]
+    broken = [call.raw_text for call in message.get("unparsed_tool_calls", ())]
+    return "\n".join([reply_text(get_text_content(message), calls=calls), *broken])
 
 
 class WorldMessages(MessageEnv):
@@ -45,7 +53,7 @@ class WorldMessages(MessageEnv):
         """Do one step; InfrastructureError if the world fails, and the episode is lost."""
         live = self._episode()
         try:
-            turn = await live.step(ensure_text(message["content"]))
+            turn = await live.step(_text(message))
         except InfrastructureError:
             await self.close()
             raise

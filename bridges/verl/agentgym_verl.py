@@ -22,9 +22,9 @@ from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopOutp
 from verl.utils.profiler import simple_timer
 
 from agentgym_py.env import EnvSpec
-from agentgym_py.errors import ConfigError, InfrastructureError
+from agentgym_py.errors import InfrastructureError
 from agentgym_py.serving.async_episode import AsyncEpisode
-from agentgym_py.serving.task_rows import RowOptions, rows_with, start_row
+from agentgym_py.serving.task_rows import RowOptions, require_opening, rows_with, start_row
 
 NAME = "agentgym"
 """The agent loop of the rows."""
@@ -87,10 +87,7 @@ class AgentGymLoop(AgentLoopBase):
         priority: int = 0, **row: Any,
     ) -> AgentLoopOutput:  # fmt: skip
         messages, episode = list(raw_prompt), live.episode
-        if messages[-1]["content"] != episode.opening:
-            raise ConfigError(
-                f"the row of {row['task']} has another prompt than its world: make the data set again with `rows`"
-            )
+        require_opening(row, messages, episode)
         tokens = await self.ct_build_initial_tokens(messages)
         mask, logprobs, rewards = list[int](), list[float](), list[float]()
         metrics, fields = dict[str, float](), dict[str, Any]()

@@ -11,7 +11,7 @@ import pytest
 
 from agentgym_py.env import EnvSpec
 from agentgym_py.errors import AgentGymError
-from agentgym_py.serving.task_rows import rows_with, start_row, task_rows
+from agentgym_py.serving.task_rows import require_opening, rows_with, start_row, task_rows
 from agentgym_py.serving.tool_episode import EpisodeSettings, ToolEpisode
 
 SETTINGS = EpisodeSettings(EnvSpec("maze", {"difficulty": "easy"}), split="test", seed=3, prompt="brief")
@@ -60,3 +60,13 @@ def test_a_wrong_row_is_refused(change: dict[str, Any], message: str) -> None:
     row = next(rows([0])) | change
     with pytest.raises(AgentGymError, match=message):
         start_row({name: value for name, value in row.items() if value is not None})
+
+
+def test_a_prompt_must_be_what_the_world_says() -> None:
+    """The last message is compared: a framework may add a system message."""
+    one, other = rows([0, 1])
+    episode, system = start_row(one), {"role": "system", "content": "Play."}
+    require_opening(one, [system, {"role": "user", "content": one["opening"]}], episode)
+    for prompt in ([{"role": "user", "content": other["opening"]}], []):
+        with pytest.raises(AgentGymError, match="maze/test/easy/0 has another prompt"):
+            require_opening(one, prompt, episode)

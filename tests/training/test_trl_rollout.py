@@ -107,6 +107,9 @@ def test_a_part_of_the_distribution_is_refused(toy_envs: Any, tmp_path: Path) ->
     """Its log-probabilities are not the model's."""
     with pytest.raises(ConfigError, match="top_k"):
         trainer_of(toy_envs, tmp_path, top_k=3).train()
+    for other in ({"repetition_penalty": 1.1}, {"generation_kwargs": {"typical_p": 0.9}}):
+        with pytest.raises(ConfigError, match="repetition_penalty must be 1"):
+            trainer_of(toy_envs, tmp_path, **other).train()
 
 
 @pytest.mark.parametrize(("setting", "value"), [("kv_cache_gib", 1e-9), ("max_context", 0)])
@@ -119,7 +122,9 @@ def test_the_memory_of_its_episodes_is_bounded(setting: str, value: float, toy_e
 def test_the_policy_of_the_episodes_has_settings(zoo: Any, toy_envs: Any) -> None:
     """Qwen3's template needs one, as with `--thinking`."""
     trainer = SimpleNamespace(
-        args=SimpleNamespace(top_p=1.0, top_k=0, min_p=None, temperature=1.0, seed=0),
+        args=SimpleNamespace(
+            top_p=1.0, top_k=0, min_p=None, temperature=1.0, seed=0, repetition_penalty=1.0, generation_kwargs=None
+        ),
         accelerator=SimpleNamespace(num_processes=1, process_index=0, unwrap_model=lambda model: model),
         model=zoo.miniature("qwen3").model, processing_class=zoo.build_tokenizer(zoo.FAMILIES["qwen3"]),
     )  # fmt: skip

@@ -118,6 +118,18 @@ def test_an_expert_has_no_metrics_and_no_reasoning(episode: Make) -> None:
     assert not {"metrics", "reasoning_content"} & step.keys()
 
 
+def test_a_reply_of_unknown_origin_may_be_a_models(episode: Make) -> None:
+    """Of a chat, or of a client by MCP: another program may train on it, and so does this one."""
+    chat = episode("a", "b", provenance=Provenance("", 0, {}, "chat/1", 0, "chat"))
+    for unknown in (chat, episode("buy", agent="some-client")):
+        row = atif.to_row(unknown)
+        agents = [step for step in row["steps"] if step["source"] == "agent"]
+        assert not any("llm_call_count" in step for step in agents)
+        foreign = {**row, "extra": {}, "steps": [{**step, "extra": {}} for step in row["steps"]]}
+        assert all(step.trained for step in atif.from_row(foreign).steps)
+    assert agents[0]["reasoning_content"] == "so"
+
+
 def test_a_chat_has_messages_only(episode: Make) -> None:
     """Without a world, what the user says next is no result of a call."""
     chat = episode("a", "b", provenance=Provenance("", 0, {}, "chat/1", 0, "chat"), final_observation="Bye.")

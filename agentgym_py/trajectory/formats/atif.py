@@ -29,6 +29,8 @@ VERSION = "ATIF-v1.7"
 _READ = tuple(f"ATIF-v1.{minor}" for minor in range(9))
 _OURS = "agentgym"
 """Key of `extra` for what only this project reads."""
+_WITHOUT_MODEL = frozenset(("expert", "random", "person"))
+"""Agents of this project that are no models."""
 _IN_METRICS = ("ids", "logprobs")
 """Keys of `Tokens` that the metrics of a step hold."""
 
@@ -202,22 +204,19 @@ def _written_steps(trajectory: Trajectory, records: Sequence[Row]) -> list[AtifS
     if trajectory.rules:
         steps.append(AtifStep(1, "system", trajectory.rules))
     steps.append(AtifStep(len(steps) + 1, "user", texts[0]))
-    has_world = bool(trajectory.provenance.env_id)
+    has_world, without_model = bool(trajectory.provenance.env_id), trajectory.provenance.agent in _WITHOUT_MODEL
     prompts = _prompts(trajectory)
     for i, (step, record) in enumerate(zip(trajectory.steps, records, strict=True)):
         kept = {key: value for key, value in record.items() if key != "observation"}
         if step.tokens is not None:
             kept["tokens"] = {key: value for key, value in record["tokens"].items() if key not in _IN_METRICS}
         metrics = _metrics(step, prompts[i] if prompts else None)
+        calls = 1 + (step.summary is not None) if metrics else 0 if without_model else None
         number = len(steps) + 1
-        shared: dict[str, Any] = {
-            "metrics": metrics,
-            "llm_call_count": 0 if metrics is None else 1 + (step.summary is not None),
-            "extra": {_OURS: kept},
-        }
+        shared: dict[str, Any] = {"metrics": metrics, "llm_call_count": calls, "extra": {_OURS: kept}}
         if has_world:
             name, arguments = function_call(step)
-            shared["reasoning_content" if metrics and step.thought else "message"] = step.thought
+            shared["message" if calls == 0 or not step.thought else "reasoning_content"] = step.thought
             steps.append(
                 AtifStep(**{
                     "step_id": number, "source": "agent", "message": "", **shared,

@@ -238,9 +238,14 @@ def test_tasks_are_divided_among_the_splits(craft_url: str) -> None:
             env.task(0, "valid")
     with closing(craft_env(craft_url, ranges=None)) as env:
         assert [env.number_of(split, 2) for split in ("train", "valid", "test")] == [6, 7, 8]
-    for ranges, words in [({"train": [0, 9], "test": [8, 9]}, "in common"), ({"train": [0]}, "must be like")]:
-        with pytest.raises(ConfigError, match=words):
-            craft_env(craft_url, ranges=ranges)
+    with closing(craft_env(craft_url, ranges={"train": [0, 9], "test": [5, 5]})) as env:
+        assert [env.task_count(split) for split in ("train", "test")] == [9, 0]
+    wrong: list[Any] = [[0], 5, [10, 0], [-1, 5], [0, 1.5], "05"]
+    with pytest.raises(ConfigError, match="in common"):
+        craft_env(craft_url, ranges={"train": [0, 9], "test": [8, 9]})
+    for limits in wrong:
+        with pytest.raises(ConfigError, match="must be like"):
+            craft_env(craft_url, ranges={"train": limits})
     with pytest.raises(UnknownNameError, match="textcraft"):
         craft_env(craft_url, dialect="textcrafts")
     with pytest.raises(ConfigError, match="url"):

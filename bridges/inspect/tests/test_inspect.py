@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 from agentgym_inspect import agentgym
 from checks import FAILURE, fail, note_closed, note_starts
-from scripted import SHOP, WORLDS, World, only_return, plays_as_directly, scripts
+from inspect_ai._cli.util import parse_cli_args
+from inspect_ai.model._call_tools import parse_tool_call
+from scripted import SHOP, TODO, WORLDS, World, only_return, plays_as_directly, scripts
 from through import play, read, run
 
 from agentgym_py.errors import ConfigError, UnknownNameError
@@ -76,6 +78,17 @@ def test_a_world_that_hangs_has_no_score(monkeypatch: pytest.MonkeyPatch) -> Non
     assert read(whole, SHOP) == only_return(played[1].episode)
 
 
+def test_a_call_with_broken_json_is_one_invalid_step() -> None:
+    """Although Inspect makes it a call without arguments, which `list_tasks` accepts."""
+    played = scripts(TODO, 1)
+    broken = parse_tool_call("1", "list_tasks", '{"broken": ')
+    object.__setattr__(played[0], "calls", [("list_tasks", {}), broken])
+    (sample,) = run(TODO, played).samples or ()
+    whole, error = [message.text for message in sample.messages if message.role == "tool"]
+    assert broken.parse_error and "list_tasks" in error and "JSON" in error and error != whole
+    assert (sample.scores or {})["outcome"].metadata == {"steps": 2, "stop_reason": "gave_up"}
+
+
 def test_a_limit_of_inspect_gives_up() -> None:
     """What was gained until then counts."""
     played = scripts(SHOP, 3)
@@ -112,3 +125,12 @@ def test_wrong_arguments_are_errors_at_once() -> None:
         agentgym(split="tset")
     with pytest.raises(ConfigError, match="tasks is empty"):
         agentgym(tasks=0)
+    with pytest.raises(ConfigError, match="tasks must be"):
+        agentgym(tasks=["0", "five"])
+
+
+def test_a_list_of_tasks_may_be_that_of_inspects_command_line() -> None:
+    """`-T tasks=0,5` gives texts."""
+    tasks = parse_cli_args(["tasks=0,5"])["tasks"]
+    assert tasks == ["0", "5"]
+    assert [sample.id for sample in agentgym(tasks=tasks).dataset] == [f"shop/test/medium/{n}" for n in (0, 5)]

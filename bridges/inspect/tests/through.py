@@ -9,7 +9,8 @@ from typing import Any
 from agentgym_inspect import agentgym
 from inspect_ai import eval as evaluate
 from inspect_ai.log import EvalLog, EvalSample, read_eval_log
-from inspect_ai.model import ChatMessage, ModelOutput, ModelUsage, get_model
+from inspect_ai.model import ChatMessage, ChatMessageAssistant, ModelOutput, ModelUsage, get_model
+from inspect_ai.tool import ToolCall
 from scripted import MAX_STEPS, SEED, Played, Script, World
 
 from agentgym_py.env import StopReason
@@ -26,6 +27,8 @@ def run(world: World, scripts: Sequence[Script], **more: Any) -> EvalLog:
             output = ModelOutput.from_content("mockllm", "", stop_reason="model_length")
         elif isinstance(call := script.calls[turn], Exception):  # as an endpoint fails
             raise call
+        elif isinstance(call, ToolCall):  # as a provider reads it
+            output = ModelOutput.from_message(ChatMessageAssistant(content="", tool_calls=[call]))
         elif world.tools:
             output = ModelOutput.for_tool_call("mockllm", *call)
         else:

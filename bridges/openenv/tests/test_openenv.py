@@ -54,6 +54,16 @@ def test_a_group_starts_in_one_state(monkeypatch: pytest.MonkeyPatch) -> None:
         assert one.state()["snapshot"].encode() == script.start
 
 
+def test_sessions_share_the_numbers_of_their_tasks() -> None:
+    """A reset that names no task takes the server's next one, so that many sessions play many tasks."""
+    ids = []
+    with server(SHOP) as url:
+        for _ in range(2):
+            with client(url) as session:
+                ids += [session.reset().metadata["task_id"] for _ in range(2)]
+    assert ids == [f"shop/train/medium/{number}" for number in range(4)]
+
+
 def test_an_infrastructure_failure_has_no_reward(monkeypatch: pytest.MonkeyPatch) -> None:
     """OpenEnv's client raises an error, and so does `AgentOpenEnv-v0`; the next episode is whole."""
     first, second, third = scripts(SHOP, 3)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from agentgym_textworld import is_command
 from originals import ALFWORLD, BABYAI, ORIGINALS, SCIENCEWORLD, TEXTWORLD, Original, write_games
 
 from agentgym_py.env import EnvSpec, StopReason, TextEnv
@@ -180,12 +181,23 @@ def _children() -> set[int]:
     return found
 
 
+def test_a_command_of_textworld_is_one_and_none_to_the_interpreter() -> None:
+    """Inform splits a line at full stops, commas and `then`, mends a command by `oops`, and reads nine letters."""
+    for command in ("look", "go north", "take half-eaten bread", "unlock type 2 box with henderson's key", "g"):
+        assert is_command(command)
+    meta = ("save", "restore", "restart", "quit", "script", "undo")
+    joined = (f"look{join}{word}" for join in (". ", ".", ", ", "; ", " then ", "\\_", "\0") for word in meta)
+    for command in (*meta, *joined, "oops save", "o save", "transcripts", "save\0", "", " ", "look " * 50):
+        assert not is_command(command), command
+
+
 def test_textworld_reads_no_commands_to_the_interpreter(games: str) -> None:
     """Nothing is saved or taken back; settings are part of a task's id and wrong ones are an error."""
     with closing(spec(TEXTWORLD, games).make()) as env:
         env.reset(options={"task": 0})
-        for command in ("save", "undo", "QUIT", "restart"):
-            assert not env.step(command)[4]["valid_action"] and env.stop_reason is None
+        for command in ("save", "undo", "QUIT", "restart", "look. save", "look, restore", "look then restart"):
+            observation, *_, info = env.step(command)
+            assert observation.startswith("Not a command") and not info["valid_action"] and env.stop_reason is None
         assert env.task(3).id == "textworld/train/treasure_hunter:level=11/3"
     with pytest.raises(ConfigError, match="level"):
         EnvSpec("textworld", {"settings": {"levle": 3}}).make()

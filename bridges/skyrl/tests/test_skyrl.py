@@ -11,7 +11,7 @@ from scripted import SHOP, WORLDS, World, plays_as_directly, scripts
 from skyrl_gym.metrics import aggregate_for_environment
 from through import follow, make, play, rows_of
 
-from agentgym_py.errors import InfrastructureError, ResetNeededError, UnknownNameError
+from agentgym_py.errors import ConfigError, InfrastructureError, ResetNeededError, UnknownNameError
 
 
 @pytest.mark.parametrize("world", WORLDS, ids=lambda world: world.name)
@@ -48,6 +48,16 @@ def test_an_infrastructure_failure_has_no_reward(monkeypatch: pytest.MonkeyPatch
     env.init(other["prompt"])
     assert env.step(second.actions[0])["metadata"]["observation"] == second.episode.observations[1]
     env.close()
+
+
+def test_a_prompt_of_another_task_is_an_error() -> None:
+    """The model would read one task and play another; the world is closed."""
+    one, other = rows_of(SHOP, scripts(SHOP, 2))
+    env = make(one)
+    with pytest.raises(ConfigError, match=f"{one['task']} has another prompt"):
+        env.init(other["prompt"])
+    with pytest.raises(ResetNeededError, match="init"):
+        env.step("search[cup]")
 
 
 def test_metrics_are_averaged_by_skyrl() -> None:

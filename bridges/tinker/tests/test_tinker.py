@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import pickle
 
 import pytest
 from agentgym_tinker import WorldDataset
 from checks import FAILURE, fail, note_closed, note_starts
-from scripted import SHOP, WORLDS, World, plays_as_directly, scripts
+from scripted import SEED, SHOP, TODO, WORLDS, World, plays_as_directly, scripts
 from through import GROUP, dataset_of, play, run
+from tinker_cookbook.renderers import get_renderer
 from tinker_cookbook.rl.rollout_strategy import RetryOnFailure
 from tinker_cookbook.rl.rollouts import do_group_rollout
+from tinker_cookbook.rl.types import StepResult
 
 from agentgym_py.errors import ConfigError, InfrastructureError, UnknownNameError
+from agentgym_py.policy.tiny import build_tokenizer
 from agentgym_py.serving.tool_episode import ToolEpisode
 
 
@@ -21,6 +25,42 @@ from agentgym_py.serving.tool_episode import ToolEpisode
 def test_tinker_plays_as_one_plays_directly(world: World) -> None:
     """50 tasks in groups of two, by tinker-cookbook's own rollouts and a renderer."""
     plays_as_directly(world, play, copies=GROUP)
+
+
+@pytest.mark.parametrize("renderer", ["qwen3", "qwen3_instruct"])
+@pytest.mark.parametrize(
+    ("reply", "is_valid"),
+    [
+        ("{call}", True),
+        ("<think>\nI read.\n</think>\n\n{call}", True),
+        ("I read.\n{call}", True),
+        ("{call}\n{call}", False),
+        ("I read.\n<tool_call>\n{{broken\n</tool_call>", False),
+        ("<think>\nI read.\n</think>\n\nAction: {name}\nAction Input: {arguments}", True),
+    ],
+)
+def test_a_reply_keeps_its_calls_and_may_think(renderer: str, reply: str, is_valid: bool) -> None:
+    """A renderer that takes thinking and calls out of the text makes no other step of the reply."""
+    (script,) = scripts(TODO, 1)
+    name, arguments = script.calls[0][0], json.dumps(script.calls[0][1])
+    call = f'<tool_call>\n{{"name": "{name}", "arguments": {arguments}}}\n</tool_call>'
+    tokenizer = build_tokenizer(script.episode.observations, 2048)
+    tokenizer.add_tokens(["<|im_start|>", "<|im_end|>"], special_tokens=True)
+    builder = WorldDataset(
+        TODO.spec, get_renderer(renderer, tokenizer), tasks=[0], group_size=1, batch_size=1, prompt="none", seed=SEED
+    ).builders[0]
+    text = reply.format(call=call, name=name, arguments=arguments)
+
+    async def first_step() -> StepResult:
+        (env,) = await builder.make_envs()
+        await env.initial_observation()
+        step = await env.step(tokenizer.encode(f"{text}<|im_end|>", add_special_tokens=False))
+        await builder.cleanup()
+        return step
+
+    step = asyncio.run(first_step())
+    assert step.metrics["valid_action"] == is_valid
+    assert (step.logs["observation"] == script.episode.observations[1]) is is_valid
 
 
 def test_a_group_starts_in_one_state(monkeypatch: pytest.MonkeyPatch) -> None:
