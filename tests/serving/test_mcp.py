@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import math
 import socket
 import sys
 import threading
@@ -300,7 +301,7 @@ def test_a_world_that_returns_late_is_closed(
 
     async def play() -> None:
         server = odd(lambda _: None, longest=0.5)
-        session = _Session(server, 0)
+        session = _Session(server, 0, math.inf)
         server.sessions.add(session)
         with suppress(MCPError):
             await session.call("act", {"action": "x"}, "test")
