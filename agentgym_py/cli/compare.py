@@ -42,7 +42,11 @@ def options(parser: Parser) -> None:
         "With --margin: the chance that a difference of the margin is not taken for a smaller one; by default 0.95.",
     )  # fmt: skip
     parser.add("report", str, None, "With --anytime: HTML file for the interval after each task.", metavar="FILE")
-    parser.add("score", str, None, "Score of other programs' logs, such as exact_match,strict-match.", metavar="NAME")
+    parser.add(
+        "score", str, None,
+        "Score of other programs' logs, such as exact_match,strict-match. Default: `success`, or the only score that "
+        "is right or wrong in every sample.", metavar="NAME",
+    )  # fmt: skip
     parser.add("latex", bool, False, "Print LaTeX (booktabs) instead of Markdown.")
     parser.add("json", bool, False, JSON_HELP)
 

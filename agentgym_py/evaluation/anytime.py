@@ -204,15 +204,19 @@ class SequentialComparison:
     """The difference with its interval after each task."""
     power: float | None = None
     """The chance that a difference of the margin is not taken for equality; None: the level of the interval."""
+    score: str | None = None
+    """The score that is compared, of other programs' logs."""
 
     def __str__(self) -> str:
         """Return the difference with its confidence sequence, and the decision."""
         found, points = self.result, self.result.difference
         if not points.n:
             return f"{self.first} − {self.second}: no task that both have attempted"
+        scored = f", scored by {self.score}" if self.score else ""
         return (
-            f"{self.first} − {self.second}, looked at after each of {points.n} tasks: {100 * points.value:+.1f} points "
-            f"[{100 * points.low:+.1f}, {100 * points.high:+.1f}], e-value {found.e_value:.3g}, p {p_value(found.p)}\n"
+            f"{self.first} − {self.second}{scored}, looked at after each of {points.n} tasks: "
+            f"{100 * points.value:+.1f} points [{100 * points.low:+.1f}, {100 * points.high:+.1f}], "
+            f"e-value {found.e_value:.3g}, p {p_value(found.p)}\n"
             f"{self._decision()}"
         )
 
@@ -247,7 +251,8 @@ def compare_in_order(
     test = AnytimeTest(level=level, margin=margin, power=power)
     tasks = [task for task in first.outcomes if task in second.outcomes]
     trace = [test.add(fmean(first.outcomes[task]) - fmean(second.outcomes[task])).difference for task in tasks]
-    return SequentialComparison(first.name, second.name, margin, test.result, trace, power)
+    score = first.manifest.get("score")
+    return SequentialComparison(first.name, second.name, margin, test.result, trace, power, score)
 
 
 @dataclass(frozen=True, slots=True)

@@ -374,7 +374,8 @@ def _require_distinct(names: Sequence[str]) -> None:
 def _question(entrant: Entrant) -> dict[str, Any]:
     """Return the settings that all entrants share."""
     worlds = [{key: value for key, value in world.items() if key != "tasks"} for world in entrant.manifest["worlds"]]
-    return {key: entrant.manifest[key] for key in ("split", "prompt", "seed")} | {"worlds": worlds}
+    score = {"score": entrant.manifest["score"]} if "score" in entrant.manifest else {}
+    return {key: entrant.manifest[key] for key in ("split", "prompt", "seed")} | {"worlds": worlds} | score
 
 
 # ---- tables ---------------------------------------------------------------------------------------------------------
@@ -387,7 +388,7 @@ def _page(comparison: Comparison | AlgorithmComparison) -> Page:
             [_agents(comparison), _pairs(comparison), *_rounds(comparison), *_resources(comparison)],
             _notes(comparison),
         )
-    title = _title(comparison.algorithms[0].runs[0])
+    first = comparison.algorithms[0].runs[0]
     means_are_students = any(mean.n < MIN_BOOTSTRAP for mean in comparison.means)
     means = [
         (algorithm.name, str(mean.n), format_mean(mean))
@@ -401,8 +402,8 @@ def _page(comparison: Comparison | AlgorithmComparison) -> Page:
     ]
     if any(mean.n < MIN_SEEDS for mean in comparison.means):
         notes.append(f"Fewer than {MIN_SEEDS} training seeds: too few for a claim about an algorithm.")
-    return Page(title, [
-        (("algorithm", "seeds", "success, interquartile mean [95 %]"), means),
+    return Page(_title(first), [
+        (("algorithm", "seeds", f"{_rate_name(first)}, interquartile mean [95 %]"), means),
         (("a run of the one beats one of the other", "probability [95 %]"), pairs),
     ], notes)  # fmt: skip
 
@@ -416,6 +417,12 @@ def _title(entrant: Entrant) -> str:
     return f"{worlds}; {manifest['split']} split, {manifest['prompt']} prompt{seed}"
 
 
+def _rate_name(entrant: Entrant) -> str:
+    """Return what the rates of a table are: success, or another score of other programs' logs."""
+    score = str(entrant.manifest.get("score", "success"))
+    return "success" if foreign.is_success(score) else score
+
+
 def _world_title(world: Mapping[str, Any]) -> str:
     """Return the id and the arguments of a world of a manifest; other programs' arguments are text."""
     kwargs = world["kwargs"]
@@ -424,7 +431,7 @@ def _world_title(world: Mapping[str, Any]) -> str:
 
 def _agents(comparison: Comparison) -> Table:
     rows = [(e.name, e.agent, str(e.manifest["attempts"]), format_interval(e.success)) for e in comparison.entrants]
-    return ("evaluation", "agent", "attempts per task", "success [95 %]"), rows
+    return ("evaluation", "agent", "attempts per task", f"{_rate_name(comparison.entrants[0])} [95 %]"), rows
 
 
 def _resources(comparison: Comparison) -> Iterator[Table]:

@@ -7,6 +7,7 @@ folder without a result is an interrupted evaluation.
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -16,7 +17,7 @@ from agentgym_py.agents import Agent
 from agentgym_py.env import EnvSpec, Prompt
 from agentgym_py.env.tracebacks import contained
 from agentgym_py.errors import RunError
-from agentgym_py.files import JsonFolder, canonical_json, json_safe, new_folder, require_inside, with_current_names
+from agentgym_py.files import JsonFolder, json_safe, new_folder, parse_json, require_inside, with_current_names
 from agentgym_py.trajectory import Trajectory, store
 
 MANIFEST, TRAJECTORIES, RESULT = "manifest.json", "trajectories.jsonl", "result.json"
@@ -98,12 +99,30 @@ def _without_model_name(manifest: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _mapping_differences(prefix: str, first: Mapping[str, Any], second: Mapping[str, Any]) -> list[str]:
-    keys = [key for key in dict.fromkeys([*first, *second]) if first.get(key) != second.get(key)]
-    return [f"{prefix}{key}: {_format_value(first.get(key))}, not {_format_value(second.get(key))}" for key in keys]
+    """Describe each difference of two mappings; those of nested ones are named by their path."""
+    texts = []
+    for key in dict.fromkeys([*first, *second]):
+        values = first.get(key), second.get(key)
+        if values[0] != values[1]:
+            one, other = map(_as_mapping, values)
+            nested = [] if one is None or other is None else _mapping_differences(f"{prefix}{key}.", one, other)
+            texts += nested or [f"{prefix}{key}: {', not '.join(map(_format_value, values))}"]
+    return texts
+
+
+def _as_mapping(value: Any) -> Mapping[str, Any] | None:
+    """Return a mapping, or the one in a JSON text, as other programs' arguments are; None of any other value."""
+    if isinstance(value, str):
+        try:
+            value = parse_json(value)
+        except ValueError:
+            return None
+    return value if isinstance(value, Mapping) else None
 
 
 def _format_value(value: Any) -> str:
-    return canonical_json(value) if isinstance(value, Mapping) else str(value)
+    """Return text as it is, None as Python writes it, and any other value as JSON."""
+    return str(value) if value is None or isinstance(value, str) else json.dumps(value, sort_keys=True, default=str)
 
 
 def _env_differences(first: Sequence[Mapping[str, Any]], second: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -101,7 +101,10 @@ def test_tasks_without_a_try_are_left_out_of_all() -> None:
         ({"worlds": [WORLD | {"tasks": ["x"]}]}, "AgentShop-v0's tasks: 0 in both, of 60 and 1"),
         ({"worlds": [{**A.manifest["worlds"][0], "max_steps": 9}]}, "AgentShop-v0's max_steps: 15, not 9"),
         ({"worlds": [{**A.manifest["worlds"][0], "version": 2}]}, "AgentShop-v0's version: 1, not 2"),
-        ({"worlds": [{**A.manifest["worlds"][0], "kwargs": {"difficulty": "hard"}}]}, "AgentShop-v0's kwargs: {}, not"),
+        (
+            {"worlds": [{**A.manifest["worlds"][0], "kwargs": {"difficulty": "hard"}}]},
+            "AgentShop-v0's kwargs.difficulty: None, not hard",
+        ),
     ],
 )
 def test_what_cannot_be_compared_is_refused(other: dict[str, Any], said: str) -> None:

@@ -80,7 +80,7 @@ def test_worlds_that_differ_are_named() -> None:
     longer = made(EnvSpec("shop", {"difficulty": "easy", "max_steps": 9}))
     said = differences(made(), longer, SAME_QUESTION)
     assert said[:2] == [
-        'AgentShop-v0\'s kwargs: {"difficulty": "easy"}, not {"difficulty": "easy", "max_steps": 9}',
+        "AgentShop-v0's kwargs.max_steps: None, not 9",
         "AgentShop-v0's max_steps: 15, not 9",
     ]
     assert [each.partition(":")[0] for each in said[2:]] == ["AgentShop-v0's first_state"]  # it holds the arguments
@@ -91,6 +91,20 @@ def test_worlds_that_differ_are_named() -> None:
     assert differences(made(), made(), (*SAME_QUESTION, "agent")) == []
     expert = make_manifest(ExpertAgent(), [SHOP], "test", range(3), 1, "brief", 0)
     assert differences(made(), expert, ["agent"])[0] == "agent's name: random, not expert"
+
+
+def test_arguments_that_differ_are_named_by_their_path() -> None:
+    """In mappings and in the JSON text of other programs' arguments; None is not the same as no argument."""
+
+    def of(kwargs: Any) -> dict[str, Any]:
+        return {"worlds": [{"id": "w", "kwargs": kwargs, "tasks": []}]}
+
+    one, other = ({"a": {"tools": tools, "seed": 0}, "text": "{"} for tools in (True, False))
+    for form in (dict, json.dumps):
+        assert differences(of(form(one)), of(form(other)), ["worlds"]) == ["w's kwargs.a.tools: true, not false"]
+    assert differences(of({"a": [1]}), of({"a": {"b": 1}}), ["worlds"]) == ['w\'s kwargs.a: [1], not {"b": 1}']
+    assert differences(of({}), of({"a": None}), ["worlds"]) == ['w\'s kwargs: {}, not {"a": null}']
+    assert differences(of('{"a": 1}'), of('{"a": true}'), ["worlds"]) == ['w\'s kwargs: {"a": 1}, not {"a": true}']
 
 
 def test_a_folder_goes_on_where_it_was_left(tmp_path: Path, episode: Callable[..., Trajectory]) -> None:

@@ -103,7 +103,8 @@ def test_another_question_is_refused(tmp_path: Path) -> None:
     a = Entrant.load(log(tmp_path / "a.eval", [["C"], ["I"]]))
     changes: list[tuple[dict[str, Any], str]] = [
         ({"task_version": 2}, "sums's version: 1, not 2"), ({"task": "more"}, "worlds: sums, not more"),
-        ({"task_args": {}}, "sums's kwargs: "), ({"dataset": {"name": "e"}}, "sums's kwargs: "),
+        ({"task_args": {}}, r"sums's kwargs\.arguments\.digits: 2, not None$"),
+        ({"dataset": {"name": "e"}}, r"sums's kwargs\.dataset: d, not e$"),
     ]  # fmt: skip
     for i, (change, message) in enumerate(changes):
         other = Entrant.load(log(tmp_path / f"{i}.eval", [["C"], ["I"]], eval=SPEC | change))
@@ -277,6 +278,35 @@ def test_the_score_is_chosen(tmp_path: Path) -> None:
         archive({"header.json": HEADER, "summaries.json": summaries([[{"x": "C", "y": 0.25}], [{"x": "I", "y": "P"}]])})
     )
     assert Entrant.load(tmp_path / "a.eval").manifest["score"] == "match/x"
+
+
+def test_success_is_the_score_by_default(tmp_path: Path) -> None:
+    """If several scores are right or wrong, such as those of the bridge to Inspect; the tables name another one."""
+    values = [[{"success": "C", "return": 0.0}], [{"success": "I", "return": 1.0}]]
+    both = [log(tmp_path / name, values) for name in ("a.eval", "b.eval")]
+    found = compare([Entrant.load(path) for path in both])
+    assert "scored by match/success" in str(found) and "| success [95 %] |" in str(found)
+    assert found.as_dict()["score"] == "match/success"
+    assert ", scored by match/success, looked at" in str(compare_in_order(*found.entrants))
+    other = [Entrant.load(path, "match/return") for path in both]
+    assert "| match/return [95 %] |" in str(compare(other))
+    runs = [Algorithm(entrant.name, [entrant]) for entrant in other]
+    assert "| match/return, interquartile mean [95 %] |" in str(compare_algorithms(runs))
+
+
+def test_a_folder_with_one_log_stands_for_it(tmp_path: Path) -> None:
+    """Of several, one must be named; rows and an evaluation of our own in the folder come first."""
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    one = log(folder / "a.eval", [["C"], ["I"]])
+    assert Entrant.load(folder).outcomes == Entrant.load(one).outcomes
+    log(folder / "b.eval", [["C"], ["I"]])
+    with pytest.raises(DataError, match=r"logs holds 2 logs of Inspect; name one of them, such as .*b\.eval$"):
+        Entrant.load(folder)
+    (folder / "manifest.json").write_text("{}")
+    assert not foreign.is_foreign(folder)
+    samples(folder / "samples_x.jsonl", [{"acc,none": 1}])
+    assert Entrant.load(folder).manifest["score"] == "acc,none"
 
 
 @pytest.mark.parametrize(

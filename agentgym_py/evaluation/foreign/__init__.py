@@ -4,6 +4,6 @@ A sample is a task, its epochs are attempts. Compared is one score, which is rig
 that ended with an error or have no score are left out, as after an infrastructure failure.
 """
 
-from agentgym_py.evaluation.foreign.loading import is_foreign, load
+from agentgym_py.evaluation.foreign.loading import is_foreign, is_success, load
 
-__all__ = ["is_foreign", "load"]
+__all__ = ["is_foreign", "is_success", "load"]

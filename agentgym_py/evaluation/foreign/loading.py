@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from agentgym_py.errors import DataError, setting
+from agentgym_py.evaluation.folder import MANIFEST
 from agentgym_py.evaluation.foreign.inspect import read_inspect
 from agentgym_py.evaluation.foreign.lm_eval import read_lm_eval
 from agentgym_py.evaluation.foreign.log import Env, Log, Sample, agent_named, id_of, scores_of
@@ -18,13 +19,20 @@ from agentgym_py.trajectory.formats.rows import Row, parse_rows, read_rows
 
 _OWN: Env = ("tasks", "{}")
 """That of rows which name no environment."""
+_LOGS = "*.eval"
+"""Names of Inspect's logs in a folder."""
 
 
 def is_foreign(path: str | Path) -> bool:
-    """Return whether a path is a file, or a folder with samples of lm-eval or results of verifiers."""
+    """Return whether a path is a file, or a folder with logs of Inspect, samples of lm-eval or results of verifiers."""
     target = Path(path)
-    named = any((target / name).is_file() for name in (RESULTS, TRACES))
-    return target.is_file() or named or any(target.glob("samples_*.jsonl"))
+    has_logs = not (target / MANIFEST).is_file() and any(target.glob(_LOGS))
+    return target.is_file() or _has_rows(target) or has_logs
+
+
+def _has_rows(folder: Path) -> bool:
+    """Return whether a folder holds samples of lm-eval or results of verifiers."""
+    return any((folder / name).is_file() for name in (RESULTS, TRACES)) or any(folder.glob("samples_*.jsonl"))
 
 
 def load(path: str | Path, score: str | None = None) -> tuple[dict[str, Any], dict[tuple[str, str, str], list[bool]]]:
@@ -32,9 +40,10 @@ def load(path: str | Path, score: str | None = None) -> tuple[dict[str, Any], di
 
     Raises:
         DataError: another file, an unfinished evaluation, or no such score; without `score`, not exactly one is right
-            or wrong in every sample.
+            or wrong in every sample, and none or several of those that are have the name `success`.
     """
     target = Path(path)
+    target = _log_in(target) if target.is_dir() else target
     log = read_inspect(target) if _is_zip(target) else _log_of_rows(target)
     name = _chosen_score(target, log.samples, score)
     outcomes: defaultdict[tuple[str, str, str], list[bool]] = defaultdict(list)
@@ -53,6 +62,14 @@ def load(path: str | Path, score: str | None = None) -> tuple[dict[str, Any], di
     return manifest | {"split": "", "prompt": "", "seed": 0}, {task: outcomes[task] for task in in_order}
 
 
+def _log_in(path: Path) -> Path:
+    """Return the log of Inspect in a folder, or the path itself if it holds rows; raises DataError for several logs."""
+    logs = [] if _has_rows(path) else [inside(path, file.name) for file in sorted(path.glob(_LOGS))]
+    if len(logs) > 1:
+        raise DataError(f"{path} holds {len(logs)} logs of Inspect; name one of them, such as {logs[-1]}")
+    return logs[0] if logs else path
+
+
 def _place(task: str) -> bytes:
     """Return where a task stands: programs log tasks as they end, so the order of a log may depend on outcomes."""
     return hashlib.sha256(task.encode()).digest()
@@ -66,6 +83,7 @@ def _chosen_score(path: Path, samples: Sequence[Sample], score: str | None) -> s
             values[name].add(value)
     binary = sorted(name for name in values if values[name] <= {0, 1})
     if score is None:
+        binary = [name for name in binary if is_success(name)] or binary
         if len(binary) != 1:
             several = f"several scores; choose one with {setting('score')}: {', '.join(binary)}"
             raise DataError(f"{path}: {several if binary else _no_score(values)}")
@@ -76,6 +94,11 @@ def _chosen_score(path: Path, samples: Sequence[Sample], score: str | None) -> s
         other = min(values[score] - {0, 1})
         raise DataError(f"{path}: {setting('score', score)} is not right or wrong in every sample; one has {other:g}")
     return score
+
+
+def is_success(score: str) -> bool:
+    """Return whether a score is called success, such as `outcome/success`; it is taken before others."""
+    return score.rpartition("/")[2] == "success"
 
 
 def _no_score(values: Mapping[str, set[float]]) -> str:
