@@ -36,7 +36,9 @@ class Episode:
     version: int = 0
     """Of its world."""
     watch: Callable[[], AbstractContextManager[None]] = nullcontext
-    """Count what runs within it as a call into the world: `with episode.watch(): plan = episode.env.expert()`."""
+    """Count what runs within it as a call into the world: `with episode.watch(): plan = episode.env.expert()`.
+
+    For `act`, in the thread that calls it: one call at a time, without `await` in it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -439,5 +439,10 @@ def changed_arguments(env_class: type, arguments: Mapping[str, Any], without: Se
         if name in without or (parameter and (value == parameter.default or is_path(parameter))):
             continue
         with suppress(TypeError, ValueError):  # values that JSON cannot hold are not compared
-            changed[name] = json.loads(json.dumps(sorted(value) if isinstance(value, set | frozenset) else value))
+            changed[name] = as_json(value)
     return changed
+
+
+def as_json(value: Any) -> Any:
+    """Return an argument as a JSON value; sets and tuples become lists."""
+    return json.loads(json.dumps(sorted(value) if isinstance(value, set | frozenset) else value))

@@ -72,8 +72,8 @@ class ToolIndex:
     def search(self, texts: Sequence[str], k: int) -> list[list[str]]:
         """Return the names of the k best tools for each text, the best first.
 
-        A text that is a tool's name, or its text, finds that tool first, in any case; then one whose words are those of
-        a name or text. A name counts before a text. Of equal ones the earlier tool comes first.
+        A query that is a tool's name or text, in any case, finds that tool first. Next come tools whose name or text
+        has the same words. A name counts before a text, and of equal ones the earlier tool comes first.
         """
         names = list(self.texts)
         scores_QN = np.round(embed(texts, self.features) @ self.tools.T, _DIGITS)

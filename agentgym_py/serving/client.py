@@ -189,8 +189,8 @@ class RemoteEnv(TextEnv):
         if missing:
             self.close()
             raise ConfigError(
-                f"this server fixes {', '.join(missing)} of {env}: give the client the same, because trajectories "
-                "name the arguments of their world"
+                f"this server fixes {', '.join(missing)} of {env}: give the client the same values, because "
+                "trajectories name the arguments of their world"
             )
 
     # ---- the session ------------------------------------------------------------------------------------------------

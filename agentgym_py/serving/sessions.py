@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 from agentgym_py.checks import is_path, parameters_of
 from agentgym_py.env import EnvSpec, TextEnv
-from agentgym_py.env.base import NOT_IN_SNAPSHOTS, changed_arguments
+from agentgym_py.env.base import NOT_IN_SNAPSHOTS, as_json, changed_arguments
 from agentgym_py.env.registration import env_id, short_name
 from agentgym_py.errors import AgentGymError, ConfigError, UnknownNameError, did_you_mean
 from agentgym_py.http_client import MAX_ANSWER
@@ -77,6 +77,15 @@ class RefusedRequestError(AgentGymError):
         self.status, self.kind = status, kind
 
 
+def _is_equal(sent: Any, fixed: Any) -> bool:
+    """Return whether an argument that a client sent, as JSON, is the server's."""
+    if sent == fixed:
+        return True
+    with suppress(TypeError, ValueError):  # not every argument is plain data
+        return bool(sent == as_json(fixed))
+    return False
+
+
 class Offer:
     """An environment that clients can open sessions of."""
 
@@ -102,7 +111,7 @@ class Offer:
         """
         for name, value in kwargs.items():
             if name in self.spec.kwargs:
-                if value != self.spec.kwargs[name]:
+                if not _is_equal(value, self.spec.kwargs[name]):
                     raise ConfigError(f"{name} of {self.spec.name} is fixed by this server to another value")
             elif name not in self.arguments:
                 name = name[:_MAX_NAME]

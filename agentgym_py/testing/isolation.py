@@ -70,7 +70,8 @@ def isolation(subject: Subject) -> None:
     for line in lines:
         if "problem" in line:
             error = EndsProcessError if line["ends"] else BrokenContractError
-            raise error(line["problem"], moves_to_call(Moves(seed, None, tuple(actions)), call))
+            moves = Moves(seed, None, tuple(actions))
+            raise error(line["problem"], moves if line.get("is_left") else moves_to_call(moves, call))
         if "seed" in line:
             seed, actions = line["seed"], []
         actions += line.get("action", [])
@@ -177,11 +178,11 @@ class _Player:
         _wait_for_copies()
         for name, value in _surroundings().items():
             if value != before[name]:
-                self._write(problem=f"it changes the {name} of its process: {_change(before[name], value)}", ends=False)
+                self._report_left(f"it changes the {name} of its process: {_change(before[name], value)}")
         episodes = len(seeds) - _WARM_UP
         for name, number in left.items():
             if episodes > 0 and 2 * number >= episodes:
-                self._write(problem=f"{number} more {name} after {episodes} episodes than before", ends=False)
+                self._report_left(f"{number} more {name} after {episodes} episodes than before")
         self._write(call="done")
 
     def _episode(self, env: TextEnv, seed: int) -> None:
@@ -242,6 +243,10 @@ class _Player:
     def _end(self, problem: str, is_deadly: bool) -> NoReturn:
         self._write(problem=problem, ends=is_deadly)
         os._exit(0)
+
+    def _report_left(self, problem: str) -> None:
+        """Report what no single call has done."""
+        self._write(problem=problem, ends=False, is_left=True)
 
     def _write(self, **line: Any) -> None:
         self._report.write(json.dumps(line) + "\n")

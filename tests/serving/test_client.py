@@ -38,6 +38,7 @@ from agentgym_py.multiagent.partners import Partner
 from agentgym_py.rng import Rng
 from agentgym_py.serving import client
 from agentgym_py.serving.client import RemoteEnv
+from agentgym_py.serving.sessions import Offer
 from agentgym_py.testing.harness import Settings
 from agentgym_py.testing.random_actions import NONSENSE, any_action
 from agentgym_py.testing.runner import run_check
@@ -146,6 +147,16 @@ def test_a_server_that_fixes_what_its_client_does_not_name_is_refused(
     spec = EnvSpec("remote", {"url": server.url, "env": "shop", "max_steps": 3})
     trajectories = Collector(RandomAgent()).collect_batch(jobs_for(spec, "train", range(2)))
     assert all(replay(trajectory).holds for trajectory in trajectories)
+
+
+@pytest.mark.parametrize("fixed", [("a", "b"), frozenset({"a", "b"})], ids=["tuple", "frozenset"])
+def test_a_fixed_argument_is_compared_as_json(fixed: Any) -> None:
+    """A client can send nothing but a list."""
+    offer = Offer(EnvSpec("maze"), ())
+    offer.spec = EnvSpec("maze", {"rooms": fixed})
+    assert offer.with_arguments({"rooms": ["a", "b"]}).kwargs == {"rooms": ["a", "b"]}
+    with pytest.raises(ConfigError, match="rooms of maze is fixed by this server to another value"):
+        offer.with_arguments({"rooms": ["a"]})
 
 
 def test_a_fixed_step_limit_may_be_lowered(serve: Any) -> None:
