@@ -153,7 +153,7 @@ def _count_adapters(model: ModelConfig, rank: int) -> int:
 def _traced_layers(model: ModelConfig) -> int:
     """Number of first layers that stand for all: `_BUILT` if each further one has as many weights as the last of these.
 
-    In a mixture of experts the first layers may have none, and other models mix kinds of attention: all are traced.
+    In a mixture of experts the first layers may have none: all are traced. Layers of equal size count as alike.
     """
     if model.layers <= _BUILT:
         return model.layers
