@@ -276,11 +276,7 @@ class ErrandEnv(MultiAgentEnv[Order]):
     version: ClassVar[int] = 3
     roles: ClassVar[tuple[str, ...]] = (CLIENT, SHOPPER)
     max_return: ClassVar[float | None] = 1.0
-    evolve_defaults: ClassVar[Mapping[str, Any]] = {
-        **TINY_WORLDS_DEFAULTS,
-        "expert_tasks": 200,  # of one step or two
-        "select.threshold": 0.0,
-    }
+    evolve_defaults: ClassVar[Mapping[str, Any]] = {**TINY_WORLDS_DEFAULTS, "select.threshold": 0.0}
     limits: ClassVar[Mapping[str, int]] = {"easy": 12, "medium": 16, "hard": 24}
     role_baselines: ClassVar[Mapping[str, Mapping[str, float]]] = {
         CLIENT: {"easy": 0.2, "medium": 0.15, "hard": 0.1},
