@@ -223,9 +223,7 @@ def _conversation(
     first_call: int,
 ) -> list[dict[str, Any]]:  # fmt: skip
     names = {tool["function"]["name"] for tool in tools or ()}
-    turns: list[dict[str, Any]] = [
-        {"role": "user", "content": opening_text(rules, observations[0], by_calls=bool(tools))}
-    ]
+    turns: list[dict[str, Any]] = [{"role": "user", "content": opening_text(rules, observations[0])}]
     for number, (step, after) in enumerate(zip(steps, observations[1:], strict=True), first_call):
         if tools == [ACT] or (step.action_input is not None and step.action in names):
             turns += [tool_call(number, step), tool_answer(number, after)]

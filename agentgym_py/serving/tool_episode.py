@@ -48,8 +48,6 @@ class EpisodeSettings:
     """Which rules text opens an episode."""
     tools: bool = True
     """Whether to offer the world's tools; False: only `act`, which takes an action's text."""
-    by_calls: bool = False
-    """Whether the model acts by tool calls alone, which the opening then says."""
 
     def __post_init__(self) -> None:
         require_split(self.split)
@@ -84,7 +82,7 @@ class EpisodeSettings:
     def opening(self, world: TextEnv, task: str) -> str:
         """Start a task in a world of `spec`, and return what opens its episode: the rules and the first observation."""
         observation, _ = world.reset(seed=seed_of(self.seed, "world", task), options={"task": task})
-        return opening_text(world.rules[self.prompt], observation, by_calls=self.by_calls)
+        return opening_text(world.rules[self.prompt], observation)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +129,7 @@ class ToolEpisode:
             with suppress(Exception):
                 self.env.close()
             raise
-        self.opening = opening_text(self.rules, self.observation, by_calls=settings.by_calls)
+        self.opening = opening_text(self.rules, self.observation)
         """Rules and first observation: what the model must read before its first call."""
         self.steps: list[Step] = []
         self.stop_reason: StopReason | None = None

@@ -310,15 +310,6 @@ def with_note(note: str | None, rules: str) -> str:
     return "\n\n".join(filter(None, (rules, note)))
 
 
-CALL_RULE = "Act by calling the tools; do not write actions as text."
-"""What follows the rules if actions are tool calls, because the rules show actions as text."""
-
-
-def opening_text(rules: str, observation: str, *, by_calls: bool = False) -> str:
-    """Return the first user turn: the rules, if any, and the first observation.
-
-    `by_calls` adds `CALL_RULE` to the rules.
-    """
-    if not rules:
-        return observation
-    return f"{rules}\n{CALL_RULE}\n\n{observation}" if by_calls else f"{rules}\n\n{observation}"
+def opening_text(rules: str, observation: str) -> str:
+    """Return the first user turn: the rules, if any, and the first observation."""
+    return f"{rules}\n\n{observation}" if rules else observation

@@ -53,7 +53,7 @@ def agentgym(
         ConfigError, UnknownNameError: an argument is wrong, or there is no such world or task.
     """
     spec = EnvSpec(env, dict(env_kwargs or {}))
-    settings = EpisodeSettings(spec, split, seed, prompt, by_calls=tools)
+    settings = EpisodeSettings(spec, split, seed, prompt)
     try:
         numbers = range(tasks) if isinstance(tasks, int) else [int(number) for number in tasks]
     except ValueError as error:

@@ -62,7 +62,7 @@ class AgentGymSpec:
         tools: bool = True, prompt: Prompt = "full", seed: int = 0,
     ) -> None:  # fmt: skip
         spec = EnvSpec(env) if isinstance(env, str) else env
-        self.settings = EpisodeSettings(spec, split, seed, prompt, by_calls=True)
+        self.settings = EpisodeSettings(spec, split, seed, prompt)
         """How episodes start."""
         self.scorer = build_reward(reward)
         self.task_ids = self.settings.task_ids(tasks)

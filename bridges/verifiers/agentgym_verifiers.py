@@ -71,14 +71,13 @@ class AgentGymTaskset(vf.Taskset[AgentGymTask, AgentGymConfig]):
         return (AgentGymTask(data, self.config.task) for data in load_data(self.config))
 
 
-def load_data(config: AgentGymConfig, *, by_calls: bool = False) -> Iterator[AgentGymData]:
-    """Yield the data of a split's tasks; `by_calls` says that the model acts by tool calls alone.
+def load_data(config: AgentGymConfig) -> Iterator[AgentGymData]:
+    """Yield the data of a split's tasks.
 
     Raises:
         ConfigError, UnknownNameError: a setting is wrong.
     """
-    spec = EnvSpec(config.env, config.env_kwargs)
-    settings = EpisodeSettings(spec, config.split, config.seed, config.prompt, by_calls=by_calls)
+    settings = EpisodeSettings(EnvSpec(config.env, config.env_kwargs), config.split, config.seed, config.prompt)
     with closing(settings.spec.make()) as world:
         for number in itertools.count():
             try:

@@ -36,7 +36,7 @@ from agentgym_py.evaluation import summarise
 from agentgym_py.evaluation.evaluate import ApiUsage, sum_usages
 from agentgym_py.trajectory import Trajectory, store
 from agentgym_py.trajectory.formats.openai import openai_chat
-from agentgym_py.trajectory.types import CALL_RULE, Usage, opening_text
+from agentgym_py.trajectory.types import Usage
 
 SECRET = "sk-of-the-tests-0123456789"
 MAZE = EnvSpec("maze", {"difficulty": "easy"})
@@ -185,17 +185,6 @@ def test_examples_call_tools_as_the_episode_does(server: Server) -> None:
     calls = [turn["tool_calls"][0]["id"] for turn in turns if turn.get("tool_calls")]
     answers = [turn["tool_call_id"] for turn in turns if turn["role"] == "tool"]
     assert calls == answers and len(set(calls)) == len(calls) >= 4
-
-
-@pytest.mark.parametrize("tools", [True, False])
-def test_rules_say_how_to_act_by_tools(server: Server, tools: bool) -> None:
-    """Rules show actions as text; with tools a sentence follows them, and without rules there is none."""
-    (trajectory,) = play(server, env=EnvSpec("tools"), steps=1, tools=tools)
-    rules, observation = trajectory.rules, trajectory.steps[0].observation
-    assert rules and CALL_RULE not in rules
-    sent = f"{rules}\n{CALL_RULE}\n\n{observation}" if tools else f"{rules}\n\n{observation}"
-    assert server.bodies[0]["messages"][0]["content"] == sent
-    assert opening_text("", observation, by_calls=tools) == observation
 
 
 @pytest.mark.parametrize("name", ["tools", "todo"])

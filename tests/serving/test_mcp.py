@@ -43,7 +43,6 @@ from agentgym_py.serving.tool_episode import EpisodeSettings, SessionLimits
 from agentgym_py.serving.world_threads import NoFreeThreadError, WorldThreads
 from agentgym_py.trajectory import Step, Trajectory
 from agentgym_py.trajectory.store import read
-from agentgym_py.trajectory.types import opening_text
 
 COMMAND = "import sys; from agentgym_py.cli import main; sys.exit(main())"
 
@@ -78,7 +77,7 @@ def test_fifty_tasks_are_the_same_through_the_protocol_and_directly() -> None:
     async def all_tasks() -> None:
         for number, trajectory in enumerate(direct):
             async with Client(server.single(), mode=("auto", "legacy")[number % 2]) as client:
-                opening = opening_text(trajectory.rules, trajectory.steps[0].observation, by_calls=True)
+                opening = f"{trajectory.rules}\n\n{trajectory.steps[0].observation}"
                 assert client.instructions == opening
                 if number < 5:
                     prompt: Any = (await client.get_prompt("task")).messages[0].content
@@ -128,7 +127,7 @@ def test_every_world_answers_as_it_does_directly(world: str) -> None:
         observation, _ = env.reset(seed=seed_of(0, "world", task.id), options={"task": task.id})
         steps = list[Step]()
         async with Client(server.single()) as client:
-            assert client.instructions == opening_text(env.rules["full"], observation, by_calls=True)
+            assert client.instructions == f"{env.rules['full']}\n\n{observation}"
             while env.stop_reason is None:
                 tools = offered_tools(env)
                 if len(steps) < 2:

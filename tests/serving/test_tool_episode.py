@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,7 +11,6 @@ from agentgym_py.agents.chat import ACT
 from agentgym_py.env import EnvSpec, StopReason
 from agentgym_py.errors import AgentGymError, UnknownNameError
 from agentgym_py.serving.tool_episode import HAS_ENDED, EpisodeSettings, ToolEpisode
-from agentgym_py.trajectory.types import CALL_RULE
 
 SPEC = EnvSpec("maze", {"difficulty": "easy"})
 
@@ -59,9 +57,5 @@ def test_settings_tell_tasks_and_openings() -> None:
     assert ids == ["shop/valid/medium/3", "shop/valid/medium/0"]
     with closing(EnvSpec("shop").make()) as world:
         assert [settings.opening(world, task) for task in ids] == [ToolEpisode(settings, task).opening for task in ids]
-    by_calls = replace(settings, by_calls=True)
-    assert CALL_RULE in ToolEpisode(by_calls, ids[0]).opening and CALL_RULE not in ToolEpisode(settings, ids[0]).opening
-    with closing(EnvSpec("shop").make()) as world:
-        assert by_calls.opening(world, ids[0]) == ToolEpisode(by_calls, ids[0]).opening
     with pytest.raises(UnknownNameError, match="No task"):
         settings.task_ids([-1])

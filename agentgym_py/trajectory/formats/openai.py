@@ -29,7 +29,7 @@ def openai_chat(trajectory: Trajectory, *, tools: Sequence[dict[str, Any]] | Non
     turns: list[Message] = []
     for i, step in enumerate(trajectory.steps):
         if i == 0:
-            turns.append({"role": "user", "content": opening_text(trajectory.rules, step.observation, by_calls=True)})
+            turns.append({"role": "user", "content": opening_text(trajectory.rules, step.observation)})
         else:
             turns.append(tool_answer(i - 1, step.observation))
         turns.append(tool_call(i, step) | ({} if step.trained else {"weight": 0}))
