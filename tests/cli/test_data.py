@@ -495,6 +495,16 @@ def test_rows_of_openai_have_tools_with_parameters(agentgym: Run) -> None:
         assert called <= sent.keys() and all(known[name] == tool for name, tool in sent.items())
         assert str(row["messages"][0]["content"]).count(BY_TOOLS) == 1
     assert all(row["tools"] == [ACT] for row in rows["maze"])
+    assert agentgym(*played, "sheet", "--out", "sheet.jsonl")[0] == 0
+    assert agentgym("data", "convert", "sheet.jsonl", "sheet.json", "--to", "openai")[0] == 0
+    calls = [
+        m["tool_calls"]
+        for row in json.loads(Path("sheet.json").read_text())
+        for m in row["messages"]
+        if m.get("tool_calls")
+    ]
+    bare = {step.action for t in store.read("sheet.jsonl") for step in t.steps if step.action_input is None}
+    assert bare == {call["function"]["name"] for [call] in calls if call["function"]["arguments"] == "{}"} != set()
     assert all(not tool["function"]["parameters"]["properties"] for row in rows["away"] for tool in row["tools"])
 
 
