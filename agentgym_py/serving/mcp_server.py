@@ -13,7 +13,7 @@ import logging
 import math
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import anyio
@@ -78,7 +78,7 @@ class EpisodeServer:
         limits: SessionLimits | None = None,
         task: str | int | None = None,
     ) -> None:
-        self.settings, self.record, self.limits = settings, record, limits or SessionLimits()
+        self.settings, self.record, self.limits = replace(settings, calls=True), record, limits or SessionLimits()
         self.stopping = False
         """Whether the server is being stopped: episodes that have not ended then are infrastructure failures."""
         self.sessions = set[_Session]()

@@ -22,6 +22,9 @@ UNSIGNED = {"unsigned": True}
 """Metadata of an integer from 0 to 2**64 - 1; others have a sign, and 64 bits with it."""
 _RULES, _MOST_RULES = "{rules}", 100
 """How a prompt template names the rules, and how often it may."""
+BY_TOOLS = "The actions are your tools: a tool call replaces the Action line."
+"""What follows the rules, which describe actions in text, if the agent is offered tools."""
+_TOOL_RULES = f"{_RULES}\n\n{BY_TOOLS}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,6 +311,19 @@ def with_template(template: str | None, rules: str) -> str:
 def with_note(note: str | None, rules: str) -> str:
     """Return the rules with the note of an episode after them; the rules alone without one."""
     return "\n\n".join(filter(None, (rules, note)))
+
+
+def tool_template(template: str | None, rules: str) -> str | None:
+    """Return the prompt template of an episode whose agent is offered tools: its rules say so.
+
+    `rules` is what the world says. If that is nothing, no form of actions needs a correction.
+    """
+    return template if not rules or BY_TOOLS in (template or "") else with_template(template, _TOOL_RULES)
+
+
+def tool_rules(rules: str) -> str:
+    """Return the rules of an episode for an agent that is offered tools, whoever has played it."""
+    return rules if not rules or BY_TOOLS in rules else with_template(_TOOL_RULES, rules)
 
 
 def opening_text(rules: str, observation: str) -> str:
