@@ -25,7 +25,7 @@ from agentgym_py.errors import ConfigError, UnknownNameError
 from agentgym_py.proof import ALPHA, CHECKS, MIN_GAIN, CurvePoint, Proof, Result, prove
 from agentgym_py.proof.bench import EPISODES, PLAIN, SIZES, SMALL, Bench
 from agentgym_py.proof.checks import Status
-from agentgym_py.proof.measures import share_of_distance, upper_bound
+from agentgym_py.proof.measures import share_of_distance, unexplained_ratio, upper_bound
 from agentgym_py.proof.page import write_proof
 from agentgym_py.proof.proof import run_check, summarize
 from agentgym_py.proof.table import ACTION_IDS, END_ID, SCALE, VOCABULARY, TableEngine, table_policy
@@ -343,6 +343,16 @@ def test_no_setting_makes_a_right_trainer_fail(name: str, settings: dict[str, An
     results = [run_check(bench, check) for check in CHECKS if check != "improves"]
     assert not [result.line for result in results if result.status == "failed"]
     assert next(result for result in results if result.check == "repeatable").status == "passed"
+
+
+def test_a_step_without_a_coefficient_explains_no_ratio() -> None:
+    """Tokens with a weight of 0 in both steps say nothing, and are no division by zero."""
+    bench = Bench(registry.load("agentgym.trainers", "grpo"))
+    run = bench.read()
+    first = run.first
+    assert first
+    still = replace(first, gradient=torch.zeros_like(first.gradient))
+    assert unexplained_ratio(bench, run, still, first) is None
 
 
 def test_a_clip_of_nothing_skips_the_ratio() -> None:
