@@ -26,7 +26,7 @@ SMALL = {
     "evolve --env shop": "--preset smoke --out runs/smoke",
     "evolve --resume runs/…": "",
     "evolve --env shop --out runs/mine": "--preset smoke",
-    "evolve --env shop --model smollm2 --trainer.lora_rank 8 --trainer.learning_rate 2e-4 --slots 8 --explore_tasks 50"
+    "evolve --env shop --model smollm2 --trainer.lora_rank 8 --trainer.learning_rate 3e-4 --slots 8 --explore_tasks 50"
     " --expert_tasks 50 --rounds 1 --valid_tasks 20 --test_tasks 20":
         f"{FEWER_EPISODES} --expert_tasks 2 --attempts 1 --max_new_tokens 8 --env_kwargs.difficulty easy"
         " --env_kwargs.max_steps 6",

@@ -130,6 +130,8 @@ def block(name: str, before: str, lines: Sequence[Line]) -> str:
     if name.startswith("study"):
         _, study, number = name.split()
         return f"\n{study_tables(study)[int(number) - 1]}\n\n"
+    if name == "settings of trainers":
+        return f"\n{trainer_settings()}\n\n"
     if (kept := name.rpartition(" "))[0] in KEPT:
         return f"\n{kept_tables(kept[0])[int(kept[2]) - 1]}\n\n"
     if name == "main job":
@@ -149,6 +151,17 @@ def block(name: str, before: str, lines: Sequence[Line]) -> str:
 def trainer_tables(comparison: str) -> list[str]:
     """Return the tables of a comparison of trainers."""
     return printed_tables("trainers", COMPARISONS[comparison])
+
+
+def trainer_settings() -> str:
+    """Return the options of each trainer in the comparisons, beside its defaults."""
+    trainers = script(BENCHMARKS / "trainers.py")
+    shown = {*trainers.TRAINERS, *(word for words in COMPARISONS.values() for word in words)}
+    rows = [
+        [f"`{name}`", f"`{' '.join(trainers.settings_of('shop', name, []))}`"]
+        for name in trainers.SETTINGS if name in shown
+    ]  # fmt: skip
+    return markdown(("trainer", "options"), "ll", rows)
 
 
 @cache

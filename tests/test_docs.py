@@ -25,6 +25,7 @@ import agentgym_py
 from agentgym_py import files, registry
 from agentgym_py.cli import COMMANDS, build_parser
 from agentgym_py.cli.argv import normalize_argv
+from agentgym_py.cli.trainers import module_docstring
 from agentgym_py.env import TextEnv, registration
 from agentgym_py.env.registration import env_plugins
 
@@ -189,6 +190,22 @@ def test_every_trainer_has_a_page_with_its_defaults() -> None:
             said |= stated(other) if shared and other != name else {}
         said |= stated(name)
         assert said == defaults(trainer), name
+
+
+@pytest.mark.parametrize("plugin", registry.plugins("agentgym.trainers"), ids=lambda plugin: plugin.name)
+def test_pages_of_trainers_have_the_formulas_of_agentgym_trainers_show(plugin: registry.Plugin) -> None:
+    """Word for word; a formula has names of settings, not the paper's Greek letter for one."""
+    if not plugin.target.startswith("agentgym_trainers."):
+        pytest.skip("another package's, without a page")
+    trainer = registry.load("agentgym.trainers", plugin.name)
+    text = module_docstring(trainer) + "\n"
+    page = "trl" if plugin.name in TRL_PAGE else plugin.name
+    written = (DOCS / "reference" / "trainers" / f"{page}.md").read_text(encoding="utf-8")
+    formulas = re.findall(r"(?<=\n\n)(?:    .*\n(?:\n(?=    ))?)+", text)
+    assert formulas or plugin.name == "reverse_curriculum", "of GRPO alone"
+    for formula in formulas:
+        assert formula.rstrip() in written
+        assert not re.search(r"\b(lambda|gamma KL|c_v|c_e|eps|eps_low|eps_high|w_good|w_bad)\b", formula)
 
 
 def test_every_page_is_in_the_navigation() -> None:

@@ -23,6 +23,9 @@ from agentgym_py.evolution.fork import Change, Fork
 from agentgym_py.files import PROVENANCE
 from agentgym_py.training.trainer import info_of, is_on_policy
 
+_ON_POLICY_ROUNDS = {"merge": "last", "restart": "previous"}
+"""What an on-policy trainer needs, as `require_compatible` asks of a run."""
+
 
 @dataclass(frozen=True, slots=True)
 class ForkOptions:
@@ -67,6 +70,7 @@ def run(args: Values) -> int:
             "trainer cannot change between an offline and an on-policy one after round 1, because it explores in "
             f"another way: fork {fork.run.path}@0"
         )
+    _require_on_policy_rounds(values)
     schedule = evolve_settings.evolve_config(values).schedule(len(values["env"]))
     fork.require_future(nest_options(values), schedule.rounds - 1)
     if not args["out"] and distributed.world_size() > 1:
@@ -113,6 +117,18 @@ def changed_settings(values: Values, assignments: Sequence[tuple[str, str]]) -> 
 
 def _is_on_policy(values: Values) -> bool:
     return is_on_policy(trainer_class(values["trainer.name"]))
+
+
+def _require_on_policy_rounds(values: Values) -> None:
+    """Raise ConfigError with all that an on-policy trainer needs set beside it, by names that a fork takes."""
+    if not _is_on_policy(values):
+        return
+    needed = {name: value for name, value in _ON_POLICY_ROUNDS.items() if values[name] != value}
+    if needed:
+        texts = " and ".join(f"{name}={value}" for name, value in needed.items())
+        raise ConfigError(
+            f"trainer {values['trainer.name']} continues the last round's agent on new data: set {texts} too"
+        )
 
 
 def _is_trainers(name: str) -> bool:

@@ -160,15 +160,17 @@ class TextEnv(gymnasium.Env[str, str]):
 
     @abstractmethod
     def expert(self) -> list[str]:
-        """Return a plan that solves the task from the current state; a shortest one if the class says so.
+        """Return a plan that solves the task from the current state: a list of actions, in their order.
 
-        Doing its first action and then asking for a new plan must solve the task too.
+        It is a shortest one if the class says so. Doing its first action and then asking for a new plan must solve the
+        task too. `fair_expert` returns one action, not a list.
         """
 
     def fair_expert(self) -> str | None:
         """Return the next action of a teacher that knows only what the episode has shown; None if there is none.
 
-        It may fail, but a policy with the same observations can learn it. By default it is the expert's action.
+        It returns one action as text, and no plan as `expert` does, because later actions depend on what the world
+        shows. It may fail, but a policy with the same observations can learn it. By default it is the expert's action.
         """
         plan = self.expert()
         return plan[0] if plan else None

@@ -247,16 +247,18 @@ def _require_same_question(entrants: Sequence[Entrant]) -> None:
                 f"{entrant.name} stopped by what it saw (until_decided), so these tables would not be valid; compare "
                 "two evaluations by agentgym compare A B --anytime, or by ag.compare_anytime in Python"
             )
+    refusals = list[str]()
     for other in entrants[1:]:
         if ("run" in first.manifest) != ("run" in other.manifest):
             run = first if "run" in first.manifest else other
-            raise ConfigError(
-                f"{first.name} and {other.name} cannot be compared: {run.name} is a run; evaluate its checkpoint by "
-                "agentgym eval, or compare two runs"
-            )
-        if different := differences(first.manifest, other.manifest, (*SAME_QUESTION, "score")):
+            reasons = f"{run.name} is a run; evaluate its checkpoint by agentgym eval, or compare two runs"
+        elif different := differences(first.manifest, other.manifest, (*SAME_QUESTION, "score")):
             reasons = f"{'; '.join(different)}{_tasks_advice(first.manifest, other.manifest)}"
-            raise ConfigError(f"{first.name} and {other.name} cannot be compared: {reasons}")
+        else:
+            continue
+        refusals.append(f"{first.name} and {other.name} cannot be compared: {reasons}")
+    if refusals:
+        raise ConfigError(". ".join(refusals))
 
 
 def _tasks_advice(first: Mapping[str, Any], second: Mapping[str, Any]) -> str:

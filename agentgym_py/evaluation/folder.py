@@ -106,7 +106,7 @@ def _mapping_differences(prefix: str, first: Mapping[str, Any], second: Mapping[
         if values[0] != values[1]:
             one, other = map(_as_mapping, values)
             nested = [] if one is None or other is None else _mapping_differences(f"{prefix}{key}.", one, other)
-            texts += nested or [f"{prefix}{key}: {', not '.join(map(_format_value, values))}"]
+            texts += nested or [f"{prefix}{key}: {_format_difference(*values)}"]
     return texts
 
 
@@ -120,9 +120,17 @@ def _as_mapping(value: Any) -> Mapping[str, Any] | None:
     return value if isinstance(value, Mapping) else None
 
 
+def _format_difference(one: Any, other: Any) -> str:
+    """Return `1, not 2`; a setting that one of the two lacks has its default there, and is `not given`."""
+    if one is None or other is None:
+        first, second = ("not given" if value is None else _format_value(value) for value in (one, other))
+        return f"{first}, and {second} in the other"
+    return f"{_format_value(one)}, not {_format_value(other)}"
+
+
 def _format_value(value: Any) -> str:
-    """Return text as it is, None as Python writes it, and any other value as JSON."""
-    return str(value) if value is None or isinstance(value, str) else json.dumps(value, sort_keys=True, default=str)
+    """Return text as it is, and any other value as JSON."""
+    return value if isinstance(value, str) else json.dumps(value, sort_keys=True, default=str)
 
 
 def _env_differences(first: Sequence[Mapping[str, Any]], second: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -64,7 +64,7 @@ from agentgym_py.multiagent.partners import PartnerSettings
 from agentgym_py.rewards.functions import build_reward
 from agentgym_py.rewards.reward_model import require_reward_model
 from agentgym_py.rng import seed_of
-from agentgym_py.training import OnPolicyTrainer, Trainer, TrainReport
+from agentgym_py.training import OnPolicyTrainer, Trainer, TrainReport, tracking
 from agentgym_py.training.checkpoints import keep_states_until_exit, remove_states
 from agentgym_py.training.coreset import Coreset, choose
 from agentgym_py.training.logprob_check import LogprobCheck
@@ -374,7 +374,8 @@ class Evolution:
         replayed = [forget_note(t, policy.chat) for t in before.replay(number, len(chosen.trajectories))]
         data = [*chosen.trajectories, *replayed]
         check = LogprobCheck(policy, data)
-        with self._keep_last_good(number, policy):
+        prefix = "clone" if trainer is self.cloner else "train"
+        with tracking.prefixed(prefix), self._keep_last_good(number, policy):
             result = before.with_penalty(number, trainer).train(
                 policy, data, seed=seed_of(self.config.seed, "train", number) % (1 << 31),
                 output_dir=self.folder.round(number) / "training", progress=self.reporter.training(number, len(data)),

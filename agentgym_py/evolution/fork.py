@@ -204,7 +204,7 @@ def _text_of(origin: Mapping[str, Any]) -> str:
 
 
 def _short(value: Any) -> str:
-    return "unset" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+    return "not given" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _near(path: str) -> str:

@@ -37,14 +37,18 @@ POINTS = 8
 """Parts of a training between which the exact return is measured."""
 _TEACHER_LOGIT = 4.0
 SIZES: Mapping[str, Any] = {"tasks_per_iteration": EPISODES, "checkpoint_minutes": 1e6}
-"""Settings for all runs, where a trainer has them."""
+"""Settings for all runs, where a trainer has them and the user has set no other."""
+TABLE: Mapping[str, Any] = {"gradient_checkpointing": False}
+"""Settings for all runs, also in place of the user's: a table has no layers to recompute."""
+SMALL: Mapping[str, Any] = {**TABLE, **SIZES, "group_size": ATTEMPTS}
+"""Settings for short runs, also in place of the user's."""
 PLAIN: Mapping[str, Any] = {
-    "minibatch_size": EPISODES, "batch_size": 4 * EPISODES, "gradient_accumulation": 1, "epochs": 2,
-    "warmup_ratio": 0.0, "max_grad_norm": 0.0, "weight_decay": 0.0, "kl_coef": 0.0, "entropy_coef": 0.0,
-    "critic_gradient": 0.0, "critic_warmup": 0, "max_ratio": 0.0, "learning_rate": 1e-4,
-    "mask_truncated_completions": False,
+    **SMALL, "minibatch_size": EPISODES, "batch_size": 4 * EPISODES, "gradient_accumulation": 1, "epochs": 2,
+    "warmup_ratio": 0.0, "max_grad_norm": 0.0, "weight_decay": 0.0, "kl_coef": 0.0, "kl_target": 0.0,
+    "entropy_coef": 0.0, "critic_gradient": 0.0, "critic_warmup": 0, "max_ratio": 0.0, "max_kl": 0.0,
+    "learning_rate": 1e-4, "mask_truncated_completions": False, "bf16": False,
 }  # fmt: skip
-"""Settings of the runs whose gradients are read: all episodes in one step, and nothing that blurs it."""
+"""Settings of the runs whose gradients are read, also in place of the user's: all episodes in one step, no blur."""
 
 
 @dataclass(slots=True)
@@ -55,6 +59,8 @@ class ProofRollouts(Rollouts):
     alter: Alter | None = None
     iterations: list[int] = field(default_factory=list)
     """The iteration of each episode."""
+    group_numbers: list[int] = field(default_factory=list)
+    """The group of each episode: attempts at one task that were played one after another."""
     sampler_error: float = 0.0
     """Largest difference of a recorded log-probability from the policy's, in nats."""
     unsynced: bool = False
@@ -69,6 +75,10 @@ class ProofRollouts(Rollouts):
         self._version = self.version
         episodes = Rollouts.play(self, jobs, scored, agent)
         self.iterations += [self.watch.play()] * len(episodes)
+        group = self.group_numbers[-1] if self.group_numbers else 0
+        for job, before_it in zip(jobs, [None, *jobs], strict=False):
+            group += before_it is None or (job.task, job.start) != (before_it.task, before_it.start)
+            self.group_numbers.append(group)
         self.sampler_error = max(self.sampler_error, logprob_error(self.policy, episodes, self.params.temperature))
         if self.alter:
             episodes = [self.alter(episode) for episode in episodes]
@@ -97,6 +107,8 @@ class Run:
     episodes: Sequence[Trajectory]
     iterations: Sequence[int]
     """The iteration of each episode, as in `Update.iteration`."""
+    groups: Sequence[int]
+    """The group of each episode, as in `ProofRollouts.group_numbers`."""
     sampler_error: float
     unsynced: bool
     curve: Sequence[tuple[float, float]] = ()
@@ -105,6 +117,16 @@ class Run:
     def data(self, update: Update) -> list[Trajectory]:
         """Return the episodes of an update's iteration."""
         return [t for t, number in zip(self.episodes, self.iterations, strict=True) if number == update.iteration]
+
+    def compared(self, update: Update) -> list[str]:
+        """Return for each episode of an update what it is compared with: its group, or its task if it is alone."""
+        found = [
+            group for group, number in zip(self.groups, self.iterations, strict=True) if number == update.iteration
+        ]
+        return [
+            f"group {group}" if found.count(group) > 1 else episode.task_id
+            for group, episode in zip(found, self.data(update), strict=True)
+        ]
 
     def visits(self, update: Update) -> list[Visit]:
         """Return the tokens of an update's episodes."""
@@ -132,7 +154,7 @@ class Bench:
 
     Raises:
         ConfigError: it makes something else than a policy, trains adapters, or cannot be made; or there are too few
-            seeds or episodes.
+            seeds, or episodes for its settings.
     """
 
     def __init__(self, trainer: Any, *, seed: int = 0, seeds: int = 5, episodes: int | None = None) -> None:
@@ -153,6 +175,11 @@ class Bench:
         self.episodes = episodes or (5 if passes else 20) * EPISODES
         if seeds < 2 or self.episodes < 4 * EPISODES:
             raise ConfigError(f"seeds must be at least 2 and episodes {4 * EPISODES}, got {seeds} and {self.episodes}")
+        if hasattr(self.trainer, "check_round"):
+            try:
+                self.with_settings(SIZES).check_round(self.episodes)
+            except ConfigError as error:
+                raise ConfigError(f"episodes {self.episodes} are too few for these settings: {error}") from error
         self._runs = dict[tuple[Any, ...], Run]()
 
     @property
@@ -197,17 +224,25 @@ class Bench:
             return set()
         return {entry.name for entry in fields(getattr(import_module(module), name)) if not self.has(entry.name)}
 
-    def with_settings(self, wanted: Mapping[str, Any]) -> Any:
-        """Return the trainer with these settings, where it or its library has them, and the user has set no other."""
-        kept = dict[str, Any]()
+    def with_settings(self, wanted: Mapping[str, Any], replaced: Mapping[str, Any] = TABLE) -> Any:
+        """Return the trainer with these settings, where it or its library has them.
+
+        Args:
+            wanted: Values in place of defaults; a setting that the user gave is kept.
+            replaced: Values in place of the user's too.
+        """
+        kept, wanted = dict[str, Any](), {**wanted, **replaced}
         if more := {name: wanted[name] for name in wanted if name in self.arguments}:
-            kept["args"] = {**more, **self.trainer.args}
+            kept["args"] = {**more, **{name: x for name, x in self.trainer.args.items() if name not in replaced}}
         for entry in fields(self.trainer):
-            if entry.name in wanted and getattr(self.trainer, entry.name) == entry.default:
+            given = getattr(self.trainer, entry.name) != entry.default
+            if entry.name in wanted and (entry.name in replaced or not given):
                 value = wanted[entry.name]
                 kept[entry.name] = float(value) if isinstance(entry.default, float) else value
         if self.has("group_size") and "tasks_per_iteration" in kept:
             kept["tasks_per_iteration"] = TASKS
+        if "minibatch_size" in kept and self.has("branches"):  # whose groups are played in the same iteration
+            kept["minibatch_size"] *= 1 + self.trainer.branches
         return replace(self.trainer, **kept)
 
     # ---- runs --------------------------------------------------------------------------------------------------------
@@ -219,14 +254,15 @@ class Bench:
         key = (iterations, alter, dropout, *sorted(wanted.items()))
         if key not in self._runs:
             self._runs[key] = self._run(
-                {**SIZES, **PLAIN, **wanted}, seed=self.seed, budget=iterations * EPISODES, alter=alter,
+                replaced={**PLAIN, **wanted}, seed=self.seed, budget=iterations * EPISODES, alter=alter,
                 dropout=dropout, temperature=self.temperature, record=True,
             )  # fmt: skip
         return self._runs[key]
 
     def train(self, iterations: int = 3) -> Run:
-        """Train for a short time with the trainer's own settings."""
-        return self._run(SIZES, seed=self.seed, budget=iterations * EPISODES, temperature=1.0)
+        """Train for a short time with the trainer's own settings, after the iterations that only warm a critic up."""
+        budget = (iterations - 1 + max(1, getattr(self.trainer, "critic_warmup", 0))) * EPISODES
+        return self._run(replaced=SMALL, seed=self.seed, budget=budget, temperature=1.0)
 
     @cached_property
     def curves(self) -> list[Sequence[tuple[float, float]]]:
@@ -239,8 +275,8 @@ class Bench:
         return [run.curve for run in runs]
 
     def _run(
-        self, wanted: Mapping[str, Any], *, seed: int, budget: int, temperature: float, alter: Alter | None = None,
-        dropout: float = 0.0, points: int = 0, record: bool = False,
+        self, wanted: Mapping[str, Any] = SIZES, replaced: Mapping[str, Any] = TABLE, *, seed: int, budget: int,
+        temperature: float, alter: Alter | None = None, dropout: float = 0.0, points: int = 0, record: bool = False,
     ) -> Run:  # fmt: skip
         policy = copy.deepcopy(self.policy)
         policy.model.model.dropout.p = dropout
@@ -252,7 +288,7 @@ class Bench:
                 [Job(proof_spec(), number) for number in range(TASKS)], budget,
                 play_config=PlayConfig(prompt="none", seed=seed), watch=watch, alter=alter,
             )  # fmt: skip
-            trainer = self._with_teacher(self.with_settings(wanted), Path(folder))
+            trainer = self._with_teacher(self.with_settings(wanted, replaced), Path(folder))
             more = {"seed": seed, "output_dir": Path(folder) / "output", "progress": curve}
             if self.on_policy:
                 trainer.improve(policy, rollouts, **more)
@@ -267,8 +303,8 @@ class Bench:
         if curve:
             curve.end()
         return Run(
-            policy, watch.updates, rollouts.episodes, rollouts.iterations, rollouts.sampler_error,
-            rollouts.unsynced, curve.values if curve else (),
+            policy, watch.updates, rollouts.episodes, rollouts.iterations, rollouts.group_numbers,
+            rollouts.sampler_error, rollouts.unsynced, curve.values if curve else (),
         )  # fmt: skip
 
     def _with_teacher(self, trainer: Any, folder: Path) -> Any:

@@ -1,8 +1,8 @@
 """The checks of a proof: what must hold of any trainer's gradients, and that it climbs.
 
 Most compare numbers that are equal for a right trainer but for rounding, so chance has no part in them. `improves` is a
-test with a stated level. A trainer's settings that blur gradients (clipping, KL, entropy, minibatches) are turned off
-for the others, where it has them.
+test with a stated level. A trainer's settings that blur gradients (KL, entropy, clipped norms, minibatches) are turned
+off for the others, where it has them, whatever the user gave.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any, Literal
 
+from agentgym_py.errors import NothingToTrainOnError
 from agentgym_py.proof.alterations import global_seeds, outcome, shifted, stretched, truncated
 from agentgym_py.proof.bench import PLAIN, Bench
 from agentgym_py.proof.measures import (
@@ -203,10 +204,13 @@ def length(bench: Bench) -> Finding:
     """The weight of a token falls at most as 1 / length of its episode."""
     if reason := _no_turns(bench):
         return skipped(reason)
-    run = bench.read(iterations=4, alter=outcome, match="success", max_pairs=1000)
+    try:
+        run = bench.read(iterations=4, alter=outcome, match="success", max_pairs=1000)
+    except NothingToTrainOnError:
+        return skipped("it learns nothing from episodes that the first action decides")
     if (update := run.first) is None:
         return failed("there was no gradient")
-    data, visits = run.data(update), run.visits(update)
+    data, visits, compared = run.data(update), run.visits(update), run.compared(update)
     last = dict[int, tuple[int, float]]()
     for (episode, turn), c in by_turn(read(bench, run, update), visits).by_turn.items():
         last[episode] = max(last.get(episode, (-1, 0.0)), (turn, c))
@@ -215,7 +219,7 @@ def length(bench: Bench) -> Finding:
     for visit in visits:
         counts[visit.episode] += 1
     points = centred([
-        (f"{data[i].task_id} {data[i].reward} {len(data[i].steps)}", math.log(counts[i]), math.log(abs(c)))
+        (f"{compared[i]} {data[i].reward} {len(data[i].steps)}", math.log(counts[i]), math.log(abs(c)))
         for i, (turn, c) in last.items() if abs(c) > 1e-3 * largest and turn == len(data[i].steps) - 1
     ])  # fmt: skip
     if sum(x * x for x, _ in points) < 0.1:
@@ -296,7 +300,7 @@ def reference(bench: Bench) -> Finding:
         share = sizes[-1] / sizes[0] if len(sizes) > 1 else math.nan
         if not share < 0.99:
             return failed(
-                f"with beta {_STRONG_BETA:g} the gradient does not fall as the policy leaves the reference "
+                f"with the check's beta {_STRONG_BETA:g} the gradient does not fall as the policy leaves the reference "
                 f"({share:.0%} of the first step's is left): the reference moves along", share=share,
             )  # fmt: skip
         return passed(f"with beta {_STRONG_BETA:g} {share:.0%} of the gradient is left after 8 steps", share=share)
@@ -380,6 +384,9 @@ def _no_turns(bench: Bench) -> str:
         return "it does not learn from sampled tokens"
     if getattr(bench.trainer, "credit_level", "turn") == "token":
         return "its tokens have advantages of their own (credit_level token)"
+    for name in ("clip", "clip_low", "clip_high"):
+        if getattr(bench.trainer, name, None) == 0:
+            return f"{name} is 0, so a ratio that is 1 but for rounding is clipped"
     return ""
 
 

@@ -83,7 +83,7 @@ def unexplained_ratio(bench: Bench, run: Run, first: Update, second: Update) -> 
     largest = max(map(abs, before.values()), default=0.0)
     for key, numbers in owners.items():
         c, later = before.get(key, 0.0), after.get(key, 0.0)
-        if len(numbers) > 1 or abs(c) < 1e-3 * largest or later / c <= 1e-6:
+        if len(numbers) > 1 or not c or abs(c) < 1e-3 * largest or later / c <= 1e-6:
             continue
         of_episode = by_episode[visits[numbers[0]].episode]
         changes.append(math.log(later / c))

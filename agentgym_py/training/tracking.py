@@ -46,6 +46,7 @@ _TRACES = 8
 """Episodes of a phase that trackio shows as traces."""
 
 _listener: ContextVar[Callable[[Mapping[str, float], int | None], None] | None] = ContextVar("listener", default=None)
+_prefix: ContextVar[str] = ContextVar("prefix", default="train")
 
 
 def is_tracking() -> bool:
@@ -60,6 +61,16 @@ def log(row: Mapping[str, float], step: int | None = None) -> None:
     """
     if listener := _listener.get():
         listener(row, step)
+
+
+@contextmanager
+def prefixed(prefix: str) -> Iterator[None]:
+    """Log the rows of a training within as `prefix/NAME`, in place of `train/NAME`: its loss is another one."""
+    before = _prefix.set(prefix)
+    try:
+        yield
+    finally:
+        _prefix.reset(before)
 
 
 def require_service(service: Service | None) -> None:
@@ -207,7 +218,7 @@ class Tracker:
                 return
             state.training, state.at = self._training, step
         state.step += 1
-        self._write({"round": self._training, **{f"train/{name}": value for name, value in row.items()}})
+        self._write({"round": self._training, **{f"{_prefix.get()}/{name}": value for name, value in row.items()}})
 
     def _write(self, values: Mapping[str, Any]) -> None:
         if self._tracker:

@@ -154,6 +154,11 @@ def test_another_trainer_takes_the_place(agentgym: Run, run: RunFolder) -> None:
     status, _, err = agentgym("fork", "run@1", "--set", "trainer=grpo", "--out", "x")
     assert status == 2 and "cannot change between an offline and an on-policy one" in err
     assert "would have temperature=1.0; --set changes them" in err and not Path("x").exists()
+    words = ("--set", "trainer=grpo", "--set", "merge=all", "--set", "restart=base", "--out", "x")
+    assert (
+        "trainer grpo continues the last round's agent on new data: set merge=last and restart=previous too"
+        in (agentgym("fork", "run@0", *words)[2])
+    )
 
 
 @pytest.mark.parametrize(

@@ -55,6 +55,16 @@ def test_a_run_is_tracked_and_goes_on_where_it_was(agentgym: Run, small_model: s
     assert scalars("run") == found
 
 
+def test_the_cloning_of_agent_v0_has_names_of_its_own(agentgym: Run, small_model: str) -> None:
+    """Its loss is another one than the trainer's, and steps count on."""
+    words = ("--trainer", "grpo", "--trainer.group_size", "2", "--trainer.tasks_per_iteration", "2", "--rounds", "1")
+    assert agentgym(*SMALL, *words, "--model", small_model, "--track", "tensorboard", "--out", "run")[0] == 0
+    found, training = scalars("run"), RunFolder.open(Path("run")).metrics(0)["training"]
+    assert "clone/mean_token_accuracy" in found and "train/mean_token_accuracy" not in found
+    assert [step for step, _ in found["clone/loss"]] == list(range(1, len(training["history"]) + 1))
+    assert found["train/success"][0][0] == len(training["history"]) + 1
+
+
 def test_tracking_changes_no_result(agentgym: Run, small_model: str) -> None:
     """The same weights; only what is logged of a training is finer."""
     words = (*SMALL, "--model", small_model)

@@ -103,7 +103,7 @@ def test_tasks_without_a_try_are_left_out_of_all() -> None:
         ({"worlds": [{**A.manifest["worlds"][0], "version": 2}]}, "AgentShop-v0's version: 1, not 2"),
         (
             {"worlds": [{**A.manifest["worlds"][0], "kwargs": {"difficulty": "hard"}}]},
-            "AgentShop-v0's kwargs.difficulty: None, not hard",
+            "AgentShop-v0's kwargs.difficulty: not given, and hard in the other",
         ),
     ],
 )
@@ -112,6 +112,17 @@ def test_what_cannot_be_compared_is_refused(other: dict[str, Any], said: str) ->
     with pytest.raises(ConfigError) as error:
         compare([A, replace(B, manifest={**B.manifest, **other})])
     assert f"a and b cannot be compared: {said}" in str(error.value)
+
+
+def test_all_unequal_evaluations_are_named_at_once() -> None:
+    """Each with all of its differences from the first, so that one repair suffices."""
+    one = replace(B, name="c", manifest={**B.manifest, "split": "valid", "seed": 7})
+    other = replace(B, name="d", manifest={**B.manifest, "prompt": "full"})
+    with pytest.raises(ConfigError) as error:
+        compare([A, one, B, other])
+    first, second = str(error.value).split(". ")
+    assert first.startswith("a and c cannot be compared: split: ") and "; seed: 0, not 7" in first
+    assert second == "a and d cannot be compared: prompt: brief, not full"
 
 
 def test_one_is_no_comparison() -> None:

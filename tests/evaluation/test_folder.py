@@ -70,7 +70,9 @@ def test_a_model_is_known_by_its_digest() -> None:
     assert differences(of("a", "1", "/a"), of("b", "1", "/b"), SAME_EPISODES) == []
     assert differences(of("a", None, ""), of("b", None, ""), SAME_EPISODES) == ["agent's name: a, not b"]
     assert differences(of("a", "1", "/a"), of("a", "2", "/a"), SAME_EPISODES) == ["agent's policy_digest: 1, not 2"]
-    assert differences(of("a", "1", "/a"), of("a", None, "/a"), SAME_EPISODES) == ["agent's policy_digest: 1, not None"]
+    assert differences(of("a", "1", "/a"), of("a", None, "/a"), SAME_EPISODES) == [
+        "agent's policy_digest: 1, and not given in the other"
+    ]
     hot = of("b", "1", "/b") | {"agent": {"name": "b", "policy_digest": "1", "sampling": {"temperature": 1}}}
     assert len(differences(of("a", "1", "/a"), hot, SAME_EPISODES)) == 1
 
@@ -80,7 +82,7 @@ def test_worlds_that_differ_are_named() -> None:
     longer = made(EnvSpec("shop", {"difficulty": "easy", "max_steps": 9}))
     said = differences(made(), longer, SAME_QUESTION)
     assert said[:2] == [
-        "AgentShop-v0's kwargs.max_steps: None, not 9",
+        "AgentShop-v0's kwargs.max_steps: not given, and 9 in the other",
         "AgentShop-v0's max_steps: 15, not 9",
     ]
     assert [each.partition(":")[0] for each in said[2:]] == ["AgentShop-v0's first_state"]  # it holds the arguments

@@ -103,7 +103,7 @@ def test_another_question_is_refused(tmp_path: Path) -> None:
     a = Entrant.load(log(tmp_path / "a.eval", [["C"], ["I"]]))
     changes: list[tuple[dict[str, Any], str]] = [
         ({"task_version": 2}, "sums's version: 1, not 2"), ({"task": "more"}, "worlds: sums, not more"),
-        ({"task_args": {}}, r"sums's kwargs\.arguments\.digits: 2, not None$"),
+        ({"task_args": {}}, r"sums's kwargs\.arguments\.digits: 2, and not given in the other$"),
         ({"dataset": {"name": "e"}}, r"sums's kwargs\.dataset: d, not e$"),
     ]  # fmt: skip
     for i, (change, message) in enumerate(changes):

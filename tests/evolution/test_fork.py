@@ -138,8 +138,8 @@ def test_provenance_names_the_whole_line_of_forks(run: RunFolder, tmp_path: Path
     assert origin["changes"] == {"reward": {"before": None, "after": "agent"}}
     assert origin["provenance"]["command"] == ["agentgym", "fork"]
     assert fork_lines(folder) == [
-        f"A fork of {tmp_path}/first after round 0 with reward agent (was unset), which is a fork of {tmp_path}/run "
-        "after round 1 with trainer.kl_coef 0.1 (was 0)."
+        f"A fork of {tmp_path}/first after round 0 with reward agent (was not given), "
+        f"which is a fork of {tmp_path}/run after round 1 with trainer.kl_coef 0.1 (was 0)."
     ]
     assert fork_lines(run) == [] and origin_of(run) is None
 

@@ -23,9 +23,9 @@ from agentgym_py.agents import AgentReply, ExpertAgent
 from agentgym_py.engine.sampling import SamplingParams
 from agentgym_py.errors import ConfigError, UnknownNameError
 from agentgym_py.proof import ALPHA, CHECKS, MIN_GAIN, CurvePoint, Proof, Result, prove
-from agentgym_py.proof.bench import EPISODES, Bench
+from agentgym_py.proof.bench import EPISODES, PLAIN, SIZES, SMALL, Bench
 from agentgym_py.proof.checks import Status
-from agentgym_py.proof.measures import share_of_distance, upper_bound
+from agentgym_py.proof.measures import share_of_distance, unexplained_ratio, upper_bound
 from agentgym_py.proof.page import write_proof
 from agentgym_py.proof.proof import run_check, summarize
 from agentgym_py.proof.table import ACTION_IDS, END_ID, SCALE, VOCABULARY, TableEngine, table_policy
@@ -325,6 +325,58 @@ def test_a_source_and_settings_of_ones_own_are_proven(tmp_path: Path) -> None:
     assert (kept.kl_coef, kept.max_grad_norm) == (0.5, 0.0)
 
 
+BLURRING: list[tuple[str, dict[str, Any]]] = [
+    ("grpo", {"kl_coef": 0.1, "max_grad_norm": 0.01, "learning_rate": 1e-2, "group_size": 2}),
+    ("grpo", {"variant": "gspo", "kl_coef": 5.0, "bf16": True, "gradient_checkpointing": True}),
+    ("grpo", {"branches": 1, "minibatch_size": 3, "max_kl": 0.01}),
+    ("grpo", {"clip_low": 0.0}),
+    ("ppo", {"kl_coef": 0.5, "kl_target": 0.1, "critic_warmup": 4}),
+    ("ppo", {"entropy_coef": 0.05, "critic_gradient": 1.0, "tasks_per_iteration": 64}),
+    ("dpo", {"level": "fork", "beta": 1.0, "batch_size": 1}),
+]
+
+
+@pytest.mark.parametrize(("name", "settings"), BLURRING, ids=str)
+def test_no_setting_makes_a_right_trainer_fail(name: str, settings: dict[str, Any]) -> None:
+    """Settings that blur gradients are switched off where gradients are read, also in place of the user's."""
+    bench = Bench(registry.load("agentgym.trainers", name)(**settings))
+    results = [run_check(bench, check) for check in CHECKS if check != "improves"]
+    assert not [result.line for result in results if result.status == "failed"]
+    assert next(result for result in results if result.check == "repeatable").status == "passed"
+
+
+def test_a_step_without_a_coefficient_explains_no_ratio() -> None:
+    """Tokens with a weight of 0 in both steps say nothing, and are no division by zero."""
+    bench = Bench(registry.load("agentgym.trainers", "grpo"))
+    run = bench.read()
+    first = run.first
+    assert first
+    still = replace(first, gradient=torch.zeros_like(first.gradient))
+    assert unexplained_ratio(bench, run, still, first) is None
+
+
+def test_a_clip_of_nothing_skips_the_ratio() -> None:
+    """Ratios of 1 are clipped by their rounding, which says nothing of the trainer."""
+    bench = Bench(registry.load("agentgym.trainers", "ppo")(clip=0.0))
+    results = [run_check(bench, check) for check in ("tokens", "length", "ratio")]
+    assert {(result.status, result.text.partition(",")[0]) for result in results} == {("skipped", "clip is 0")}
+
+
+def test_settings_of_the_user_count_in_whole_trainings() -> None:
+    """The learning curve and the repetition are of the trainer as it was given, but for sizes of the short one."""
+    bench = Bench(registry.load("agentgym.trainers", "grpo")(kl_coef=0.5, group_size=4))
+    assert bench.with_settings(SIZES).kl_coef == bench.with_settings(SIZES, SMALL).kl_coef == 0.5
+    assert (bench.with_settings(SIZES).group_size, bench.with_settings(SIZES, SMALL).group_size) == (4, 8)
+    assert bench.with_settings(SIZES, PLAIN).kl_coef == 0.0
+
+
+def test_the_weight_of_a_length_is_measured_within_groups() -> None:
+    """A trainer that plays several groups of a task at once compares each with its own baseline."""
+    source = Path(__file__).parents[2] / "examples" / "my_reinforce.py"
+    result = run_check(Bench(registry.load("agentgym.trainers", f"{source}:Reinforce")), "length")
+    assert result.status == "passed" and result.measured["exponent"] == pytest.approx(-1, abs=0.01)
+
+
 def test_arguments_of_a_library_are_made_plain_too() -> None:
     """A norm is not clipped by trl's default; an argument of the user's is kept."""
     pytest.importorskip("trl")
@@ -355,6 +407,8 @@ def test_what_cannot_be_proven_is_refused() -> None:
         prove("grpo", ["masc"])
     with pytest.raises(ConfigError, match="seeds must be at least 2"):
         prove("grpo", seeds=1)
+    with pytest.raises(ConfigError, match="episodes 640 are too few for these settings: group_size 1000"):
+        prove(registry.load("agentgym.trainers", "grpo")(group_size=1000))
 
 
 # ---- rows of the benchmark -------------------------------------------------------------------------------------------

@@ -243,6 +243,18 @@ def test_while_the_critic_warms_up_the_policy_stays(toy_envs: Any) -> None:
     assert report.history[2]["ratio"] == pytest.approx(1, abs=0.5)
 
 
+def test_the_logged_parts_sum_to_the_loss(toy_envs: Any) -> None:
+    """With the weights that the page names; the critic's alone while it warms up, and the penalty is a product."""
+    trainer = PPO(tasks_per_iteration=8, vf_coef=0.3, entropy_coef=0.5, kl_coef=0.1, learning_rate=0.01)
+    _, report, _ = toy_envs.improved(toy_envs.CHAIN, trainer, 24)
+    warm_up, *rows = report.history
+    assert warm_up["loss"] == pytest.approx(0.3 * warm_up["value_loss"], rel=1e-5)
+    for row in rows:
+        parts = row["policy_loss"] + 0.3 * row["value_loss"] - 0.5 * row["entropy"]
+        assert row["loss"] == pytest.approx(parts, abs=1e-5) and row["entropy"] > 0.1
+        assert row["kl_penalty"] == pytest.approx(row["kl_coefficient"] * row["kl_ref"])
+
+
 def test_it_says_what_it_did(toy_envs: Any) -> None:
     """Counts add up to what was played; the same seed gives the same weights; the coefficient follows its target."""
     trainer = PPO(tasks_per_iteration=16, critic_warmup=1, kl_coef=0.1, kl_target=1e-9, epochs=1, learning_rate=0.02)

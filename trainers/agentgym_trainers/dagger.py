@@ -10,8 +10,8 @@ A label is the expert's whole reply, thought and action. Its context is the hist
 which has no loss. Where the agent replied just as the expert does, the label stands in the episode itself; where it
 did not, the history and the label are one more sequence. So each state has its label once.
 
-With `cost_weight` c a label weighs 1 + c r(s), divided by the mean: r is the regret of the action that was taken, the
-difference in the exact expert's cost to go (steps left),
+With `cost_weight` a label weighs 1 + cost_weight r(s), divided by the mean: r is the regret of the action that was
+taken, the difference in the exact expert's cost to go (steps left),
 
     r(s) = max(0, 1 + steps left after the action - steps left before),
 

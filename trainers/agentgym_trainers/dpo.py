@@ -1,10 +1,11 @@
 """Direct preference optimisation (DPO): the better of two trajectories of one task becomes relatively more likely.
 
     h = (logp_w - ref_w) - (logp_l - ref_l)        logp: sum over a trajectory's agent tokens; ref: by the policy before
-    sigmoid:  -(1 - e) log sigma(beta h) - e log sigma(-beta h)      e: label_smoothing
-    hinge:    max(0, 1 - beta h)
-    ipo:      (h' - 1 / (2 beta))^2                                  h' as h, of means over a trajectory's agent tokens
-    and sft_weight times -logp_w / |w|                               |w|: the better one's agent tokens
+    loss = mean over pairs of (l - sft_weight logp_w / |w|)         |w|: the better one's agent tokens
+
+    sigmoid:  l = - (1 - label_smoothing) log sigma(beta h) - label_smoothing log sigma(-beta h)
+    hinge:    l = max(0, 1 - beta h)
+    ipo:      l = (h' - 1 / (2 beta))^2                             h' as h, of means over a trajectory's agent tokens
 
 arXiv:2305.18290; smoothing as in its authors' code ("conservative DPO"); hinge is SLiC's loss, arXiv:2305.10425, of the
 same h; ipo arXiv:2310.12036, with means as in trl; the last term is iterative RPO's, arXiv:2404.19733 (its alpha), a

@@ -1,10 +1,12 @@
 """Group-relative policy optimization and its variants: a group of attempts at one task is its own baseline.
 
     A_i = (R_i - mean(R)) / (std(R) + 1e-4)                       over G trajectories from the same start state
-    loss = - sum_i sum_t w_it min(rho_it A_i, clip(rho_it, 1 - eps_low, 1 + eps_high) A_i) + beta k3_it
+    loss = sum_i sum_t w_it (- min(rho_it A_i, clip(rho_it, 1 - clip_low, 1 + clip_high) A_i) + kl_coef k3_it)
+    k3_it = ref_it / pi_it - 1 - log(ref_it / pi_it)
 
-with rho the probability ratio of an agent token to the policy that sampled it, and w the token's weight. One
-trajectory, with all its turns, is one sequence; observations have no loss. The variants:
+with rho = pi / pi_old the probability ratio of an agent token to the policy that sampled it, ref its probability by the
+reference, and w the token's weight. One trajectory, with all its turns, is one sequence; observations have no loss. The
+variants:
 
 ============  ===============================  ==================  ============================================
 variant       advantage                        w                   ratio

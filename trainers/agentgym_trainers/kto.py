@@ -1,7 +1,8 @@
 """Kahneman-Tversky optimisation (KTO): learns from single good and bad trajectories, without pairs.
 
     r_i = beta (logp_i - ref_i)                  logp: sum over a trajectory's agent tokens; ref: by the policy before
-    loss = mean of  w_good (1 - sigma(r_i - beta z))  over good i,  w_bad (1 - sigma(beta z - r_i))  over bad i
+    loss = mean over i of  desirable_weight (1 - sigma(r_i - beta z))    of a good trajectory
+                           undesirable_weight (1 - sigma(beta z - r_i))  of a bad one
     z = max(0, mean over the batch of log pi(y_j | x_i) - log pi_ref(y_j | x_i)), without gradient
 
 arXiv:2402.01306. z estimates how far the policy has moved overall, on mismatched rows: an episode y_j of the batch

@@ -1,7 +1,7 @@
 """Odds ratio preference optimisation (ORPO): cloning the better trajectory, with odds against the worse one.
 
     p = exp(mean over a trajectory's agent tokens of log pi(a_t | everything before))      odds = p / (1 - p)
-    loss = mean over pairs of  - log p_w - lambda log sigma(log odds_w - log odds_l)
+    loss = mean over pairs of (- log p_w - odds_weight log sigma(log odds_w - log odds_l))
 
 arXiv:2403.07691; there is no reference model. The model's own dropout is off, as in trl. Deviations: adapters keep
 `lora_dropout`; the first term is a mean over each trajectory's agent tokens and then over pairs, where trl takes one

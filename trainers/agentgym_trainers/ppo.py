@@ -1,29 +1,29 @@
 """Proximal policy optimization of whole episodes, with a critic on the policy's own trunk.
 
-    L = - mean min(rho_t A_t, clip(rho_t, 1 - eps, 1 + eps) A_t) + c_v mean V-loss_t - c_e mean H_t
-    V-loss_t = 1/2 max((V_t - G_t)^2, (clip(V_t, V_old - eps_v, V_old + eps_v) - G_t)^2)
+    loss = mean over t of (- min(rho_t A_t, clip(rho_t, 1 - clip, 1 + clip) A_t) + vf_coef V_loss_t - entropy_coef H_t)
+    V_loss_t = 1/2 max((V_t - G_t)^2, (clip(V_t, V_old_t - value_clip, V_old_t + value_clip) - G_t)^2)
 
-over agent tokens (arXiv:1707.06347, eq. 9; the clipped V-loss with its 1/2 is OpenAI Baselines', the paper has (V -
-G)^2). A and G = A + V_old come from generalized advantage estimation (arXiv:1506.02438) over tokens, whose successor is
-the next agent token (observations are skipped), or over turns, with one advantage for all tokens of a reply and one
-value before its first. A turn's reward is paid at its last token, and each token pays kl_coef (log pi_old - log
-pi_ref), the reference being the policy at the start of training. With `kl_target`, kl_coef is multiplied by 1.5 above
-1.5 times the target, and divided by 1.5 below the target / 1.5. A truncated episode bootstraps from the critic's value
-of its last observation, or of the state before its last token if that observation does not fit the context. The
-bootstrap is 0 for an episode that terminated, that was given up because the context is full, or that a reward function
-or reward model scored as a whole.
+over agent tokens t (arXiv:1707.06347, eq. 9; the clipped V_loss with its 1/2 is OpenAI Baselines', the paper has (V -
+G)^2). H is the entropy of the next token. A and G = A + V_old come from generalized advantage estimation
+(arXiv:1506.02438) over tokens, whose successor is the next agent token (observations are skipped), or over turns, with
+one advantage for all tokens of a reply and one value before its first. A turn's reward is paid at its last token, and
+each token pays kl_coef (log pi_old - log pi_ref), the reference being the policy at the start of training. With
+`kl_target`, kl_coef is multiplied by 1.5 above 1.5 times the target, and divided by 1.5 below the target / 1.5. A
+truncated episode bootstraps from the critic's value of its last observation, or of the state before its last token if
+that observation does not fit the context. The bootstrap is 0 for an episode that terminated, that was given up because
+the context is full, or that a reward function or reward model scored as a whole.
 
 With `constraint` rewards are the Lagrangian's, with a multiplier for each constrained cost (`rl.constraints`), which do
 not move while the critic warms up.
 
-Deviations: all means are over agent tokens, so that over turns, where V-loss is at first tokens only, c_v counts less
-by the length of a reply (for the trunk: Adam makes the head's steps independent of scale); rewards and values are not
-scaled; advantages are whitened over an iteration; the critic shares the policy's trunk (`critic_gradient` scales its
-gradient there), begins at 0 on scaled states, and has a learning rate, a clipping and a warm-up of its own; `kl_target`
-adapts the price of a KL to the reference, where the paper doubles and halves that of one to the sampling policy, in the
-loss; learning rates are constant; AdamW with beta2 0.95; 2 epochs by default, not 4; replies that were cut at the
-maximum length have neither loss nor value (`mask_truncated_completions`), and their reward is paid to the last reply
-before them that has some, or to none.
+Deviations: all means are over agent tokens, so that over turns, where V_loss is at first tokens only, vf_coef counts
+less by the length of a reply (for the trunk: Adam makes the head's steps independent of scale); rewards and values are
+not scaled; advantages are whitened over an iteration; the critic shares the policy's trunk (`critic_gradient` scales
+its gradient there), begins at 0 on scaled states, and has a learning rate, a clipping and a warm-up of its own;
+`kl_target` adapts the price of a KL to the reference, where the paper doubles and halves that of one to the sampling
+policy, in the loss; learning rates are constant; AdamW with beta2 0.95; 2 epochs by default, not 4; replies that were
+cut at the maximum length have neither loss nor value (`mask_truncated_completions`), and their reward is paid to the
+last reply before them that has some, or to none.
 """
 
 from __future__ import annotations

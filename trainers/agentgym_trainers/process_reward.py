@@ -1,7 +1,7 @@
 """A process reward model: learns the value of each step of a trajectory. The policy does not change.
 
     loss = mean over labelled numbers of (prediction - label)^2
-         + pair_weight * mean over pairs of  BCE(sigma(10 (p_g - p_b)), sigma(10 (label_g - label_b))) / 10
+         + pair_weight (mean over pairs of BCE(sigma(10 (p_g - p_b)), sigma(10 (label_g - label_b))) / 10)
 
 A step is scored where its thought ends, by two layers on the backbone's last hidden state and the step's number; see
 `rewards.process_reward_model` for the dimensions relevance, correctness and progress. The values of states

@@ -1,8 +1,8 @@
 """R3: proximal policy optimization with rewards for single steps, by a process reward model that learns along.
 
-    R = alpha R_task + beta sum over steps i of PRM(step i) - gamma KL(pi | pi_ref)
+    R = alpha R_task + beta sum over steps i of PRM(step i) - kl_coef KL(pi | pi_ref)
 
-over whole episodes; gamma is the setting `kl_coef`. A step's process reward is paid at the last token of its thought
+over whole episodes. A step's process reward is paid at the last token of its thought
 (of the reply, if it has none), the world's reward at the turn's last token; the divergence costs at each token. (With
 `credit_level` turn, the default, a turn's rewards are one sum.) Loss, critic and advantages are `ppo`'s. Each iteration
 plays, labels the steps with fresh values of their states, trains the process reward model on them (every `prm_every`
@@ -19,7 +19,7 @@ arXiv:2402.05808 is `reverse_curriculum` here.)
 
 Deviations: the model is first trained on the first iteration's episodes, in which the critic warms up; from then on it
 scores episodes before it is trained on them; each round begins with a new model, from `prm` or the policy; by default
-gamma is PPO's 0.02, and the model is trained every iteration, because a round of the tiny model has few of them.
+kl_coef is PPO's 0.02, and the model is trained every iteration, because a round of the tiny model has few of them.
 """
 
 from __future__ import annotations

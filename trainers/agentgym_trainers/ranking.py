@@ -1,8 +1,8 @@
 """Trajectory ranking: DPO on all ordered pairs of a task's trajectories, with one forward pass per trajectory.
 
     s_i = beta (logp_i - ref_i)                    logp: sum over a trajectory's agent tokens; ref: by the policy before
-    loss = mean over tasks of  mean over the task's pairs i, j with R_i > R_j of  - log sigma(s_i - s_j)
-           and sft_weight times the mean of -logp_b / |b| over the task's best b      |b|: its agent tokens
+    loss = mean over tasks of (mean over the task's pairs i, j with R_i > R_j of (- log sigma(s_i - s_j))
+                               + sft_weight (mean over the task's best b of (- logp_b / |b|)))   |b|: its agent tokens
 
 Without a paper of its own, it is RankNet's loss (Burges et al., "Learning to rank using gradient descent", ICML 2005)
 of DPO's implicit reward s (arXiv:2305.18290), which needs only the order of a task's returns. Imitating the best one is

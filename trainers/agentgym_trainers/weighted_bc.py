@@ -2,8 +2,8 @@
 
     loss = - sum over trajectories i of w_i * log pi(agent tokens of i | everything before) / number of agent tokens
 
-    softmax:    w = N softmax(R / T), of mean 1 over the N trajectories
-    advantage:  w = min(exp((R - b) / T), max_weight), b the mean return, of all or of the trajectory's task
+    softmax:    w = N softmax(R / temperature), of mean 1 over the N trajectories
+    advantage:  w = min(exp((R - b) / temperature), max_weight), b the mean return, of all or of the task
     agentevol:  w = R
 
 With `kind_weights`, the tokens of a step of kind k are weighted by
