@@ -20,7 +20,14 @@ def show_result(
     summary: Evaluation, trajectories: Sequence[Trajectory], experts: ExpertsComparison, faults: FirstFaults, title: str
 ) -> None:
     """Print the result of an evaluation: success, the experts, means, costs, failures and first faults."""
-    from agentgym_py.evaluation.text import context_note, failure_note, format_cost, given_up_note
+    from agentgym_py.evaluation.text import (
+        context_note,
+        extra_calls_note,
+        failure_note,
+        format_cost,
+        given_up_note,
+        refused_note,
+    )
     from agentgym_py.report.terminal import print_faults, print_table
 
     out = console()
@@ -35,6 +42,8 @@ def show_result(
         out.print(note, soft_wrap=True)
     if summary.spent:
         out.print(str(summary.spent), soft_wrap=True)
+    for note in filter(None, (refused_note(summary.refused), extra_calls_note(summary.extra_calls))):
+        out.print(note, soft_wrap=True)
     if summary.costs:
         out.print()
         costs = [(name, format_cost(cost)) for name, cost in summary.costs.items()]

@@ -48,13 +48,15 @@ class Resources:
     """Median seconds from a request to an endpoint to its reply."""
     latency_p95: float | None = None
     """95th percentile of these seconds."""
+    refused: int | None = None
+    """Replies that the endpoint's provider refused; None without one."""
 
     @classmethod
     def of(cls, summary: Mapping[str, Any]) -> Resources:
         """Return those of an evaluation's summary."""
         spent = summary.get("spent") or {}
         of_spent = ("prompt_tokens", "cost", "latency_median", "latency_p95")
-        return cls(summary.get("tokens"), *map(spent.get, of_spent))
+        return cls(summary.get("tokens"), *map(spent.get, of_spent), summary.get("refused") if spent else None)
 
 
 def outcomes_by_task(trajectories: Iterable[Trajectory]) -> dict[TaskKey, list[bool]]:
@@ -435,7 +437,7 @@ def _agents(comparison: Comparison) -> Table:
 
 
 def _resources(comparison: Comparison) -> Iterator[Table]:
-    """Yield the table of what the agents used, with the columns in which an agent has a value; none without one."""
+    """Yield the table of what the agents used, with the columns in which an agent has a value above 0, if any."""
     used = [entrant.resources for entrant in comparison.entrants]
     per_success = [entrant.cost_per_success for entrant in comparison.entrants]
     columns = {
@@ -445,8 +447,9 @@ def _resources(comparison: Comparison) -> Iterator[Table]:
         "cost per success": [_number(cost, ".4g") for cost in per_success],
         "seconds per reply, median": [_number(r.latency_median, ".2f") for r in used],
         "95th percentile": [_number(r.latency_p95, ".2f") for r in used],
+        "refused": [_number(r.refused, ",") for r in used],
     }
-    columns = {name: cells for name, cells in columns.items() if set(cells) != {"–"}}
+    columns = {name: cells for name, cells in columns.items() if set(cells) - {"–", "0"}}
     if columns:
         names = [entrant.name for entrant in comparison.entrants]
         yield ("evaluation", *columns), list(zip(names, *columns.values(), strict=True))

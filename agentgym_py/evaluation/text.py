@@ -75,6 +75,18 @@ def given_up_note(number: int) -> str:
     return f"{episodes} given up by the agent (its context was full, or it had no action left)" if number else ""
 
 
+def refused_note(replies: int) -> str:
+    """Return how many replies an endpoint's provider refused, or nothing."""
+    which = f"{replies:,} repl{'y' if replies == 1 else 'ies'}"
+    return f"{which} refused by the provider (content filter or refusal): empty, and counted" if replies else ""
+
+
+def extra_calls_note(calls: int) -> str:
+    """Return how many tool calls were not done because they were not the first of their reply, or nothing."""
+    which = f"{calls:,} tool call{'s' * (calls > 1)}"
+    return f"{which} not done, because only the first of a reply counts" if calls else ""
+
+
 def cut_note(share: float | None) -> str:
     """Return `12 % of replies cut`, or nothing."""
     return f"{_percent(share)} of replies cut" if share else ""
