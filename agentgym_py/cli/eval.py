@@ -31,7 +31,7 @@ from agentgym_py.cli.env_options import (
     require_tasks,
     warn_of_training_tasks,
 )
-from agentgym_py.cli.eval_output import show_result
+from agentgym_py.cli.eval_output import headline, show_result
 from agentgym_py.cli.interrupts import no_interrupt_lost, require_not_interrupted
 from agentgym_py.cli.parser import Parser, UsageError, Values, add_config, read_options, wants_help
 from agentgym_py.cli.runtime import console, git_commit, package_versions, print_json, require_model_files
@@ -254,10 +254,7 @@ def _run(args: Values, repeated: Repetition | None) -> int:
     if chosen.json:
         print_json(result)
     else:
-        difficulties = ", ".join(dict.fromkeys(t.difficulty for t in trajectories if t.difficulty))
-        parts = (title, f"{chosen.split} split", difficulties, f"{len(trajectories)} episodes")
-        title = ", ".join(filter(None, parts))
-        show_result(evaluation, trajectories, experts, faults, title)
+        show_result(evaluation, trajectories, experts, faults, headline(title, agent, play, chosen.split, trajectories))
         if comparison:
             print(f"\n{comparison}")
             if comparison.result.verdict != "undecided":

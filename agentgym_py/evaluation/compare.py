@@ -28,7 +28,15 @@ from agentgym_py.evaluation.stats import (
     success_rate,
 )
 from agentgym_py.evaluation.tables import Page, Table, latex, markdown
-from agentgym_py.evaluation.text import decoding_label, format_interval, format_mean, p_value, small_sample_note
+from agentgym_py.evaluation.text import (
+    decoding_label,
+    format_interval,
+    format_mean,
+    format_setting,
+    p_value,
+    prompt_settings,
+    small_sample_note,
+)
 from agentgym_py.trajectory import Trajectory, store
 
 TaskKey = tuple[str, str, str]
@@ -129,6 +137,12 @@ class Entrant:
         """The agent and how it decodes."""
         agent = self.manifest["agent"]
         return f"{agent_title(agent['name'], agent['sampling'])}{decoding_label(agent['sampling'])}"
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings of its prompt and sampling that are not the default ones."""
+        template = (self.manifest.get("options") or {}).get("prompt_template")
+        return prompt_settings(self.manifest["agent"]["sampling"], template)
 
     @property
     def success(self) -> Estimate:
@@ -432,8 +446,16 @@ def _world_title(world: Mapping[str, Any]) -> str:
 
 
 def _agents(comparison: Comparison) -> Table:
-    rows = [(e.name, e.agent, str(e.manifest["attempts"]), format_interval(e.success)) for e in comparison.entrants]
-    return ("evaluation", "agent", "attempts per task", f"{_rate_name(comparison.entrants[0])} [95 %]"), rows
+    entrants = comparison.entrants
+    rows = [(e.name, e.agent, str(e.manifest["attempts"]), format_interval(e.success)) for e in entrants]
+    header = ("evaluation", "agent", "attempts per task", f"{_rate_name(entrants[0])} [95 %]")
+    settings = [entrant.settings for entrant in entrants]
+    names = dict.fromkeys(name for of_agent in settings for name in of_agent)
+    differ = [name for name in names if any(of_agent.get(name) != settings[0].get(name) for of_agent in settings)]
+    if not differ:
+        return header, rows
+    texts = [", ".join(format_setting(name, own[name]) for name in differ if name in own) for own in settings]
+    return (*header, "settings that differ"), [(*row, text or "–") for row, text in zip(rows, texts, strict=True)]
 
 
 def _resources(comparison: Comparison) -> Iterator[Table]:

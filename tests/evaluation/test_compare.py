@@ -152,6 +152,23 @@ def test_only_models_decode_differently() -> None:
     assert "different maximum lengths" in said and "decode differently" not in said
 
 
+def test_settings_that_differ_have_a_column() -> None:
+    """What the models are sent; a setting that all share, or have by default, is not there."""
+    shared = {"temperature": 0.0, "context": "error", "extra": {"stop": ["x"]}, "tools": False}
+    agents = [
+        {"name": "gpt", "policy_digest": None, "sampling": shared | sampling}
+        for sampling in ({}, {"tools": True, "system_prompt": 'Say "go".' * 20}, {"few_shot": [{"role": "assistant"}]})
+    ]
+    plain, tools, examples = (entrant(name, [[1]] * 5, agent=a) for name, a in zip("abc", agents, strict=True))
+    assert "settings that differ" not in str(compare([plain, replace(plain, name="other")]))
+    table = str(compare([plain, tools, examples])).splitlines()
+    assert table[2].endswith("| success [95 %] | settings that differ |") and "stop" not in "".join(table)
+    assert table[4].endswith("| – |") and table[6].endswith("| few-shot (1 reply) |")
+    assert '| tools, system prompt "Say ' in table[5] and table[5].endswith('…" (220 characters) |')
+    template = replace(plain, name="d", manifest={**plain.manifest, "options": {"prompt_template": "Go: {rules}"}})
+    assert '| prompt template "Go: {rules}" |' in str(compare([plain, template]))
+
+
 def test_latex_compiles_whatever_a_folder_is_called() -> None:
     """Signs that mean something there are escaped; every row has as many cells as the head."""
     said = compare([replace(A, name="evals/a_1&2%"), replace(B, name="b~^\\{}#$")]).latex()
