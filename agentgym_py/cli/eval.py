@@ -69,7 +69,9 @@ class EvalOptions:
     split: Basic[str] = "test"
     """Tasks to evaluate on; choose settings on `valid`, and quote `test`."""
     tasks: Basic[int] = 300
-    """Number of tasks of each world."""
+    """Number of tasks of each world, starting at --first."""
+    first: Basic[int] = 0
+    """Number of the first task."""
     attempts: Basic[int] = 1
     """Episodes per task; with several, intervals are clustered by task."""
     temperature: Basic[float] = 0.0
@@ -93,7 +95,7 @@ class EvalOptions:
 
     def __post_init__(self) -> None:
         require_split(self.split)
-        require_at_least(self, {"tasks": 1, "attempts": 1})
+        require_at_least(self, {"tasks": 1, "attempts": 1, "first": 0})
         if self.margin is not None and self.until_decided is None:
             raise UsageError("--margin needs --until_decided FOLDER")
         if self.power is not None and self.margin is None:
@@ -143,7 +145,8 @@ def read_plan(args: Values) -> tuple[EvalOptions, AgentOptions, ModelOptions, li
     if chosen.temperature:
         agent_options.require_sampling()
     envs = env_specs(args)
-    require_tasks(envs, {chosen.split: ("--tasks", chosen.tasks)})
+    option = f"--first {chosen.first} with --tasks {chosen.tasks}" if chosen.first else "--tasks"
+    require_tasks(envs, {chosen.split: (option, chosen.first + chosen.tasks)})
     return chosen, agent_options, model, envs
 
 
@@ -207,7 +210,8 @@ def _run(args: Values, repeated: Repetition | None) -> int:
     out = EvalFolder.unfinished(chosen.out) if chosen.out else None
     if out:
         require_creatable(out.path)  # before the import of torch, which is slow
-    versions, settings, tasks = env_versions(envs, chosen.split), saved_settings(args, envs), range(chosen.tasks)
+    versions, settings = env_versions(envs, chosen.split), saved_settings(args, envs)
+    tasks = range(chosen.first, chosen.first + chosen.tasks)
     (agent,), executor = agent_options.make_agents(model, [chosen.temperature])
     from agentgym_py.agents.base import agent_title
     from agentgym_py.evaluation import evaluate

@@ -50,6 +50,22 @@ def test_an_evaluation_is_repeated_from_its_manifest(agentgym: Run) -> None:
     assert sum(each["count"] for each in a["failures"].values()) == 8 * (1 - a["success"]["value"])
 
 
+def test_an_evaluation_may_begin_at_a_later_task(agentgym: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the same episodes as among the others; it is resumed and repeated, and not compared with other tasks."""
+    argv = ("eval", "--env", "calculator", "--agent", "random", "--tasks")
+    assert agentgym(*argv, "5", "--out", "all")[0] == 0
+    assert agentgym(*argv, "2", "--first", "3", "--out", "late")[0] == 0
+    assert rows("late").splitlines() == rows("all").splitlines()[3:]
+    assert agentgym("eval", "--manifest", "late", "--out", "again")[0] == 0 and rows("again") == rows("late")
+    Path("late/result.json").unlink()
+    Path("late/trajectories.jsonl").write_bytes(rows("late").splitlines(keepends=True)[0])
+    assert "first: 3, not 0" in agentgym(*argv, "2", "--out", "late")[2]
+    assert agentgym(*argv, "2", "--first", "3", "--out", "late")[0] == 0 and rows("again") == rows("late")
+    assert agentgym("compare", "late", "again")[0] == 0
+    status, _, err = agentgym("compare", "late", "all")
+    assert status == 2 and "tasks: 2 in both, of 2 and 5" in err and "evaluate both" not in err
+
+
 def test_a_model_replies_as_long_as_in_evolve(agentgym: Run, small_model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of several worlds the longest counts; a repetition keeps the length that was played, if a default has changed."""
     argv = ("--env", "calculator,todo", "--model", small_model, "--tasks", "1", "--env_kwargs.max_steps", "1")
