@@ -39,7 +39,7 @@ from agentgym_py.cli.saved_settings import require_sources, saved_settings, sour
 from agentgym_py.collection import Collector, jobs_for
 from agentgym_py.engine.sampling import SamplingParams
 from agentgym_py.env import require_split
-from agentgym_py.errors import EndpointError, PolicyError, RunError, UnknownNameError
+from agentgym_py.errors import EndpointError, PolicyError, RunError, UnknownNameError, setting
 from agentgym_py.evaluation.folder import (
     SAME_EPISODES,
     EvalFolder,
@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from agentgym_py.evaluation.anytime import Opponent
     from agentgym_py.evaluation.experts_comparison import ExpertsComparison
     from agentgym_py.evaluation.first_fault import FirstFaults
+    from agentgym_py.evaluation.stats import Estimate
     from agentgym_py.trajectory import Trajectory
 
 
@@ -89,7 +90,9 @@ class EvalOptions:
     0.8, equal agents need fewer tasks."""
     manifest: Basic[str | None] = None
     """Repeat the evaluation of this manifest.json, or of this folder, with its settings. --model NAME evaluates another
-    model on the same tasks; --out, --json and --threads are also allowed."""
+    model on the same tasks; --out, --json, --threads and --fail_below are also allowed."""
+    fail_below: float | None = None
+    """End with exit status 1 if the success rate itself, not its interval, is below this value, such as 0.8."""
     json: Basic[bool] = False
     """Print the result as JSON, for a program."""
 
@@ -103,6 +106,8 @@ class EvalOptions:
         for name, value in (("margin", self.margin), ("power", self.power)):
             if value is not None and not 0 < value < 1:
                 raise UsageError(f"--{name} must be above 0 and below 1, got {value}")
+        if self.fail_below is not None and not 0 < self.fail_below <= 1:
+            raise UsageError(f"--fail_below must be above 0 and at most 1, got {self.fail_below}")
         SamplingParams(temperature=self.temperature)  # raises for a wrong one
 
 
@@ -118,6 +123,8 @@ class RepeatOptions:
     """Folder for the repeated evaluation."""
     threads: int | None = None
     """CPU threads and processes; by default those of the manifest, because another number changes rounding."""
+    fail_below: float | None = None
+    """End with exit status 1 if the success rate is below this value."""
     json: bool = False
     """Print the result as JSON."""
 
@@ -170,7 +177,8 @@ def _run_or_repeat(args: Values) -> int:
     _add_settings(parser)
     played = ((manifest["agent"] or {}).get("sampling") or {}).get("max_new_tokens")
     settings = settings | ({"max_new_tokens": played} if settings.get("max_new_tokens") is None and played else {})
-    changes = {"out": args["out"], "json": args["json"], "threads": args["threads"] or manifest.get("threads")}
+    changes = {name: args[name] for name in ("out", "json", "fail_below")}
+    changes["threads"] = args["threads"] or manifest.get("threads")
     if args["model"]:
         changes |= _settings_of_model(settings, args["model"])
     elif settings.get("agent") in (None, "model"):
@@ -263,7 +271,17 @@ def _run(args: Values, repeated: Repetition | None) -> int:
             print(f"\n{comparison}")
             if comparison.result.verdict != "undecided":
                 print("Quote this interval: the others hold for a number of tasks that was fixed before any result.")
-    return int(evaluation.errors == len(trajectories))
+    return int(evaluation.errors == len(trajectories) or _is_below(evaluation.success, chosen.fail_below))
+
+
+def _is_below(success: Estimate, least: float | None) -> bool:
+    """Whether the success rate fails --fail_below; then say so."""
+    if least is None or success.value >= least:
+        return False
+    from agentgym_py.evaluation.text import format_rate
+
+    print(f"the success rate is below {setting('fail_below', least)}: {format_rate(success)}", file=sys.stderr)
+    return True
 
 
 def _progress(

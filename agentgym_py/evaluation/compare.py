@@ -40,6 +40,8 @@ from agentgym_py.evaluation.text import (
 from agentgym_py.trajectory import Trajectory, store
 
 TaskKey = tuple[str, str, str]
+_SIGNIFICANT = 0.05
+"""Level of the p-values of a table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +199,12 @@ class Comparison:
         return {"agents": agents, "pairs": [asdict(pair) for pair in self.pairs], "tasks": self.tasks,
                 "left_out": self.left_out, **({"rounds": rounds} if rounds else {}),
                 **_question(self.entrants[0])}  # fmt: skip
+
+    @property
+    def better_than_first(self) -> list[str]:
+        """The agents that are significantly better than the first one: p (Holm) is below 0.05."""
+        of_first = [pair for pair in self.pairs if pair.first == self.entrants[0].name]
+        return [pair.second for pair in of_first if pair.paired.difference.value < 0 and pair.p_holm < _SIGNIFICANT]
 
     @property
     def attempts_differ(self) -> bool:
