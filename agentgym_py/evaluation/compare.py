@@ -278,8 +278,17 @@ def _require_same_question(entrants: Sequence[Entrant]) -> None:
                 f"{first.name} and {other.name} cannot be compared: {run.name} is a run; evaluate its checkpoint by "
                 "agentgym eval, or compare two runs"
             )
+        if ("score" in first.manifest) != ("score" in other.manifest):
+            log, own = (first, other) if "score" in first.manifest else (other, first)
+            raise ConfigError(
+                f"{first.name} and {other.name} cannot be compared: {log.name} is a log of another program, and "
+                f"{own.name} is an evaluation of agentgym, so their tasks differ; compare two of one kind"
+            )
         if different := differences(first.manifest, other.manifest, (*SAME_QUESTION, "score")):
-            reasons = f"{'; '.join(different)}{_tasks_advice(first.manifest, other.manifest)}"
+            advice = _tasks_advice(first.manifest, other.manifest)
+            if len(different) == 1 and different[0].startswith("seed: "):
+                advice = f"; to average over several episodes of a task, evaluate once with {setting('attempts', 5)}"
+            reasons = f"{'; '.join(different)}{advice}"
             raise ConfigError(f"{first.name} and {other.name} cannot be compared: {reasons}")
 
 

@@ -152,6 +152,22 @@ def test_only_models_decode_differently() -> None:
     assert "different maximum lengths" in said and "decode differently" not in said
 
 
+def test_what_cannot_be_compared_says_what_can() -> None:
+    """Another program's log has other tasks; of one agent, attempts take the place of several seeds."""
+    log = replace(B, manifest={**B.manifest, "score": "success", "split": "", "prompt": ""})
+    with pytest.raises(
+        ConfigError, match="a and b cannot be compared: b is a log of another program, and a is an eval"
+    ):
+        compare([A, log])
+    other = replace(B, manifest={**B.manifest, "seed": 1})
+    with pytest.raises(
+        ConfigError, match=r"seed: 0, not 1; to average over several episodes of a task, evaluate once w"
+    ):
+        compare([A, other])
+    with pytest.raises(ConfigError, match=r"seed: 0, not 1$"):
+        compare([A, replace(other, manifest={**other.manifest, "split": "valid"})])
+
+
 def test_settings_that_differ_have_a_column() -> None:
     """What the models are sent; a setting that all share, or have by default, is not there."""
     shared = {"temperature": 0.0, "context": "error", "extra": {"stop": ["x"]}, "tools": False}
