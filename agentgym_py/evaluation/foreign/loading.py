@@ -135,7 +135,8 @@ def _log_of_rows(path: Path) -> Log:
             )
         if {"eval", "status"} <= first.keys():
             raise DataError(
-                f"{path}: a log of Inspect as JSON, and .eval is what can be read; `inspect log convert` writes one from it"
+                f"{path}: a log of Inspect as JSON, and .eval is what can be read; `inspect log convert` writes one "
+                "from it"
             )
         if "task" in first and "doc_id" not in first:
             return Log(agent_named(path.stem), {_OWN: None}, list(parse_rows(path, read_rows(path), _own_sample)))
