@@ -66,7 +66,8 @@ class Resources:
         """Return those of an evaluation's summary."""
         spent = summary.get("spent") or {}
         of_spent = ("prompt_tokens", "cost", "latency_median", "latency_p95")
-        return cls(summary.get("tokens"), *map(spent.get, of_spent), summary.get("refused") if spent else None)
+        refused = summary.get("refused") if spent else None
+        return cls(summary.get("tokens"), *map(spent.get, of_spent), refused=refused)
 
 
 def outcomes_by_task(trajectories: Iterable[Trajectory]) -> dict[TaskKey, list[bool]]:

@@ -227,6 +227,10 @@ def test_what_the_agents_used_is_a_table() -> None:
         "| seconds per reply, median | 95th percentile |"
     ) in said
     assert "| a | 1,234.5 | 60,000 | 0.0126 | 0.00042 | 1.24 | 3.00 |\n| b | 30.0 | – | – | – | – | – |" in said
+    refused = [Resources.of({"refused": number, "spent": {"cost": 1.0}}) for number in (0, 7)]
+    table = str(compare([replace(A, resources=refused[0]), replace(B, resources=refused[1])]))
+    assert "| cost per success | refused |" in table and " | 0 |\n| b | 1 | 0.05 | 7 |" in table
+    assert "refused" not in str(compare([replace(A, resources=refused[0]), B]))
     free = compare([replace(A, resources=Resources.of({"tokens": None})), B])
     assert "tokens" not in str(free) and free.as_dict()["agents"][0]["resources"]["cost"] is None
 
