@@ -65,9 +65,8 @@ class Resources:
     def of(cls, summary: Mapping[str, Any]) -> Resources:
         """Return those of an evaluation's summary."""
         spent = summary.get("spent") or {}
-        of_spent = ("prompt_tokens", "cost", "latency_median", "latency_p95")
-        refused = summary.get("refused") if spent else None
-        return cls(summary.get("tokens"), *map(spent.get, of_spent), refused=refused)
+        values = {name: spent.get(name) for name in ("prompt_tokens", "cost", "latency_median", "latency_p95")}
+        return cls(summary.get("tokens"), **values, refused=summary.get("refused") if spent else None)
 
 
 def outcomes_by_task(trajectories: Iterable[Trajectory]) -> dict[TaskKey, list[bool]]:
