@@ -13,7 +13,7 @@ from typing import Any
 
 from agentgym_py.agents.base import AgentReply, Episode
 from agentgym_py.agents.expert import format_expert_reply
-from agentgym_py.env import TextEnv, function_tool, text_parameter
+from agentgym_py.env import TextEnv
 from agentgym_py.env.actions import format_reply
 from agentgym_py.errors import ConfigError, EndpointError, setting
 from agentgym_py.http_client import (
@@ -29,12 +29,10 @@ from agentgym_py.http_client import (
 from agentgym_py.rng import seed_of
 from agentgym_py.trajectory import Step, Trajectory
 from agentgym_py.trajectory.few_shot import few_shot_messages
-from agentgym_py.trajectory.formats.openai import function_call, tool_answer, tool_call
+from agentgym_py.trajectory.formats.openai import ACT, function_call, tool_answer, tool_call
 from agentgym_py.trajectory.json_values import MAX_COST, MAX_TOKENS
-from agentgym_py.trajectory.types import Usage, opening_text
+from agentgym_py.trajectory.types import Usage, opening_text, tool_rules
 
-ACT = function_tool("act", "Do one action.", {"action": text_parameter("The action, as the rules have it.")})
-"""The tool of a world without tools."""
 _REFUSALS = "support", "deprecated", "not allowed", "not permitted", "unknown", "unrecognized"
 """Words of an endpoint that takes no temperature."""
 _FILTERED = "content_filter", "refusal", "safety"
@@ -120,6 +118,11 @@ class ChatAgent(ABC):
         self._waiting = 0
         """Number of pending replies; if the last one fails and none ever came, the endpoint is down."""
         self.client = self.make_client(base_url, concurrency, timeout, retries)
+
+    @property
+    def offers_tools(self) -> bool:
+        """Whether it offers its model the tools of a world."""
+        return self._tools
 
     @abstractmethod
     def make_client(self, base_url: str | None, concurrency: int, timeout: float, retries: int) -> RetryingClient:
@@ -237,7 +240,8 @@ def example_messages(
 ) -> list[dict[str, Any]]:
     """Return a whole episode as a conversation, up to its last reply or the answer to its last tool call."""
     observations = [*(step.observation for step in example.steps), example.final_observation]
-    turns = _conversation(example.rules, example.steps, observations, tools, first_call)
+    rules = tool_rules(example.rules) if tools else example.rules
+    turns = _conversation(rules, example.steps, observations, tools, first_call)
     return turns if turns[-1]["role"] == "tool" else turns[:-1]
 
 
@@ -245,9 +249,7 @@ def _conversation(
     rules: str, steps: Sequence[Step], observations: Sequence[str], tools: Sequence[Mapping[str, Any]] | None,
     first_call: int,
 ) -> list[dict[str, Any]]:  # fmt: skip
-    turns: list[dict[str, Any]] = [
-        {"role": "user", "content": opening_text(rules, observations[0], by_calls=bool(tools))}
-    ]
+    turns: list[dict[str, Any]] = [{"role": "user", "content": opening_text(rules, observations[0])}]
     for number, (step, after) in enumerate(zip(steps, observations[1:], strict=True), first_call):
         is_call = step.action_input is not None and function_call(step)[0] == step.action
         if tools == [ACT] or (tools and is_call):

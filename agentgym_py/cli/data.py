@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
 
 from agentgym_py.cli.parser import JSON_HELP, Parser, UsageError, Values, suggestion
 from agentgym_py.cli.runtime import new_file, print_json, read_trajectories
+from agentgym_py.collection.replay import with_tools
 from agentgym_py.errors import DataError
 from agentgym_py.trajectory import Trajectory, preferences, store
 from agentgym_py.trajectory.dataset import AgentTrajDataset
 from agentgym_py.trajectory.formats import agenttraj, atif, openai, parquet, rows, trl
+from agentgym_py.trajectory.formats.foreign import unique_ids
 from agentgym_py.trajectory.reading import FORMATS as READ
 from agentgym_py.trajectory.reading import detect, verify_any
 
@@ -27,7 +29,7 @@ ROWS: dict[str, Callable[[Iterator[Trajectory]], rows.Rows]] = {
     ),
     "trl_preferences": lambda trajectories: AgentTrajDataset(trajectories).to_preferences(),
     "trl_stepwise": lambda trajectories: (trl.stepwise(t) for t in trajectories if t.steps),
-    "openai": lambda trajectories: (openai.openai_chat(t) for t in trajectories if t.steps),
+    "openai": lambda trajectories: _openai_rows(t for t in trajectories if t.steps),
 }
 """Formats for other programs: rows of JSON."""
 _HOLD_FAILURES = ("store", "atif", "parquet")
@@ -49,8 +51,8 @@ def options(parser: Parser) -> None:
     salvage = parser.add_command("salvage", "Copy the intact lines of a damaged store to a new file.")
     salvage.add_positional("source", "A store (.jsonl), each line of which is one trajectory.")
     salvage.add_positional("target", "New store.")
-    convert = parser.add_command("convert", "Copy trajectories into another format.")
-    convert.add_positional("source", _SOURCE)
+    convert = parser.add_command("convert", "Copy trajectories into another format, or join several files to one.")
+    convert.add_positional("source", f"{_SOURCE} Several are joined in this order.", item=str)
     convert.add_positional(
         "target",
         "New file: a store (.jsonl), AgentTraj (.json) or parquet (.parquet). A name that ends in / is a folder of "
@@ -103,19 +105,22 @@ def _salvage(source: str, target: str) -> None:
     print(f"{target}: {report.episodes} intact episodes of {source}; {damaged} damaged lines were left out")
 
 
-def _convert(source: str, target: str, to: str | None, format: str | None) -> None:
+def _convert(sources: Sequence[str], target: str, to: str | None, format: str | None) -> None:
     form = to or ("parquet" if _is_folder(target) else ENDINGS.get(Path(target).suffix, ""))
     if form not in FORMATS:
         raise UsageError(_which_format(target, to))
     if _is_table(target) and form in FILES and form != "parquet":
         raise UsageError(f"{target}: --to {form} writes JSON; end the name in .json or .jsonl")
     with new_file(target, "the target") as file:
-        _write(file, form, source, target, format)
+        _write(file, form, sources, target, format)
 
 
-def _write(file: Path, form: str, source: str, target: str, format: str | None) -> None:
-    """Write the trajectories of a file in another format, and say how many."""
-    trajectories: Iterable[Trajectory] = read_trajectories(source, format)
+def _write(file: Path, form: str, sources: Sequence[str], target: str, format: str | None) -> None:
+    """Write the trajectories of files in another format, and say how many."""
+    source = ", ".join(sources)
+    trajectories: Iterable[Trajectory] = chain.from_iterable(read_trajectories(path, format) for path in sources)
+    if len(sources) > 1:
+        trajectories = unique_ids(trajectories)
     failed = list[str]()
     if form not in _HOLD_FAILURES:
         trajectories = _evidence(source, trajectories, failed)
@@ -133,6 +138,14 @@ def _write(file: Path, form: str, source: str, target: str, format: str | None) 
     note = "; keep the source, because this format cannot be replayed" if form == "agenttraj" else ""
     write_trajectories = parquet.write_dataset if _is_folder(target) else FILES[form]
     print(f"{target}: {write_trajectories(file, trajectories)} trajectories, {form}{note}{_left_out(failed)}")
+
+
+def _openai_rows(trajectories: Iterable[Trajectory]) -> list[rows.Row]:
+    """Rows with the tools that the worlds offered; all of them have an outcome, or none if all episodes succeeded."""
+    made = [openai.openai_chat(t, tools=tools, with_outcome=True) for t, tools in with_tools(trajectories)]
+    if all((row["success"], row["reward"]) == (True, 1.0) for row in made):
+        made = [{key: row[key] for key in row if key not in ("success", "reward")} for row in made]
+    return made
 
 
 def _evidence(source: str, trajectories: Iterable[Trajectory], failed: list[str]) -> Iterator[Trajectory]:

@@ -217,6 +217,7 @@ EXAMPLES: Mapping[str, Sequence[Example]] = {
         Example("Convert to a table of rows", "agentgym data convert demos.jsonl demos.parquet"),
         Example("Convert to messages for trl", "agentgym data convert demos.jsonl messages.jsonl --to trl"),
         Example("Read AgentTraj", "agentgym data convert agenttraj.json mine.jsonl"),
+        Example("Join files", "agentgym data convert demos.jsonl more.jsonl all.jsonl"),
     ],
     "report": [Example("Write a report again", "agentgym report runs/mine")],
     "view": [

@@ -48,7 +48,8 @@ class McpOptions(SessionLimits):
     """Id of the task, or its number within the split, of every session; by default they take tasks 0, 1, 2, … A client
     over HTTP chooses one by its address: `/mcp?task=ID`."""
     split: Basic[str] = "train"
-    """Tasks that sessions get."""
+    """Tasks that sessions get. `train` is the default because the record may become training data; to measure an agent,
+    choose `test`."""
     prompt: Prompt = "full"
     """Which rules text opens the instructions: `full`, `brief` or `none`."""
     seed: int = 0

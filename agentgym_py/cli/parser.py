@@ -136,7 +136,7 @@ class Parser:
         self.options[name] = Option(name, hint, default, help, **more)
 
     def add_positional(self, name: str, help: str, **more: Any) -> None:
-        """Add a positional argument; with `item` it takes one or more."""
+        """Add a positional argument; with `item` it takes one or more, and leaves one for each that follows."""
         self.positionals.append(Option(name, help=help, **{"metavar": name.upper(), **more}))
 
     def add_command(self, name: str, about: str, key: str = "what") -> Parser:
@@ -309,11 +309,12 @@ class Parser:
 
     def _put_positionals(self, values: Values, words: list[str]) -> None:
         words = list(words)
-        for option in self.positionals:
+        for index, option in enumerate(self.positionals, 1):
             if not words:
                 raise UsageError(f"{option.metavar} is missing: {self.usage}")
             if option.item:
-                values[option.name], words = [option.item(word) for word in words], []
+                number = max(1, len(words) - len(self.positionals[index:]))
+                values[option.name], words = [option.item(word) for word in words[:number]], words[number:]
             else:
                 values[option.name] = words.pop(0)
         if words:

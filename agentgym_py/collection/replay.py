@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from typing import Any
 
 import gymnasium
 
+from agentgym_py.agents.chat import offered_tools
 from agentgym_py.collection.env_pool import EnvPool
 from agentgym_py.env import StopReason, TextEnv
 from agentgym_py.env.tracebacks import describe_failure
 from agentgym_py.errors import AgentGymError
 from agentgym_py.trajectory import Trajectory
 from agentgym_py.trajectory.formats import agenttraj
+from agentgym_py.trajectory.formats.foreign import ACT
+from agentgym_py.trajectory.formats.openai import called_tools
 from agentgym_py.trajectory.types import with_note, with_template
 
 _FROM_AGENTTRAJ = (
@@ -102,6 +105,33 @@ def replay_all(trajectories: Iterable[Trajectory]) -> Iterator[ReplayResult]:
             else:
                 pool.give(spec, env)
             yield result
+
+
+def with_tools(trajectories: Iterable[Trajectory]) -> Iterator[tuple[Trajectory, list[dict[str, Any]]]]:
+    """Yield trajectories in order, each with the schemas of the tools that its world offered.
+
+    The list is empty if no step calls such a tool, or if the world cannot be made or fails. Steps are only replayed if
+    a tool that is called was not offered at the start.
+    """
+    with closing(EnvPool()) as pool:
+        for trajectory in trajectories:
+            tools = dict[str, dict[str, Any]]()
+            if called := called_tools(trajectory) - {ACT}:
+                with suppress(Exception, SystemExit), pool.lent(trajectory.replay_spec()) as env:
+                    tools = _offered(trajectory, env, called)
+            yield trajectory, list(tools.values()) if called & tools.keys() else []
+
+
+def _offered(trajectory: Trajectory, env: TextEnv, called: set[str]) -> dict[str, dict[str, Any]]:
+    """Return the tools of a world by name: those at an episode's start, and later ones until all of `called` are in."""
+    trajectory.restart(env)
+    tools = {tool["function"]["name"]: tool for tool in offered_tools(env)}
+    for step in trajectory.steps:
+        if called <= tools.keys():
+            break
+        env.step(step.reply)
+        tools |= {tool["function"]["name"]: tool for tool in offered_tools(env)}
+    return tools
 
 
 def _why_skipped(trajectory: Trajectory, error: BaseException) -> str:

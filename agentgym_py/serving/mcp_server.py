@@ -78,7 +78,7 @@ class EpisodeServer:
         limits: SessionLimits | None = None,
         task: str | int | None = None,
     ) -> None:
-        self.settings, self.record, self.limits = replace(settings, by_calls=True), record, limits or SessionLimits()
+        self.settings, self.record, self.limits = replace(settings, calls=True), record, limits or SessionLimits()
         self.stopping = False
         """Whether the server is being stopped: episodes that have not ended then are infrastructure failures."""
         self.sessions = set[_Session]()

@@ -10,7 +10,8 @@ from contextlib import suppress
 from dataclasses import dataclass, fields
 from typing import Any, Self
 
-from agentgym_py.agents.chat import ACT, call_text, offered_tools
+from agentgym_py.agents.chat import call_text, offered_tools
+from agentgym_py.checks import require_field_types
 from agentgym_py.collection.env_turn import (
     EnvTurn,
     flag,
@@ -23,13 +24,14 @@ from agentgym_py.collection.env_turn import (
     read_version,
 )
 from agentgym_py.env import EnvSpec, Prompt, StopReason, TextEnv, require_split
-from agentgym_py.env.arguments import require_prompt
+from agentgym_py.env.arguments import require_prompt, require_seed
 from agentgym_py.env.tracebacks import contained
 from agentgym_py.errors import ConfigError
 from agentgym_py.files import canonical_json
 from agentgym_py.rng import seed_of
 from agentgym_py.trajectory import Provenance, Step, Trajectory
-from agentgym_py.trajectory.types import opening_text
+from agentgym_py.trajectory.formats.openai import ACT
+from agentgym_py.trajectory.types import opening_text, tool_template, with_template
 from agentgym_py.version import __version__
 
 HAS_ENDED = "The episode has ended."
@@ -48,12 +50,14 @@ class EpisodeSettings:
     """Which rules text opens an episode."""
     tools: bool = True
     """Whether to offer the world's tools; False: only `act`, which takes an action's text."""
-    by_calls: bool = False
-    """Whether the model acts by tool calls alone, which the opening then says."""
+    calls: bool = False
+    """Whether the agent is offered these tools, which its rules then say; False: it acts by replies."""
 
     def __post_init__(self) -> None:
         require_split(self.split)
         require_prompt(self.prompt)
+        require_field_types(self)
+        require_seed(self.seed)
 
     @classmethod
     def of_world(
@@ -84,7 +88,12 @@ class EpisodeSettings:
     def opening(self, world: TextEnv, task: str) -> str:
         """Start a task in a world of `spec`, and return what opens its episode: the rules and the first observation."""
         observation, _ = world.reset(seed=seed_of(self.seed, "world", task), options={"task": task})
-        return opening_text(world.rules[self.prompt], observation, by_calls=self.by_calls)
+        rules = world.rules[self.prompt]
+        return opening_text(with_template(self.prompt_template(rules), rules), observation)
+
+    def prompt_template(self, rules: str) -> str | None:
+        """Return the template of an episode's rules, of which the world says `rules`; None: these alone."""
+        return tool_template(None, rules) if self.calls else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +140,7 @@ class ToolEpisode:
             with suppress(Exception):
                 self.env.close()
             raise
-        self.opening = opening_text(self.rules, self.observation, by_calls=settings.by_calls)
+        self.opening = opening_text(self.rules, self.observation)
         """Rules and first observation: what the model must read before its first call."""
         self.steps: list[Step] = []
         self.stop_reason: StopReason | None = None
@@ -142,7 +151,9 @@ class ToolEpisode:
         self.task = read_task(env.task(name, settings.split if isinstance(name, int) else None))
         self.env_seed = seed_of(settings.seed, "world", self.task.id)  # that of the collector
         start = env.reset(seed=self.env_seed, options={"task": self.task.id})
-        self.rules, self.observation = read_start(start, settings.prompt, env)
+        rules, self.observation = read_start(start, settings.prompt, env)
+        self.prompt_template = settings.prompt_template(rules)
+        self.rules = with_template(self.prompt_template, rules)
         self.files_digest, self.version = read_digest(env), read_version(env)
         self.tools = self._offered_tools()
 
@@ -188,8 +199,9 @@ class ToolEpisode:
             id=f"{task.id}{digest}#{uuid.uuid4().hex[:12]}",
             provenance=Provenance(
                 env_id=spec.name, env_version=self.version, env_kwargs=dict(spec.kwargs), task_id=task.id,
-                seed=self.settings.seed, agent=agent, prompt=self.settings.prompt, package_version=__version__,
-                env_seed=self.env_seed, files_digest=self.files_digest,
+                seed=self.settings.seed, agent=agent, prompt=self.settings.prompt,
+                prompt_template=self.prompt_template, package_version=__version__, env_seed=self.env_seed,
+                files_digest=self.files_digest,
             ),
             split=task.split, kind=task.kind, difficulty=task.difficulty, instruction=task.instruction,
             rules=self.rules, steps=tuple(self.steps), final_observation=self.observation,

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
 from agentgym_py.errors import ConfigError, DataError, did_you_mean, setting
-from agentgym_py.files import inside
+from agentgym_py.files import inside, numbered_lines
 from agentgym_py.trajectory import store
 from agentgym_py.trajectory.formats import agenttraj, atif, chat, parquet, rows
 from agentgym_py.trajectory.formats.foreign import unique_ids
@@ -59,12 +60,30 @@ def _read(path: str | Path, name: str, watch: Callable[[_PlacedRows], _PlacedRow
     """Stream the episodes of a file; its rows pass through `watch`, unless it is a store."""
     if name == STORE:
         return store.read(path)
-    number, parse = count(1), _PARSERS[name]
+    number = count(1)
     source = parquet.read_rows(path) if _is_table(Path(path)) else rows.read_rows(path)
     parsed = chain.from_iterable(
-        rows.parse_rows(path, watch(source), lambda row: parse(row, f"{Path(path).stem}-{next(number)}"))
+        rows.parse_rows(path, watch(source), lambda row: _parse(row, name, f"{Path(path).stem}-{next(number)}"))
     )
     return parsed if name == "parquet" else unique_ids(parsed)
+
+
+def _parse(row: rows.Row, name: str, id: str) -> Sequence[Trajectory]:
+    """Parse a row of format `name`; an error says if it is one of another format."""
+    try:
+        if name == "sharegpt" and "item_id" in row:
+            raise DataError("ShareGPT has no key 'item_id'")  # it would be read, with "Ok." as a reply
+        return _PARSERS[name](row, id)
+    except DataError as error:
+        raise DataError(f"{error}{_other_format(row, name)}") from error
+
+
+def _other_format(row: object, name: str) -> str:
+    """Return what an error adds if a row that is read as one of format `name` looks like another; empty if not."""
+    other = _format_of(row, is_array=False)
+    if other in (None, name):
+        return ""
+    return f"; it looks like a row of {other} in a file of {name}, but all rows of a file have one format"
 
 
 def _is_table(path: Path) -> bool:
@@ -86,7 +105,8 @@ def verify_any(path: str | Path, format: str | None = None) -> store.VerifyRepor
     """
     name = _require_format(path, format)
     if name == STORE:
-        return store.verify(path)
+        report = store.verify(path)
+        return replace(report, bad=_with_formats(report)) if report.bad else report
     episodes, bad, torn, number = 0, dict[int, str](), None, 1
 
     def count_rows(source: _PlacedRows) -> _PlacedRows:
@@ -106,6 +126,16 @@ def verify_any(path: str | Path, format: str | None = None) -> store.VerifyRepor
         except UserWarning:  # of a torn last line
             torn = number
     return store.VerifyReport(Path(path), episodes, episodes, bad, torn)
+
+
+def _with_formats(report: store.VerifyReport) -> dict[int, str]:
+    """Return what is wrong with each broken line of a store; of one in another format, which."""
+    with report.path.open("rb") as file:
+        heads = {
+            number: _first_row(raw[:_HEAD].decode(errors="replace").lstrip())
+            for number, raw in numbered_lines(file) if number in report.bad
+        }  # fmt: skip
+    return {number: why + _other_format(heads[number], STORE) for number, why in report.bad.items()}
 
 
 def _require_format(path: str | Path, name: str | None) -> str:

@@ -22,6 +22,9 @@ UNSIGNED = {"unsigned": True}
 """Metadata of an integer from 0 to 2**64 - 1; others have a sign, and 64 bits with it."""
 _RULES, _MOST_RULES = "{rules}", 100
 """How a prompt template names the rules, and how often it may."""
+BY_TOOLS = "The actions are your tools: a tool call replaces the Action line."
+"""What follows the rules, which describe actions in text, if the agent is offered tools."""
+_TOOL_RULES = f"{_RULES}\n\n{BY_TOOLS}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,15 +317,19 @@ def with_note(note: str | None, rules: str) -> str:
     return "\n\n".join(filter(None, (rules, note)))
 
 
-CALL_RULE = "Act by calling the tools; do not write actions as text."
-"""What follows the rules if actions are tool calls, because the rules show actions as text."""
+def tool_template(template: str | None, rules: str) -> str | None:
+    """Return the prompt template of an episode whose agent is offered tools: its rules say so.
 
-
-def opening_text(rules: str, observation: str, *, by_calls: bool = False) -> str:
-    """Return the first user turn: the rules, if any, and the first observation.
-
-    `by_calls` adds `CALL_RULE` to the rules.
+    `rules` is what the world says. If that is nothing, no form of actions needs a correction.
     """
-    if not rules:
-        return observation
-    return f"{rules}\n{CALL_RULE}\n\n{observation}" if by_calls else f"{rules}\n\n{observation}"
+    return template if not rules or BY_TOOLS in (template or "") else with_template(template, _TOOL_RULES)
+
+
+def tool_rules(rules: str) -> str:
+    """Return the rules of an episode for an agent that is offered tools, whoever has played it."""
+    return rules if not rules or BY_TOOLS in rules else with_template(_TOOL_RULES, rules)
+
+
+def opening_text(rules: str, observation: str) -> str:
+    """Return the first user turn: the rules, if any, and the first observation."""
+    return f"{rules}\n\n{observation}" if rules else observation

@@ -17,15 +17,18 @@ from typing import Any
 
 import anyio
 from inspect_ai import Task, task
+from inspect_ai._util.error import PrerequisiteError
 from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.model import ChatMessage, ChatMessageTool, ChatMessageUser, get_model
 from inspect_ai.scorer import Score, Scorer, Target, ci_wilson, mean, scorer, stderr
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.tool import ToolInfo, ToolParams
 from inspect_ai.util import LimitExceededError
+from rich.markup import escape
 
+from agentgym_py.checks import require_arguments
 from agentgym_py.env import EnvSpec, Prompt
-from agentgym_py.errors import ConfigError, InfrastructureError
+from agentgym_py.errors import AgentGymError, ConfigError, InfrastructureError, did_you_mean
 from agentgym_py.serving.async_episode import AsyncEpisode
 from agentgym_py.serving.tool_episode import EpisodeSettings, ToolEpisode
 
@@ -36,7 +39,7 @@ _OUTCOME = "agentgym"
 @task
 def agentgym(
     env: str = "shop", env_kwargs: Mapping[str, Any] | None = None, split: str = "test",
-    tasks: int | list[int | str] = 100, tools: bool = True, prompt: Prompt = "full", seed: int = 0,
+    tasks: int | list[int | str] = 100, tools: bool = True, prompt: Prompt = "full", seed: int = 0, **unknown: Any,
 ) -> Task:  # fmt: skip
     """A world of agentgym-py.
 
@@ -48,23 +51,37 @@ def agentgym(
         tools: Whether the model calls tools; False: its text is the reply, as in `agentgym eval`.
         prompt: Which rules text opens an episode: `full`, `brief` or `none`.
         seed: Seed of the worlds: the same seed and task start in the same state, in every epoch.
+        **unknown: None; with any other argument there is an error, because Inspect would only warn.
 
     Raises:
-        ConfigError, UnknownNameError: an argument is wrong, or there is no such world or task.
+        PrerequisiteError: an argument is wrong, or there is no such world or task. Inspect prints it as one line.
     """
-    spec = EnvSpec(env, dict(env_kwargs or {}))
-    settings = EpisodeSettings(spec, split, seed, prompt, by_calls=tools)
+    arguments = {
+        "env": env, "env_kwargs": env_kwargs, "split": split, "tasks": tasks, "tools": tools, "prompt": prompt,
+        "seed": seed,
+    }  # fmt: skip
+    try:
+        for name in unknown:
+            raise ConfigError(f"there is no argument {name!r}." + did_you_mean(name, arguments, "There are"))
+        require_arguments(agentgym, arguments)
+        spec = EnvSpec(env, dict(env_kwargs or {}))
+        return _make_task(EpisodeSettings(spec, split, seed, prompt, calls=tools), tasks)
+    except AgentGymError as error:
+        raise PrerequisiteError(escape(str(error))) from error
+
+
+def _make_task(settings: EpisodeSettings, tasks: int | list[int | str]) -> Task:
     try:
         numbers = range(tasks) if isinstance(tasks, int) else [int(number) for number in tasks]
     except ValueError as error:
         raise ConfigError(f"tasks must be a number or a list of numbers, such as 0,5, got {tasks!r:.100}") from error
     if not numbers:
         raise ConfigError("tasks is empty: give a number above 0, or a list of numbers")
-    with closing(spec.make()) as world:
+    with closing(settings.spec.make()) as world:
         samples = [_sample(world, settings, number) for number in numbers]
         version = world.version
-    dataset = MemoryDataset(samples, name=f"{spec.local_spec.name}/{split}")
-    return Task(dataset=dataset, solver=play(settings, tools), scorer=outcome(), version=version)
+    dataset = MemoryDataset(samples, name=f"{settings.spec.local_spec.name}/{settings.split}")
+    return Task(dataset=dataset, solver=play(settings), scorer=outcome(), version=version)
 
 
 def _sample(world: Any, settings: EpisodeSettings, number: int) -> Sample:
@@ -74,7 +91,7 @@ def _sample(world: Any, settings: EpisodeSettings, number: int) -> Sample:
 
 
 @solver
-def play(settings: EpisodeSettings, tools: bool) -> Solver:
+def play(settings: EpisodeSettings) -> Solver:
     """Let the model play the sample's task; each tool call, or each text without a call, is one step."""
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
@@ -82,7 +99,7 @@ def play(settings: EpisodeSettings, tools: bool) -> Solver:
         live = await AsyncEpisode.start(partial(ToolEpisode, settings, str(state.sample_id)))
         episode, is_evidence = live.episode, True
         try:
-            await _play(state, live, tools)
+            await _play(state, live)
         except Exception as error:
             is_evidence = isinstance(error, LimitExceededError)  # Inspect may score other errors, too
             raise
@@ -99,11 +116,11 @@ def play(settings: EpisodeSettings, tools: bool) -> Solver:
     return solve
 
 
-async def _play(state: TaskState, live: AsyncEpisode, tools: bool) -> None:
+async def _play(state: TaskState, live: AsyncEpisode) -> None:
     """Play until the world ends the episode, the context is full or a limit of Inspect is reached."""
     model, episode = get_model(), live.episode
     while episode.stop_reason is None and not state.completed:
-        offered = [_tool_info(tool["function"]) for tool in episode.tools] if tools else []
+        offered = [_tool_info(tool["function"]) for tool in episode.tools] if episode.settings.calls else []
         state.output = await model.generate(state.messages, offered)
         state.messages.append(state.output.message)
         if state.output.stop_reason == "model_length":

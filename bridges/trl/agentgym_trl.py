@@ -21,7 +21,7 @@ from inspect import Parameter, Signature
 from keyword import iskeyword
 from typing import TYPE_CHECKING, Any
 
-from agentgym_py.agents.chat import ACT, offered_tools
+from agentgym_py.agents.chat import offered_tools
 from agentgym_py.env import EnvSpec, Prompt, TextEnv
 from agentgym_py.errors import AgentGymError, ConfigError, InfrastructureError, ResetNeededError
 from agentgym_py.rewards.functions import build_reward
@@ -29,6 +29,7 @@ from agentgym_py.rng import seed_of
 from agentgym_py.serving.tool_episode import EpisodeSettings, ToolEpisode
 from agentgym_py.serving.tool_parameters import FAILED, tool_parameters
 from agentgym_py.trajectory import Trajectory
+from agentgym_py.trajectory.formats.openai import ACT
 from agentgym_py.trajectory.scores import Scorer, apply_scores
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ class AgentGymSpec:
         tools: bool = True, prompt: Prompt = "full", seed: int = 0,
     ) -> None:  # fmt: skip
         spec = EnvSpec(env) if isinstance(env, str) else env
-        self.settings = EpisodeSettings(spec, split, seed, prompt, by_calls=True)
+        self.settings = EpisodeSettings(spec, split, seed, prompt, calls=True)
         """How episodes start."""
         self.scorer = build_reward(reward)
         self.task_ids = self.settings.task_ids(tasks)

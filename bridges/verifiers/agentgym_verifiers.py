@@ -55,6 +55,8 @@ class AgentGymData(vf.TaskData):
     env_kwargs: dict[str, Any]
     prompt_rules: Prompt
     seed: int
+    calls: bool = False
+    """Whether tools play it, as its rules then say."""
 
 
 class AgentGymTask(vf.Task[AgentGymData, vf.State, vf.TaskConfig]):
@@ -71,14 +73,15 @@ class AgentGymTaskset(vf.Taskset[AgentGymTask, AgentGymConfig]):
         return (AgentGymTask(data, self.config.task) for data in load_data(self.config))
 
 
-def load_data(config: AgentGymConfig, *, by_calls: bool = False) -> Iterator[AgentGymData]:
-    """Yield the data of a split's tasks; `by_calls` says that the model acts by tool calls alone.
+def load_data(config: AgentGymConfig, *, calls: bool = False) -> Iterator[AgentGymData]:
+    """Yield the data of a split's tasks, which replies or, with `calls`, tools play.
 
     Raises:
         ConfigError, UnknownNameError: a setting is wrong.
     """
-    spec = EnvSpec(config.env, config.env_kwargs)
-    settings = EpisodeSettings(spec, config.split, config.seed, config.prompt, by_calls=by_calls)
+    settings = EpisodeSettings(
+        EnvSpec(config.env, config.env_kwargs), config.split, config.seed, config.prompt, calls=calls
+    )
     with closing(settings.spec.make()) as world:
         for number in itertools.count():
             try:
@@ -87,13 +90,14 @@ def load_data(config: AgentGymConfig, *, by_calls: bool = False) -> Iterator[Age
                 return
             yield AgentGymData(
                 id=task.id, name=task.id, prompt=settings.opening(world, task.id), env=config.env,
-                env_kwargs=config.env_kwargs, prompt_rules=config.prompt, seed=config.seed,
+                env_kwargs=config.env_kwargs, prompt_rules=config.prompt, seed=config.seed, calls=calls,
             )  # fmt: skip
 
 
 def settings_of(data: AgentGymData) -> EpisodeSettings:
     """Return how an episode of this task starts."""
-    return EpisodeSettings(EnvSpec(data.env, data.env_kwargs), seed=data.seed, prompt=data.prompt_rules)
+    spec = EnvSpec(data.env, data.env_kwargs)
+    return EpisodeSettings(spec, seed=data.seed, prompt=data.prompt_rules, calls=data.calls)
 
 
 class AgentGymEnvConfig(vf.EnvConfig):

@@ -152,7 +152,7 @@ class AgentGymToolTaskset(vf.Taskset[AgentGymToolTask, AgentGymConfig]):
 
     def load(self) -> Any:
         """Yield the tasks; errors as `AgentGymTaskset`."""
-        return (AgentGymToolTask(data, self.config.task) for data in load_data(self.config, by_calls=True))
+        return (AgentGymToolTask(data, self.config.task) for data in load_data(self.config, calls=True))
 
 
 if __name__ == "__main__":

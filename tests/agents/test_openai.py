@@ -28,15 +28,16 @@ uvicorn = pytest.importorskip("uvicorn")
 from agentgym_py import http_client
 from agentgym_py.agents import ExpertAgent, RandomAgent
 from agentgym_py.agents.openai import OpenAIAgent
-from agentgym_py.collection import Collector, Job, jobs_for
+from agentgym_py.collection import Collector, Job, PlayConfig, jobs_for
 from agentgym_py.collection.branching import snapshots_at
-from agentgym_py.env import EnvSpec
+from agentgym_py.collection.replay import replay
+from agentgym_py.env import EnvSpec, Prompt
 from agentgym_py.errors import ConfigError, EndpointError
 from agentgym_py.evaluation import summarise
 from agentgym_py.evaluation.evaluate import ApiUsage, sum_usages
 from agentgym_py.trajectory import Trajectory, store
 from agentgym_py.trajectory.formats.openai import openai_chat
-from agentgym_py.trajectory.types import CALL_RULE, Usage, opening_text
+from agentgym_py.trajectory.types import BY_TOOLS, Usage, tool_rules, with_template
 
 SECRET = "sk-of-the-tests-0123456789"
 MAZE = EnvSpec("maze", {"difficulty": "easy"})
@@ -185,17 +186,7 @@ def test_examples_call_tools_as_the_episode_does(server: Server) -> None:
     calls = [turn["tool_calls"][0]["id"] for turn in turns if turn.get("tool_calls")]
     answers = [turn["tool_call_id"] for turn in turns if turn["role"] == "tool"]
     assert calls == answers and len(set(calls)) == len(calls) >= 4
-
-
-@pytest.mark.parametrize("tools", [True, False])
-def test_rules_say_how_to_act_by_tools(server: Server, tools: bool) -> None:
-    """Rules show actions as text; with tools a sentence follows them, and without rules there is none."""
-    (trajectory,) = play(server, env=EnvSpec("tools"), steps=1, tools=tools)
-    rules, observation = trajectory.rules, trajectory.steps[0].observation
-    assert rules and CALL_RULE not in rules
-    sent = f"{rules}\n{CALL_RULE}\n\n{observation}" if tools else f"{rules}\n\n{observation}"
-    assert server.bodies[0]["messages"][0]["content"] == sent
-    assert opening_text("", observation, by_calls=tools) == observation
+    assert sum(turn["content"].count(BY_TOOLS) for turn in turns if turn["role"] == "user") == 3  # two and its own
 
 
 @pytest.mark.parametrize("name", ["tools", "todo"])
@@ -210,6 +201,24 @@ def test_tool_calls_do_what_the_experts_texts_do(server: Server, name: str) -> N
     env = EnvSpec(name).make()
     env.reset(seed=0, options={"task": expert.task_id})
     assert server.bodies[0]["tools"] == env.tools() and server.bodies[-1]["messages"] == row["messages"][:-1]
+
+
+@pytest.mark.parametrize("template", [None, "Be quick.\n{rules}", "Be quick."])
+@pytest.mark.parametrize("prompt", ["full", "none"])
+def test_the_rules_say_that_calls_replace_the_text(server: Server, prompt: Prompt, template: str | None) -> None:
+    """Where the rules stand, also for a fork of an episode in text; the episode records it and can be replayed."""
+    rules = MAZE.make().rules[prompt]
+    said = with_template(template, tool_rules(rules))
+    config = PlayConfig(prompt=prompt, prompt_template=template)
+    server.script = [completion("", call("look", "{}"))]
+    collector = Collector(OpenAIAgent("served", server.url, tools=True), config)
+    text = Collector(ExpertAgent(), config).collect(Job(MAZE, 3))
+    forks = [Job(MAZE, 3, start=snapshots_at(t, [1])[0]) for t in (text, collector.collect(Job(MAZE, 3)))]
+    for trajectory in collector.collect_batch([Job(MAZE, 3), *forks]):
+        assert trajectory.rules == said and replay(trajectory).holds
+    contents = [body["messages"][0]["content"] for body in server.bodies]
+    assert {content.removesuffix(f"\n\n{text.steps[0].observation}") for content in contents if said} <= {said}
+    assert text.rules == with_template(template, rules)
 
 
 def test_a_world_that_reads_no_calls_has_one_tool(server: Server) -> None:

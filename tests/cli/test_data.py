@@ -11,11 +11,13 @@ from pathlib import Path
 import pytest
 
 from agentgym_py.cli.data import FORMATS
-from agentgym_py.env import StopReason
+from agentgym_py.env import EnvSpec, StopReason
 from agentgym_py.errors import DataError
 from agentgym_py.trajectory import Trajectory, store
 from agentgym_py.trajectory.dataset import AgentTrajDataset
+from agentgym_py.trajectory.formats.openai import ACT
 from agentgym_py.trajectory.reading import detect
+from agentgym_py.trajectory.types import BY_TOOLS
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -450,3 +452,66 @@ def test_convert_writes_rows_for_other_programs(agentgym: Run, form: str, keys: 
     assert form == "openai" or all(row.keys() == keys for row in found)
     assert agentgym("data", "convert", "a.jsonl", "b.json", "--to", form)[0] == 0
     assert json.loads(Path("b.json").read_text()) == found
+
+
+def test_several_files_become_one(agentgym: Run, episode: Callable[..., Trajectory]) -> None:
+    """In the order of their names, each in its own format; an id that stands twice gets a number."""
+    source = collect(agentgym)
+    assert agentgym("data", "convert", source, "b.json", "--to", "atif")[0] == 0
+    store.write("c.jsonl", [episode("look", id="last")])
+    assert agentgym("data", "convert", source, "b.json", "c.jsonl", "d.jsonl")[1] == "d.jsonl: 9 trajectories, store\n"
+    whole, joined = list(store.read(source)), list(store.read("d.jsonl"))
+    assert joined == [*whole, *(replace(t, id=f"{t.id}#2") for t in whole), *store.read("c.jsonl")]
+    assert agentgym("data", "convert", source, "c.jsonl", "e.jsonl", "--to", "trl")[1] == "e.jsonl: 5 rows, trl\n"
+    assert agentgym("data", "convert", source, "d.jsonl")[0] == 2, "no file is written over"
+    for words in ([], [source]):
+        status, _, err = agentgym("data", "convert", *words)
+        assert status == 2 and "SOURCE ... TARGET" in err and err.count("\n") == 1
+    assert "nothing.jsonl: no such file" in agentgym("data", "convert", source, "nothing.jsonl", "f.jsonl")[2]
+    assert not Path("f.jsonl").exists()
+
+
+def test_rows_of_openai_have_tools_with_parameters(agentgym: Run) -> None:
+    """Those that the world offered, also later in the episode; a world that is not here, or has none, has others."""
+    played = ("collect", "--tasks", "2", "--env")
+    assert agentgym(*played, "tools", "--env_kwargs.difficulty", "retrieval", "--out", "tools.jsonl")[0] == 0
+    assert agentgym(*played, "maze", "--out", "maze.jsonl")[0] == 0
+    here = list(store.read("tools.jsonl"))
+    store.write("away.jsonl", [replace(t, provenance=replace(t.provenance, env_id="Away-v0")) for t in here])
+    rows = {}
+    for name in ("tools", "maze", "away"):
+        assert agentgym("data", "convert", f"{name}.jsonl", f"{name}.json", "--to", "openai")[0] == 0
+        rows[name] = json.loads(Path(f"{name}.json").read_text())
+    for row, trajectory in zip(rows["tools"], here, strict=True):
+        env = EnvSpec("tools", {"difficulty": "retrieval"}).make()
+        trajectory.restart(env)
+        known = {tool["function"]["name"]: tool for tool in env.tools() or []}
+        called = {step.action for step in trajectory.steps}
+        assert called - known.keys()
+        for step in trajectory.steps:
+            env.step(step.reply)
+            known |= {tool["function"]["name"]: tool for tool in env.tools() or []}
+        sent = {tool["function"]["name"]: tool for tool in row["tools"]}
+        assert called <= sent.keys() and all(known[name] == tool for name, tool in sent.items())
+        assert str(row["messages"][0]["content"]).count(BY_TOOLS) == 1
+    assert all(row["tools"] == [ACT] for row in rows["maze"])
+    assert agentgym(*played, "sheet", "--out", "sheet.jsonl")[0] == 0
+    assert agentgym("data", "convert", "sheet.jsonl", "sheet.json", "--to", "openai")[0] == 0
+    calls = [
+        m["tool_calls"]
+        for row in json.loads(Path("sheet.json").read_text())
+        for m in row["messages"]
+        if m.get("tool_calls")
+    ]
+    bare = {step.action for t in store.read("sheet.jsonl") for step in t.steps if step.action_input is None}
+    assert bare == {call["function"]["name"] for [call] in calls if call["function"]["arguments"] == "{}"} != set()
+    assert all(not tool["function"]["parameters"]["properties"] for row in rows["away"] for tool in row["tools"])
+
+
+def test_rows_of_openai_have_the_same_keys(agentgym: Run, episode: Callable[..., Trajectory]) -> None:
+    """All have an outcome if one episode is no plain success."""
+    for name, others in {"a": [], "b": [episode("c", success=False, reward=0.0, id="f")]}.items():
+        store.write(f"{name}.jsonl", [episode("d"), *others])
+        assert agentgym("data", "convert", f"{name}.jsonl", f"{name}.json", "--to", "openai")[0] == 0
+        keys = ["messages", "tools", "parallel_tool_calls", *(["success", "reward"] if others else [])]
+        assert [list(row) for row in json.loads(Path(f"{name}.json").read_text())] == [keys] * (1 + len(others))

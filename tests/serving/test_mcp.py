@@ -36,6 +36,7 @@ from agentgym_py import registry
 from agentgym_py.agents.chat import call_text, offered_tools
 from agentgym_py.cli import whole_requests
 from agentgym_py.cli.server_options import LOOPBACK, listen, server_config
+from agentgym_py.collection.replay import replay_all
 from agentgym_py.env import EnvSpec, StopReason
 from agentgym_py.rng import Rng, seed_of
 from agentgym_py.serving.mcp_server import ENDED_NOTE, PATH, EpisodeServer, _Session, make_app
@@ -43,7 +44,7 @@ from agentgym_py.serving.tool_episode import EpisodeSettings, SessionLimits
 from agentgym_py.serving.world_threads import NoFreeThreadError, WorldThreads
 from agentgym_py.trajectory import Step, Trajectory
 from agentgym_py.trajectory.store import read
-from agentgym_py.trajectory.types import opening_text
+from agentgym_py.trajectory.types import BY_TOOLS, tool_rules, tool_template
 
 COMMAND = "import sys; from agentgym_py.cli import main; sys.exit(main())"
 
@@ -69,7 +70,8 @@ async def play(client: Client, steps: Iterator[tuple[str, dict[str, Any]]]) -> l
 
 def test_fifty_tasks_are_the_same_through_the_protocol_and_directly() -> None:
     """The expert's calls lead to equal observations, rewards, ends and states at the start; no answer has a reward."""
-    direct = ag.collect("tools", tasks=50, split="test", play=ag.PlayConfig(seed=7, prompt="full"))
+    play = ag.PlayConfig(seed=7, prompt="full", prompt_template=tool_template(None, "rules"))
+    direct = ag.collect("tools", tasks=50, split="test", play=play)
     assert len({step.action for trajectory in direct for step in trajectory.steps}) > 20
     played = list[Trajectory]()
     server = EpisodeServer(EpisodeSettings(EnvSpec("tools"), "test", seed=7), played.append)
@@ -78,8 +80,8 @@ def test_fifty_tasks_are_the_same_through_the_protocol_and_directly() -> None:
     async def all_tasks() -> None:
         for number, trajectory in enumerate(direct):
             async with Client(server.single(), mode=("auto", "legacy")[number % 2]) as client:
-                opening = opening_text(trajectory.rules, trajectory.steps[0].observation, by_calls=True)
-                assert client.instructions == opening
+                opening = f"{trajectory.rules}\n\n{trajectory.steps[0].observation}"
+                assert client.instructions == opening and opening.count(BY_TOOLS) == 1
                 if number < 5:
                     prompt: Any = (await client.get_prompt("task")).messages[0].content
                     assert prompt.text == opening
@@ -92,7 +94,7 @@ def test_fifty_tasks_are_the_same_through_the_protocol_and_directly() -> None:
 
     anyio.run(all_tasks)
     assert [comparable(trajectory) for trajectory in played] == [comparable(trajectory) for trajectory in direct]
-    assert sum(trajectory.success for trajectory in played) == 50
+    assert sum(trajectory.success for trajectory in played) == 50 and all(result.holds for result in replay_all(played))
     assert not any("reward" in answer for answer in answers)
 
 
@@ -128,7 +130,7 @@ def test_every_world_answers_as_it_does_directly(world: str) -> None:
         observation, _ = env.reset(seed=seed_of(0, "world", task.id), options={"task": task.id})
         steps = list[Step]()
         async with Client(server.single()) as client:
-            assert client.instructions == opening_text(env.rules["full"], observation, by_calls=True)
+            assert client.instructions == f"{tool_rules(env.rules['full'])}\n\n{observation}"
             while env.stop_reason is None:
                 tools = offered_tools(env)
                 if len(steps) < 2:

@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from agentgym_py.agents.chat import ACT
-from agentgym_py.env import EnvSpec, StopReason
+from agentgym_py.collection.replay import replay
+from agentgym_py.env import EnvSpec, Prompt, StopReason
 from agentgym_py.errors import AgentGymError, UnknownNameError
 from agentgym_py.serving.tool_episode import HAS_ENDED, EpisodeSettings, ToolEpisode
-from agentgym_py.trajectory.types import CALL_RULE
+from agentgym_py.trajectory.formats.openai import ACT
+from agentgym_py.trajectory.types import BY_TOOLS, opening_text, tool_rules
 
 SPEC = EnvSpec("maze", {"difficulty": "easy"})
 
@@ -59,9 +60,21 @@ def test_settings_tell_tasks_and_openings() -> None:
     assert ids == ["shop/valid/medium/3", "shop/valid/medium/0"]
     with closing(EnvSpec("shop").make()) as world:
         assert [settings.opening(world, task) for task in ids] == [ToolEpisode(settings, task).opening for task in ids]
-    by_calls = replace(settings, by_calls=True)
-    assert CALL_RULE in ToolEpisode(by_calls, ids[0]).opening and CALL_RULE not in ToolEpisode(settings, ids[0]).opening
-    with closing(EnvSpec("shop").make()) as world:
-        assert by_calls.opening(world, ids[0]) == ToolEpisode(by_calls, ids[0]).opening
     with pytest.raises(UnknownNameError, match="No task"):
         settings.task_ids([-1])
+
+
+@pytest.mark.parametrize("prompt", ["full", "brief", "none"])
+def test_an_agent_with_tools_reads_that_calls_replace_the_text(prompt: Prompt) -> None:
+    """In the opening, in the episode's rules and in the template that its replay reads."""
+    settings = EpisodeSettings(SPEC, prompt=prompt, calls=True)
+    episode = ToolEpisode(settings, 0)
+    with closing(SPEC.make()) as world:
+        rules = world.rules[prompt]
+        assert settings.opening(world, episode.task.id) == episode.opening
+    assert episode.opening == opening_text(tool_rules(rules), episode.observation)
+    assert episode.rules.count(BY_TOOLS) == (prompt != "none") and episode.rules.startswith(rules)
+    episode.call("go", {"direction": "north"})
+    trajectory = episode.trajectory("a client")
+    assert trajectory.rules == episode.rules and replay(trajectory).holds
+    assert BY_TOOLS not in ToolEpisode(replace(settings, calls=False), 0).opening

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,8 @@ from hypothesis import strategies as st
 
 from agentgym_py.env.actions import format_reply, parse_reply
 from agentgym_py.errors import DataError
-from agentgym_py.trajectory import Step, Trajectory
-from agentgym_py.trajectory.formats import agenttraj, chat, openai, trl
+from agentgym_py.trajectory import Step, Trajectory, store
+from agentgym_py.trajectory.formats import agenttraj, atif, chat, openai, trl
 from agentgym_py.trajectory.preferences import build_pairs
 from agentgym_py.trajectory.reading import detect, read_any, verify_any
 from agentgym_py.trajectory.types import Preference
@@ -347,3 +348,58 @@ def test_a_format_may_be_named(tmp_path: Path) -> None:
     assert detect(path) == "prompt_completion"
     assert texts(next(read_any(path, "messages"))) == [("q", "a", True)]
     assert parse_reply("b").action == next(read_any(path)).steps[0].action
+
+
+HH = "\n\nHuman: Hi\n\nfriend.\n\nAssistant: Hello.\n\nHuman: Name a cup.\n\nAssistant: {}"
+
+
+def test_dialogues_of_hh_rlhf_are_read() -> None:
+    """`chosen` and `rejected` as texts without a prompt: their turns are those of the same lists of turns."""
+    sides = {
+        key: messages([("Hi\n\nfriend.", "Hello."), ("Name a cup.", answer)])
+        for key, answer in (("chosen", "Mug.\n\nOr Human:x"), ("rejected", ""))
+    }
+    texts = {key: HH.format(turns[-1]["content"]) for key, turns in sides.items()}
+    assert read_row(texts) == read_row(sides)
+    chosen, rejected = read_row({**texts, "rejected": texts["rejected"].rstrip(" ")})
+    assert [(step.observation, step.reply, step.trained) for step in chosen.steps] == [
+        ("Hi\n\nfriend.", "Hello.", False), ("Name a cup.", "Mug.\n\nOr Human:x", True)
+    ]  # fmt: skip
+    assert rejected.steps[-1].reply == "" and chosen.task_id == rejected.task_id and chosen.success > rejected.success
+    beside = read_row({"prompt": "q", **texts})
+    assert beside[0].steps[0].reply == texts["chosen"]
+
+
+@pytest.mark.parametrize(
+    "text", ["Mug.", "Human: a\n\nAssistant: b", "\n\nAssistant: b", HH.format("c\n\nHuman: d"), ""]
+)
+def test_other_texts_without_a_prompt_are_refused(text: str) -> None:
+    """Of either side, in one line that names it."""
+    for key in ("chosen", "rejected"):
+        with pytest.raises(DataError, match=f"missing key 'prompt', and {key} is no dialogue") as refused:
+            read_row({"chosen": HH.format("c"), "rejected": HH.format("d"), key: text})
+        assert "\n" not in str(refused.value)
+
+
+ROWS: dict[str, dict[str, Any]] = {
+    "messages": {"messages": messages([("q", "a")])}, "alpaca": {"instruction": "q", "output": "a"},
+    "sharegpt": {"conversations": [{"from": "human", "value": "q"}, {"from": "gpt", "value": "a"}]},
+    "prompt_completion": {"prompt": "q", "completion": "a"}, "kto": {"prompt": "q", "completion": "a", "label": True},
+    "preferences": {"prompt": "q", "chosen": "a", "rejected": "b"},
+}  # fmt: skip
+
+
+def test_a_file_of_two_formats_is_refused(tmp_path: Path, episode: Make) -> None:
+    """`verify` names the row and both formats; a store counts the rows that it holds besides."""
+    lines = {name: json.dumps(row) + "\n" for name, row in ROWS.items()}
+    for name, write in {"store": store.write, "atif": atif.write, "agenttraj": agenttraj.write}.items():
+        write(tmp_path / "a.jsonl", [episode("look")])
+        lines[name] = (tmp_path / "a.jsonl").read_text()
+    path = tmp_path / "mixed.jsonl"
+    for first, second in permutations(lines, 2):
+        if (first, second) == ("prompt_completion", "kto"):  # which has a key more
+            continue
+        path.write_text(lines[first] + lines[second])
+        (number, why), *others = verify_any(path).bad.items()
+        assert number == 2 and not others
+        assert f"looks like a row of {second} in a file of {first}, but all rows of a file have one format" in why

@@ -13,6 +13,7 @@ texts of users and tools are observations, and the assistant's are replies. Null
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -33,6 +34,11 @@ _CALL = "function_call"
 """Role of a turn whose text is the JSON of a call, and the old key of one."""
 _REASONING = ("reasoning_content", "reasoning", "thinking")
 """Keys of a reply's reasoning: of DeepSeek and older vLLM, of newer vLLM and OpenRouter, of gpt-oss and Ollama."""
+_PROMPTS = ("prompt", "instruction", "conversations", "messages")
+"""Keys of a preference's prompt."""
+_SPEAKERS = {"Human": "user", "Assistant": "assistant"}
+_SPEAKER = re.compile(r"\n\n(Human|Assistant):(?: |(?=\n)|$)")
+"""What begins a turn in a text of HH-RLHF."""
 Turn = tuple[str, Mapping[str, Any]]
 """A place, for error messages, and a turn."""
 
@@ -73,7 +79,7 @@ def _preferences(row: Row, name: str) -> list[Trajectory]:
     if _is_agenttraj(row):
         pair = agenttraj.pair_from_row(row)
         return [pair.chosen, pair.rejected]
-    chosen, rejected = (_answer(row, key) for key in ("chosen", "rejected"))
+    chosen, rejected = (_side(row, key) for key in ("chosen", "rejected"))
     if _is_whole(row):
         chosen, rejected = ([*_system(row), *side] for side in _without_shared_replies(chosen, rejected))
     else:
@@ -181,8 +187,32 @@ def _answer(row: Row, key: str) -> list[Turn]:
     return [_assistant(row, key)] if isinstance(row.get(key), str) else _listed(row, key)
 
 
+def _side(row: Row, key: str) -> list[Turn]:
+    """A side of a preference; without a prompt beside it, a text is a dialogue of the form of Anthropic's HH-RLHF."""
+    return _dialogue(_string(row, key), key) if _is_dialogue(row) else _answer(row, key)
+
+
+def _is_dialogue(row: Row) -> bool:
+    return isinstance(row.get("chosen"), str) and not any(_has(row, key) for key in _PROMPTS)
+
+
+def _dialogue(text: str, key: str) -> list[Turn]:
+    r"""The turns of a text such as `\n\nHuman: Hi.\n\nAssistant: Hello.`."""
+    before, *parts = _SPEAKER.split(text)
+    speakers = parts[::2]
+    if before or speakers[:1] != ["Human"] or speakers[-1] != "Assistant":
+        raise DataError(
+            f"missing key 'prompt', and {key} is no dialogue '\\n\\nHuman: …\\n\\nAssistant: …' that ends with the "
+            f"assistant: {quote(text)}"
+        )
+    turns = zip(speakers, parts[1::2], strict=True)
+    return [(f"{key}[{i}]", {"role": _SPEAKERS[speaker], "content": said}) for i, (speaker, said) in enumerate(turns)]
+
+
 def _is_whole(row: Row) -> bool:
     """Whether `chosen` and `rejected` are whole conversations, which repeat the prompt."""
+    if _is_dialogue(row):
+        return True
     chosen = row.get("chosen")
     if not isinstance(chosen, list) or not chosen or not isinstance(chosen[0], dict):
         return False

@@ -11,12 +11,13 @@ import pytest
 from agentgym_inspect import agentgym
 from checks import FAILURE, fail, note_closed, note_starts
 from inspect_ai._cli.util import parse_cli_args
+from inspect_ai._util.error import PrerequisiteError
 from inspect_ai.model._call_tools import parse_tool_call
 from scripted import SHOP, TODO, WORLDS, World, only_return, plays_as_directly, scripts
 from through import play, read, run
 
-from agentgym_py.errors import ConfigError, UnknownNameError
 from agentgym_py.evaluation.foreign import load
+from agentgym_py.trajectory.types import BY_TOOLS
 
 
 @pytest.mark.parametrize("world", WORLDS, ids=lambda world: world.name)
@@ -118,15 +119,39 @@ def test_logs_are_compared_by_sample(tmp_path: Path) -> None:
 
 
 def test_wrong_arguments_are_errors_at_once() -> None:
-    """Before the first sample."""
-    with pytest.raises(UnknownNameError, match="shop"):
+    """Before the first sample; of an error of this kind Inspect prints the message alone."""
+    with pytest.raises(PrerequisiteError, match="shop"):
         agentgym(env="shopp")
-    with pytest.raises(UnknownNameError, match="test"):
+    with pytest.raises(PrerequisiteError, match="test"):
         agentgym(split="tset")
-    with pytest.raises(ConfigError, match="tasks is empty"):
+    with pytest.raises(PrerequisiteError, match="tasks is empty"):
         agentgym(tasks=0)
-    with pytest.raises(ConfigError, match="tasks must be"):
+    with pytest.raises(PrerequisiteError, match="tasks must be"):
         agentgym(tasks=["0", "five"])
+    with pytest.raises(PrerequisiteError, match="no argument 'split_'"):
+        agentgym(split_="test")
+
+
+def test_a_wrong_argument_is_a_message_on_the_command_line() -> None:
+    """Without a traceback, whatever its kind; brackets in it are kept."""
+    wrong = {
+        "wrong_name=1": "no argument 'wrong_name'", "env=[x]": "not ['x']", "env=shopp": "'shopp' is installed",
+        "env_kwargs=abc": "env_kwargs must be", "tools=maybe": "tools must be true or false", "seed=x": "seed must be",
+        "seed=-1": "seed must be",
+    }  # fmt: skip
+    main = "import sys; from inspect_ai._cli.main import main; sys.argv[0] = 'inspect'; main()"
+    for argument, message in wrong.items():
+        words = ["eval", "agentgym_inspect/agentgym", "--model", "mockllm/model", "-T", argument]
+        shown = subprocess.run([sys.executable, "-c", main, *words], capture_output=True, text=True, check=False)
+        assert message in " ".join(shown.stdout.split()) and "Traceback" not in shown.stdout + shown.stderr, argument
+        assert shown.returncode
+
+
+@pytest.mark.parametrize("tools", [True, False])
+def test_the_rules_say_that_calls_replace_the_text(tools: bool) -> None:
+    """Only if the model is offered tools."""
+    (sample,) = agentgym(tasks=1, tools=tools).dataset
+    assert str(sample.input).count(BY_TOOLS) == tools
 
 
 def test_a_list_of_tasks_may_be_that_of_inspects_command_line() -> None:

@@ -20,6 +20,7 @@ from agentgym_py.env import EnvSpec, function_tool
 from agentgym_py.errors import ConfigError, InfrastructureError, ResetNeededError, UnknownNameError
 from agentgym_py.serving.tool_episode import HAS_ENDED, ToolEpisode
 from agentgym_py.serving.tool_parameters import FAILED
+from agentgym_py.trajectory.types import BY_TOOLS
 
 torch.set_num_threads(1)
 
@@ -75,6 +76,14 @@ def test_the_public_methods_are_the_tools() -> None:
     environment = AgentGymSpec("todo", tasks=[0]).environment_factory()
     public = {name for name in dir(type(environment)) if not name.startswith("_")} - {"reset", "trajectory"}
     assert len(public) == 37 and public >= {"list_due", "finish"}
+
+
+def test_the_rules_say_that_calls_replace_the_text() -> None:
+    """In what the model reads, and in the record."""
+    spec = AgentGymSpec("todo", tasks=[0])
+    environment = spec.environment_factory()
+    opening = environment.reset(task=spec.task_ids[0])
+    assert opening.count(BY_TOOLS) == 1 and opening.startswith(environment.trajectory.rules)
 
 
 def test_worlds_whose_tools_differ_have_one_method() -> None:

@@ -25,6 +25,7 @@ from verifiers.v1.utils.loaders import environment_class, harness_class, taskset
 from agentgym_py.errors import InfrastructureError, UnknownNameError
 from agentgym_py.serving.tool_episode import ToolEpisode
 from agentgym_py.serving.tool_parameters import FAILED
+from agentgym_py.trajectory.types import BY_TOOLS
 
 
 @pytest.mark.parametrize("world", WORLDS, ids=lambda world: world.name)
@@ -156,6 +157,16 @@ def test_the_tool_server_lists_what_a_model_must_know(world: str) -> None:
         assert schema.get("required", []) == wanted.get("required", [])
         about = {key: value.get("description") for key, value in wanted["properties"].items()}
         assert {key: value.get("description") for key, value in schema["properties"].items()} == about
+
+
+def test_the_rules_say_that_calls_replace_the_text() -> None:
+    """In the prompt of a task and in the episode of its tool server, but not for a model that plays in text."""
+    config = AgentGymConfig(env="shop", id="agentgym-verifiers-tools")
+    (task,), (text,) = AgentGymToolTaskset(config).take(1), AgentGymTaskset(config).take(1)
+    server = AgentGymTools(vf.ToolsetConfig())
+    asyncio.run(server.setup_task(task.data))
+    assert task.data.prompt == server._episode.opening and task.data.prompt.count(BY_TOOLS) == 1
+    assert BY_TOOLS not in text.data.prompt
 
 
 def test_a_null_of_a_required_parameter_reaches_the_world() -> None:
