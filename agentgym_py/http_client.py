@@ -51,6 +51,11 @@ _MAX_FAILURES = 5
 _SO_MANY_FAILED = f"{_MAX_FAILURES} requests failed with no answered one between them"
 _GATEWAY_ERRORS = (502, 503, 504)
 """Status codes of a proxy whose server is gone; a server itself may send the second."""
+_FILTER_WORDS = (
+    "content filter", "content policy", "content management policy", "responsibleaipolicy", "input was flagged",
+    "prompt was flagged", "data inspection failed", "inappropriate content",
+)  # fmt: skip
+"""Words of a refusal by a content filter."""
 _OLD_LIMIT, _NEW_LIMIT = "max_tokens", "max_completion_tokens"
 """Field for the longest reply: most servers know only the old name, OpenAI's reasoning models only the new one."""
 
@@ -65,6 +70,10 @@ class RequestFailedError(Exception):
 
 class RequestRefusedError(RequestFailedError):
     """The server refused a request, for example with status 400; a retry would not help."""
+
+
+class ContentFilterError(RequestRefusedError):
+    """The provider's content filter refused a request, which is the model's outcome and no fault of the endpoint."""
 
 
 class NotFoundError(EndpointError):
@@ -116,6 +125,7 @@ class RetryingClient:
         Raises:
             EndpointError: the server refuses, or is broken.
             PromptTooLongError: the prompt is longer than the context.
+            ContentFilterError: a content filter refused the request.
             RequestFailedError: this request got no answer.
         """
         outages = self._outages
@@ -124,6 +134,9 @@ class RetryingClient:
                 if self._outages > outages:  # it broke while this request waited
                     raise EndpointError(f"{self.where}: {_SO_MANY_FAILED}")
                 result = await self._retry(send, seed)
+        except ContentFilterError:
+            self.answered, self._failures = True, 0
+            raise
         except RequestFailedError as error:
             self._failures += 1
             outcome = "refused a request" if isinstance(error, RequestRefusedError) else "gave no answer"
@@ -269,10 +282,12 @@ class HttpClient(RetryingClient):
 
         Raises:
             EndpointError: the key, the address or the model is wrong.
-            PromptTooLongError, RequestRefusedError: this request is wrong.
+            PromptTooLongError, ContentFilterError, RequestRefusedError: this request is wrong.
         """
         status = response.status_code
         why = f"{status} {response.reason_phrase}".strip() + (f": {message}" if message else "")
+        if status in (400, 403, 422) and is_filtered(_code(data), message):
+            raise ContentFilterError(why)
         if status in (401, 403):
             key = "is wrong or has no access" if os.environ.get(KEY) else "is not set"
             raise EndpointError(f"{self.where} refuses: {why}. The key in the environment variable {KEY} {key}")
@@ -441,6 +456,12 @@ def _is_prompt_too_long(code: str, message: str) -> bool:
     """Return whether a refusal means that the prompt is too long; covers OpenAI, vLLM, llama.cpp and others."""
     text = f"{code} {message}".lower().replace("_", " ")
     return "context" in text and any(word in text for word in ("length", "size", "window", "exceed"))
+
+
+def is_filtered(code: str, message: str) -> bool:
+    """Return whether a refusal is that of a content filter; covers OpenAI, Azure, OpenRouter, litellm and others."""
+    text = " ".join(f"{code} {message}".lower().replace("_", " ").split())
+    return any(words in text for words in _FILTER_WORDS)
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:

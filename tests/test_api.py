@@ -95,6 +95,10 @@ def test_a_policy_is_trained_measured_and_compared(tiny_policy: ag.Policy, fresh
     with pytest.raises(ConfigError, match="at least two evaluations"):
         ag.compare(before=before)
     other = ag.evaluate("random", "maze", tasks=2)
+    chosen = ag.evaluate("random", "maze", tasks=[4, 1])
+    assert [each.task_id for each in chosen.trajectories] == ["maze/test/medium/4", "maze/test/medium/1"]
+    with pytest.raises(ConfigError, match="tasks names no task"):
+        ag.evaluate("random", "maze", tasks=[])
     with pytest.raises(ConfigError, match="first must be a Result or a folder of agentgym eval --out, not 1"):
         ag.compare(first=1, second=2)  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="cannot be compared"):

@@ -624,3 +624,14 @@ def test_readmes_say_the_same() -> None:
     ):
         english, chinese = (re.findall(pattern, text, re.MULTILINE | re.DOTALL) for text in texts)
         assert english and english == chinese
+
+
+def test_the_id_of_an_episode_is_that_of_the_guide() -> None:
+    """The guide explains its parts."""
+    from agentgym_py.agents import ExpertAgent
+    from agentgym_py.collection import Collector, Job
+    from agentgym_py.env import EnvSpec
+
+    episode = Collector(ExpertAgent()).collect(Job(EnvSpec("tools", {"difficulty": "easy"}), 3, "test"))
+    guide = (ROOT / "docs/guides/evaluation.md").read_text(encoding="utf-8")
+    assert f"`{episode.task_id}` is task 3" in guide and f"`{episode.id}` is an episode" in guide

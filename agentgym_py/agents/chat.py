@@ -17,6 +17,7 @@ from agentgym_py.env import TextEnv
 from agentgym_py.env.actions import format_reply
 from agentgym_py.errors import ConfigError, EndpointError, setting
 from agentgym_py.http_client import (
+    ContentFilterError,
     PromptTooLongError,
     RequestFailedError,
     RetryingClient,
@@ -28,12 +29,16 @@ from agentgym_py.http_client import (
 from agentgym_py.rng import seed_of
 from agentgym_py.trajectory import Step, Trajectory
 from agentgym_py.trajectory.few_shot import few_shot_messages
-from agentgym_py.trajectory.formats.openai import ACT, tool_answer, tool_call
+from agentgym_py.trajectory.formats.openai import ACT, function_call, tool_answer, tool_call
 from agentgym_py.trajectory.json_values import MAX_COST, MAX_TOKENS
 from agentgym_py.trajectory.types import Usage, opening_text, tool_rules
 
 _REFUSALS = "support", "deprecated", "not allowed", "not permitted", "unknown", "unrecognized"
 """Words of an endpoint that takes no temperature."""
+_FILTERED = "content_filter", "refusal", "safety"
+"""Values of `finish_reason` of a reply that the provider filtered or refused."""
+_MOST_REFUSAL = 300
+"""Characters of a refusal that are kept."""
 
 
 class ChatAgent(ABC):
@@ -42,13 +47,14 @@ class ChatAgent(ABC):
     A request is retried by the rules of its client. If all retries fail, the episode ends with an infrastructure
     failure, which is no evidence. An endpoint that never answered, or failed five requests with no answered one between
     them, raises an EndpointError; a wrong key or address does so at once. An episode whose prompt is longer than the
-    model's context is given up. A subclass defines `make_client` and `complete`.
+    model's context is given up. A refusal by the provider, such as that of a content filter, is an empty reply, because
+    it is the model's outcome; `Usage.refused` has its words. A subclass defines `make_client` and `complete`.
 
     Args:
         model: The API's name for the model.
         base_url: The address; None for the API's own.
         tools: Offer the world's tools (or one called `act` if it has none) and use the first tool call of a reply;
-            without a call, or if false, use its text.
+            without a call, or if false, use its text. Further calls of a reply are counted and not done.
         temperature: Sampling temperature; None sends none, for models that refuse it.
         max_new_tokens: Longest reply, as `max_tokens`.
         concurrency: Number of concurrent requests.
@@ -103,6 +109,7 @@ class ChatAgent(ABC):
         self._few_shot = few_shot
         self._fixed = {"model": model, "temperature": temperature, "max_tokens": max_new_tokens, **(extra or {})}
         self._no_temperature = setting("agent_kwargs.temperature", "null")  # here, because requests have another thread
+        self._no_parallel = setting("agent_kwargs.extra", """'{"parallel_tool_calls": null}'""")
         self._tools, self._seeds = tools, seeds
         self._prices = (prompt_price, completion_price or 0) if prompt_price is not None else None
         self.slots = concurrency  # more live episodes would wait for each other, so that all of them end late
@@ -146,6 +153,9 @@ class ChatAgent(ABC):
             reply = await self.complete(fields, seed)
         except PromptTooLongError:
             return None
+        except ContentFilterError as refusal:
+            self.usages.append(usage := Usage(None, None, refused=str(refusal)[:_MOST_REFUSAL]))
+            return AgentReply("", usage=usage)
         except (EndpointError, RequestFailedError) as lost:
             why = f"{lost}{self._advice(str(lost))}"
             if isinstance(lost, EndpointError):
@@ -156,10 +166,12 @@ class ChatAgent(ABC):
         finally:
             self._waiting -= 1
         self.usages.append(usage := self._usage(reply))
-        return AgentReply(_text(reply.result.message, episode.env, tools), usage=usage)
+        return AgentReply("" if usage.refused else _text(reply.result.message, episode.env, tools), usage=usage)
 
     def _advice(self, why: str) -> str:
-        """Return what the message of a failed request adds if the model takes no temperature."""
+        """Return what the message of a failed request adds if the model refuses a setting that need not be sent."""
+        if "parallel_tool_calls" in why and self._fixed.get("parallel_tool_calls") is not None:
+            return f" ({self._no_parallel} sends none)"
         refused = "temperature" in why and any(word in why.lower() for word in _REFUSALS)
         return f" ({self._no_temperature} sends none)" if refused and self._fixed["temperature"] is not None else ""
 
@@ -176,7 +188,10 @@ class ChatAgent(ABC):
         if self._prices and sent is not None and received is not None:
             cost = (sent * self._prices[0] + received * self._prices[1]) / 1e6
         cost = cost if cost is not None and 0 <= cost <= MAX_COST else None  # a store takes no other
-        return Usage(sent, received, cost, answer.model, answer.cut, round(reply.latency, 3), reply.retries)
+        return Usage(
+            sent, received, cost, answer.model, answer.cut, answer.refused, answer.extra_calls if self._tools else 0,
+            round(reply.latency, 3), reply.retries,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +205,14 @@ class Completion:
     """Whether it was cut at `max_tokens`."""
     cost: float | None = None
     """Its cost, if the client knows the prices."""
+    refused: str = ""
+    """Why the provider refused to reply; empty if it did not."""
+
+    @property
+    def extra_calls(self) -> int:
+        """Number of tool calls after the first one."""
+        calls = self.message.get("tool_calls")
+        return max(0, len(calls) - 1) if isinstance(calls, list) else 0
 
     @property
     def text(self) -> str:
@@ -205,8 +228,8 @@ def messages(
 ) -> list[dict[str, Any]]:
     """Return the episode so far as a conversation, to which the model replies.
 
-    With `tools`, a step that called one (every step, if `act` is offered) becomes a tool call and its answer; others
-    keep their text. Calls are numbered from `first_call`.
+    With `tools`, a step that called one, also one that does not exist (every step, if `act` is offered), becomes a tool
+    call and its answer; others keep their text. Calls are numbered from `first_call`.
     """
     observations = [*(step.observation for step in episode.steps), episode.observation]
     return _conversation(episode.rules, episode.steps, observations, tools, first_call)
@@ -226,10 +249,10 @@ def _conversation(
     rules: str, steps: Sequence[Step], observations: Sequence[str], tools: Sequence[Mapping[str, Any]] | None,
     first_call: int,
 ) -> list[dict[str, Any]]:  # fmt: skip
-    names = {tool["function"]["name"] for tool in tools or ()}
     turns: list[dict[str, Any]] = [{"role": "user", "content": opening_text(rules, observations[0])}]
     for number, (step, after) in enumerate(zip(steps, observations[1:], strict=True), first_call):
-        if tools == [ACT] or (step.action_input is not None and step.action in names):
+        is_call = step.action_input is not None and function_call(step)[0] == step.action
+        if tools == [ACT] or (tools and is_call):
             turns += [tool_call(number, step), tool_answer(number, after)]
         else:
             turns += [{"role": "assistant", "content": step.reply}, {"role": "user", "content": after}]
@@ -291,15 +314,17 @@ def completion(data: object, cost: float | None = None) -> Completion | None:
     """Read a chat completion from a server's JSON; None if it is not one."""
     try:
         choice = data["choices"][0]  # type: ignore[index]  # it may be anything
-        message = choice["message"]
-    except (KeyError, IndexError, TypeError):
+        finish = choice.get("finish_reason")
+        message = choice["message"] if finish not in _FILTERED else choice.get("message") or {}
+    except (KeyError, IndexError, TypeError, AttributeError):
         return None
     if not isinstance(data, dict) or not isinstance(message, dict):
         return None
     usage, model = data.get("usage"), data.get("model")
+    refusal = message.get("refusal") or (finish if finish in _FILTERED else "")
     return Completion(
         message, usage if isinstance(usage, dict) else {}, model if isinstance(model, str) else "",
-        isinstance(choice, dict) and choice.get("finish_reason") == "length", cost,
+        finish == "length", cost, refusal[:_MOST_REFUSAL] if isinstance(refusal, str) else "",
     )  # fmt: skip
 
 

@@ -15,11 +15,13 @@ from agentgym_py.agents.chat import ChatAgent, Completion, completion
 from agentgym_py.errors import ConfigError, EndpointError
 from agentgym_py.http_client import (
     Busy,
+    ContentFilterError,
     PromptTooLongError,
     RequestRefusedError,
     RetryingClient,
     Timed,
     checked_address,
+    is_filtered,
     retry_after,
     without_keys,
 )
@@ -68,7 +70,7 @@ class LiteLLMAgent(ChatAgent):
 
         Raises:
             EndpointError: key or model are wrong.
-            PromptTooLongError, RequestRefusedError: this request is wrong.
+            PromptTooLongError, ContentFilterError, RequestRefusedError: this request is wrong.
         """
         litellm = _import()
         try:
@@ -89,6 +91,10 @@ class LiteLLMAgent(ChatAgent):
         status = getattr(error, "status_code", None)
         why = without_keys(" ".join(str(error).split()))[:300]
         lacks_key = "missing" in why.lower() and ("api key" in why.lower() or "credentials" in why.lower())
+        if status in (400, 403, 422) and is_filtered(
+            type(error).__name__.replace("ContentPolicy", "content_policy"), why
+        ):
+            raise ContentFilterError(why) from None
         if status in (401, 403, 404) or lacks_key:
             raise EndpointError(f"{self.client.where} refuses: {why}") from None
         if type(error).__name__ == "ContextWindowExceededError":

@@ -36,6 +36,8 @@ class OpenAIAgent(ChatAgent):
         )  # fmt: skip
         require_key(given)
         self._address = f"{address}/chat/completions"
+        if self.sampling["tools"]:  # one call per reply is used; `extra` may hold another value
+            self._fixed.setdefault("parallel_tool_calls", False)
         return client
 
     async def complete(self, body: dict[str, Any], seed: int) -> Timed[Completion]:

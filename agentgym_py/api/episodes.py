@@ -123,7 +123,7 @@ def evaluate(
     agent: Player,
     env: Envs,
     *,
-    tasks: int = 100,
+    tasks: int | Iterable[int] = 100,
     split: str = "test",
     attempts: int = 1,
     temperature: float = 0.0,
@@ -151,20 +151,23 @@ def evaluate(
     from agentgym_py.evaluation.anytime import Opponent
     from agentgym_py.evaluation.folder import make_manifest
 
-    require_counts(tasks=tasks, attempts=attempts)
+    require_counts(attempts=attempts)
+    numbers = task_numbers(tasks)
+    if not numbers:
+        raise ConfigError("tasks names no task")
     play, specs = play_config_of(play), specs_of(env)
     player = agent_of(agent, specs, temperature, max_new_tokens, play.slots, kv_cache_gib)
-    manifest = make_manifest(player, specs, split, range(tasks), attempts, play.prompt, play.seed)
+    manifest = make_manifest(player, specs, split, numbers, attempts, play.prompt, play.seed)
     against = None
     if until_decided is not None:
         other = _entrant("until_decided", until_decided)
         against = Opponent(other, manifest, "this evaluation", margin, power)
-        against.require_comparable(tasks)
+        against.require_comparable(len(numbers))
         manifest |= {"options": {"until_decided": other.agent}}
     elif margin is not None or power is not None:
         raise ConfigError("margin and power need until_decided")
     evaluation, episodes = measure(
-        player, specs, split, range(tasks), attempts=attempts, play=play, progress=progress,
+        player, specs, split, numbers, attempts=attempts, play=play, progress=progress,
         is_decided=against.is_decided if against else None,
     )  # fmt: skip
     warn_of_cuts(episodes)

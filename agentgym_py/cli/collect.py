@@ -174,9 +174,11 @@ def _summary(path: str, agent: str, as_json: bool) -> int:
         context_note,
         cut_note,
         cut_warning,
+        extra_calls_note,
         failure_note,
         format_rate,
         given_up_note,
+        refused_note,
     )
 
     trajectories = list(store.read(path))
@@ -192,8 +194,11 @@ def _summary(path: str, agent: str, as_json: bool) -> int:
     episodes = len(trajectories) - summary.errors
     if note := context_note(episodes, summary.outgrown, summary.turns_dropped, summary.summary_tokens):
         print(note)
-    if summary.given_up:
-        print(given_up_note(summary.given_up), file=sys.stderr)
+    for note in (
+        given_up_note(summary.given_up), refused_note(summary.refused), extra_calls_note(summary.extra_calls)
+    ):  # fmt: skip
+        if note:
+            print(note, file=sys.stderr)
     if summary.errors:
         print(failure_note(trajectories), file=sys.stderr)
     if summary.spent:

@@ -47,6 +47,11 @@ def options(parser: Parser) -> None:
         "Score of other programs' logs, such as exact_match,strict-match. Default: `success`, or the only score that "
         "is right or wrong in every sample.", metavar="NAME",
     )  # fmt: skip
+    parser.add(
+        "fail_if_worse", bool, False,
+        "End with exit status 1 if the first evaluation is significantly worse than another: p (Holm) is below 0.05. "
+        "With --anytime: it is decided that the second is better.",
+    )  # fmt: skip
     parser.add("latex", bool, False, "Print LaTeX (booktabs) instead of Markdown.")
     parser.add("json", bool, False, JSON_HELP)
 
@@ -67,21 +72,33 @@ def run(args: Values) -> int:
     groups = [paths for _, paths in entries]
     if args["anytime"]:
         return _run_anytime(entries, args)
-    comparison: Comparison | AlgorithmComparison
+    if args["fail_if_worse"] and any(len(group) > 1 for group in groups):
+        raise UsageError("--fail_if_worse compares evaluations, not training algorithms")
     if any(len(group) > 1 for group in groups):
         short = [os.path.commonprefix(group).rstrip("/-_") for group in groups]  # noqa: RUF071  # ppo-1, ppo-2: ppo
         if "" in short or len(set(short)) < len(short):
             short = args["folders"]
         names = [name or other for (name, _), other in zip(entries, short, strict=True)]
         runs = [[load_entrant(path, args["score"]) for path in group] for group in groups]
-        comparison = compare_algorithms([Algorithm(name, run) for name, run in zip(names, runs, strict=True)])
-    else:
-        comparison = compare(_load(entries, args))
+        _print(compare_algorithms([Algorithm(name, run) for name, run in zip(names, runs, strict=True)]), args)
+        return 0
+    comparison = compare(_load(entries, args))
+    _print(comparison, args)
+    return _gate(comparison.better_than_first) if args["fail_if_worse"] else 0
+
+
+def _print(comparison: Comparison | AlgorithmComparison, args: Values) -> None:
     if args["json"]:
         print_json(comparison.as_dict())
     else:
         print(comparison.latex() if args["latex"] else comparison)
-    return 0
+
+
+def _gate(better: Sequence[str]) -> int:
+    """Return 1, and say so, if agents are better than the first one."""
+    if better:
+        print(f"the first is significantly worse than {', '.join(better)}", file=sys.stderr)
+    return int(bool(better))
 
 
 def _split(word: str) -> tuple[str, list[str]]:
@@ -135,4 +152,5 @@ def _run_anytime(entries: Sequence[tuple[str, Sequence[str]]], args: Values) -> 
         print(comparison)
     if args["report"]:
         print(f"written: {args['report']}", file=sys.stderr)
-    return 0
+    is_worse = args["fail_if_worse"] and comparison.result.verdict == "second"
+    return _gate([comparison.second] if is_worse else [])

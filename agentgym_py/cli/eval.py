@@ -31,7 +31,7 @@ from agentgym_py.cli.env_options import (
     require_tasks,
     warn_of_training_tasks,
 )
-from agentgym_py.cli.eval_output import show_result
+from agentgym_py.cli.eval_output import headline, show_result
 from agentgym_py.cli.interrupts import no_interrupt_lost, require_not_interrupted
 from agentgym_py.cli.parser import Parser, UsageError, Values, add_config, read_options, wants_help
 from agentgym_py.cli.runtime import console, git_commit, package_versions, print_json, require_model_files
@@ -39,7 +39,7 @@ from agentgym_py.cli.saved_settings import require_sources, saved_settings, sour
 from agentgym_py.collection import Collector, jobs_for
 from agentgym_py.engine.sampling import SamplingParams
 from agentgym_py.env import require_split
-from agentgym_py.errors import EndpointError, PolicyError, RunError, UnknownNameError
+from agentgym_py.errors import EndpointError, PolicyError, RunError, UnknownNameError, setting
 from agentgym_py.evaluation.folder import (
     SAME_EPISODES,
     EvalFolder,
@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from agentgym_py.evaluation.anytime import Opponent
     from agentgym_py.evaluation.experts_comparison import ExpertsComparison
     from agentgym_py.evaluation.first_fault import FirstFaults
+    from agentgym_py.evaluation.stats import Estimate
     from agentgym_py.trajectory import Trajectory
 
 
@@ -69,7 +70,9 @@ class EvalOptions:
     split: Basic[str] = "test"
     """Tasks to evaluate on; choose settings on `valid`, and quote `test`."""
     tasks: Basic[int] = 300
-    """Number of tasks of each world."""
+    """Number of tasks of each world, starting at --first."""
+    first: Basic[int] = 0
+    """Number of the first task."""
     attempts: Basic[int] = 1
     """Episodes per task; with several, intervals are clustered by task."""
     temperature: Basic[float] = 0.0
@@ -87,13 +90,15 @@ class EvalOptions:
     0.8, equal agents need fewer tasks."""
     manifest: Basic[str | None] = None
     """Repeat the evaluation of this manifest.json, or of this folder, with its settings. --model NAME evaluates another
-    model on the same tasks; --out, --json and --threads are also allowed."""
+    model on the same tasks; --out, --json, --threads and --fail_below are also allowed."""
+    fail_below: float | None = None
+    """End with exit status 1 if the success rate itself, not its interval, is below this value, such as 0.8."""
     json: Basic[bool] = False
     """Print the result as JSON, for a program."""
 
     def __post_init__(self) -> None:
         require_split(self.split)
-        require_at_least(self, {"tasks": 1, "attempts": 1})
+        require_at_least(self, {"tasks": 1, "attempts": 1, "first": 0})
         if self.margin is not None and self.until_decided is None:
             raise UsageError("--margin needs --until_decided FOLDER")
         if self.power is not None and self.margin is None:
@@ -101,6 +106,8 @@ class EvalOptions:
         for name, value in (("margin", self.margin), ("power", self.power)):
             if value is not None and not 0 < value < 1:
                 raise UsageError(f"--{name} must be above 0 and below 1, got {value}")
+        if self.fail_below is not None and not 0 < self.fail_below <= 1:
+            raise UsageError(f"--fail_below must be above 0 and at most 1, got {self.fail_below}")
         SamplingParams(temperature=self.temperature)  # raises for a wrong one
 
 
@@ -116,6 +123,8 @@ class RepeatOptions:
     """Folder for the repeated evaluation."""
     threads: int | None = None
     """CPU threads and processes; by default those of the manifest, because another number changes rounding."""
+    fail_below: float | None = None
+    """End with exit status 1 if the success rate is below this value."""
     json: bool = False
     """Print the result as JSON."""
 
@@ -143,7 +152,8 @@ def read_plan(args: Values) -> tuple[EvalOptions, AgentOptions, ModelOptions, li
     if chosen.temperature:
         agent_options.require_sampling()
     envs = env_specs(args)
-    require_tasks(envs, {chosen.split: ("--tasks", chosen.tasks)})
+    option = f"--first {chosen.first} with --tasks {chosen.tasks}" if chosen.first else "--tasks"
+    require_tasks(envs, {chosen.split: (option, chosen.first + chosen.tasks)})
     return chosen, agent_options, model, envs
 
 
@@ -167,7 +177,8 @@ def _run_or_repeat(args: Values) -> int:
     _add_settings(parser)
     played = ((manifest["agent"] or {}).get("sampling") or {}).get("max_new_tokens")
     settings = settings | ({"max_new_tokens": played} if settings.get("max_new_tokens") is None and played else {})
-    changes = {"out": args["out"], "json": args["json"], "threads": args["threads"] or manifest.get("threads")}
+    changes = {name: args[name] for name in ("out", "json", "fail_below")}
+    changes["threads"] = args["threads"] or manifest.get("threads")
     if args["model"]:
         changes |= _settings_of_model(settings, args["model"])
     elif settings.get("agent") in (None, "model"):
@@ -207,7 +218,8 @@ def _run(args: Values, repeated: Repetition | None) -> int:
     out = EvalFolder.unfinished(chosen.out) if chosen.out else None
     if out:
         require_creatable(out.path)  # before the import of torch, which is slow
-    versions, settings, tasks = env_versions(envs, chosen.split), saved_settings(args, envs), range(chosen.tasks)
+    versions, settings = env_versions(envs, chosen.split), saved_settings(args, envs)
+    tasks = range(chosen.first, chosen.first + chosen.tasks)
     (agent,), executor = agent_options.make_agents(model, [chosen.temperature])
     from agentgym_py.agents.base import agent_title
     from agentgym_py.evaluation import evaluate
@@ -254,15 +266,22 @@ def _run(args: Values, repeated: Repetition | None) -> int:
     if chosen.json:
         print_json(result)
     else:
-        difficulties = ", ".join(dict.fromkeys(t.difficulty for t in trajectories if t.difficulty))
-        parts = (title, f"{chosen.split} split", difficulties, f"{len(trajectories)} episodes")
-        title = ", ".join(filter(None, parts))
-        show_result(evaluation, trajectories, experts, faults, title)
+        show_result(evaluation, trajectories, experts, faults, headline(title, agent, play, chosen.split, trajectories))
         if comparison:
             print(f"\n{comparison}")
             if comparison.result.verdict != "undecided":
                 print("Quote this interval: the others hold for a number of tasks that was fixed before any result.")
-    return int(evaluation.errors == len(trajectories))
+    return int(evaluation.errors == len(trajectories) or _is_below(evaluation.success, chosen.fail_below))
+
+
+def _is_below(success: Estimate, least: float | None) -> bool:
+    """Whether the success rate fails --fail_below; then say so."""
+    if least is None or success.value >= least:
+        return False
+    from agentgym_py.evaluation.text import format_rate
+
+    print(f"the success rate is below {setting('fail_below', least)}: {format_rate(success)}", file=sys.stderr)
+    return True
 
 
 def _progress(

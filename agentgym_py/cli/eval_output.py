@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from agentgym_py.cli.runtime import console
 
 if TYPE_CHECKING:
+    from agentgym_py.agents import Agent
+    from agentgym_py.collection import PlayConfig
     from agentgym_py.evaluation import Evaluation
     from agentgym_py.evaluation.experts_comparison import ExpertsComparison
     from agentgym_py.evaluation.first_fault import FirstFaults
@@ -16,11 +18,33 @@ if TYPE_CHECKING:
     from agentgym_py.trajectory import Trajectory
 
 
+def headline(title: str, agent: Agent, play: PlayConfig, split: str, trajectories: Sequence[Trajectory]) -> str:
+    """Return the line above a result: the agent's title, its settings that are not the default ones, and the tasks."""
+    from agentgym_py.evaluation.text import format_setting, prompt_settings
+
+    prompt = f"{play.prompt} prompt" if play.prompt != type(play)().prompt else ""
+    settings = prompt_settings(agent.sampling, play.prompt_template)
+    difficulties = ", ".join(dict.fromkeys(t.difficulty for t in trajectories if t.difficulty))
+    parts = (
+        title, prompt, *(format_setting(name, value) for name, value in settings.items()), f"{split} split",
+        difficulties, f"{len(trajectories)} episodes",
+    )  # fmt: skip
+    return ", ".join(filter(None, parts))
+
+
 def show_result(
     summary: Evaluation, trajectories: Sequence[Trajectory], experts: ExpertsComparison, faults: FirstFaults, title: str
 ) -> None:
     """Print the result of an evaluation: success, the experts, means, costs, failures and first faults."""
-    from agentgym_py.evaluation.text import context_note, failure_note, format_cost, given_up_note
+    from agentgym_py.evaluation.text import (
+        context_note,
+        extra_calls_note,
+        failure_note,
+        format_cost,
+        given_up_note,
+        invalid_note,
+        refused_note,
+    )
     from agentgym_py.report.terminal import print_faults, print_table
 
     out = console()
@@ -35,6 +59,13 @@ def show_result(
         out.print(note, soft_wrap=True)
     if summary.spent:
         out.print(str(summary.spent), soft_wrap=True)
+    is_model = summary.cut is not None
+    for note in (
+        invalid_note(summary.invalid, trajectories[0].provenance.prompt) if is_model else "",
+        refused_note(summary.refused), extra_calls_note(summary.extra_calls),
+    ):  # fmt: skip
+        if note:
+            out.print(note, soft_wrap=True)
     if summary.costs:
         out.print()
         costs = [(name, format_cost(cost)) for name, cost in summary.costs.items()]

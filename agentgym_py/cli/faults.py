@@ -41,7 +41,8 @@ class FaultOptions:
     """What locates a fault: the plans of the `exact` or the `fair` expert, or `forks`: each state is continued several
     times by the --model or --agent that played the episodes."""
     min_regret: int = 2
-    """Steps that a step must cost to be a fault of an expert's plan; with 1 a wasted step is one, too."""
+    """Steps that a step must cost to be a fault of an expert's plan: a detour of 2 steps is one, with 1 also a wasted
+    step. With a large value, such as 100, only steps after which the expert cannot succeed are faults."""
     attempts: Basic[int] = 16
     """Continuations of each state for --by forks."""
     temperature: float = 1.0

@@ -20,7 +20,18 @@ from agentgym_py.evolution.run_folder import RunFolder
 from agentgym_py.registry import absolute_source, is_source, source_digest, source_file
 from agentgym_py.rewards.functions import absolute_reward, absolute_settings, reward_sources
 
-_NOT_SETTINGS = {"config", "print_config", "preset", "out", "resume", "manifest", "json", "threads", "ray"}
+_NOT_SETTINGS = {
+    "config",
+    "print_config",
+    "preset",
+    "out",
+    "resume",
+    "manifest",
+    "json",
+    "fail_below",
+    "threads",
+    "ray",
+}
 """Options that do not influence what a command computes."""
 _WITH_FILES = {"critic", "reflection"}
 """Plugins with settings that name files: a `folder`, `answers`, or Python sources."""
@@ -33,8 +44,9 @@ def saved_settings(args: Values, envs: Sequence[EnvSpec]) -> dict[str, Any]:
     settings = nest_options({key: value for key, value in args.items() if key not in _NOT_SETTINGS})
     if not settings.get("step_threads"):
         settings.pop("step_threads", None)  # as in files of versions without it
-    if not settings.get("roles"):
-        settings.pop("roles", None)  # likewise
+    for key in ("roles", "first"):
+        if not settings.get(key):
+            settings.pop(key, None)  # likewise
     sources = [registration.source_of(registration.env_id(spec.name)) or spec.name for spec in envs]
     settings["env"] = list(dict.fromkeys(sources))  # a world of several roles has a spec for each of --roles
     paths = {key for spec in envs for key in path_arguments(spec.name)}

@@ -28,10 +28,20 @@ from agentgym_py.evaluation.stats import (
     success_rate,
 )
 from agentgym_py.evaluation.tables import Page, Table, latex, markdown
-from agentgym_py.evaluation.text import decoding_label, format_interval, format_mean, p_value, small_sample_note
+from agentgym_py.evaluation.text import (
+    decoding_label,
+    format_interval,
+    format_mean,
+    format_setting,
+    p_value,
+    prompt_settings,
+    small_sample_note,
+)
 from agentgym_py.trajectory import Trajectory, store
 
 TaskKey = tuple[str, str, str]
+_SIGNIFICANT = 0.05
+"""Level of the p-values of a table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +58,15 @@ class Resources:
     """Median seconds from a request to an endpoint to its reply."""
     latency_p95: float | None = None
     """95th percentile of these seconds."""
+    refused: int | None = None
+    """Replies that the endpoint's provider refused; None without one."""
 
     @classmethod
     def of(cls, summary: Mapping[str, Any]) -> Resources:
         """Return those of an evaluation's summary."""
         spent = summary.get("spent") or {}
-        of_spent = ("prompt_tokens", "cost", "latency_median", "latency_p95")
-        return cls(summary.get("tokens"), *map(spent.get, of_spent))
+        values = {name: spent.get(name) for name in ("prompt_tokens", "cost", "latency_median", "latency_p95")}
+        return cls(summary.get("tokens"), **values, refused=summary.get("refused") if spent else None)
 
 
 def outcomes_by_task(trajectories: Iterable[Trajectory]) -> dict[TaskKey, list[bool]]:
@@ -129,6 +141,12 @@ class Entrant:
         return f"{agent_title(agent['name'], agent['sampling'])}{decoding_label(agent['sampling'])}"
 
     @property
+    def settings(self) -> dict[str, Any]:
+        """The settings of its prompt and sampling that are not the default ones."""
+        template = (self.manifest.get("options") or {}).get("prompt_template")
+        return prompt_settings(self.manifest["agent"]["sampling"], template)
+
+    @property
     def success(self) -> Estimate:
         """The success rate."""
         pairs = [(task, success) for task, attempts in self.outcomes.items() for success in attempts]
@@ -181,6 +199,12 @@ class Comparison:
         return {"agents": agents, "pairs": [asdict(pair) for pair in self.pairs], "tasks": self.tasks,
                 "left_out": self.left_out, **({"rounds": rounds} if rounds else {}),
                 **_question(self.entrants[0])}  # fmt: skip
+
+    @property
+    def better_than_first(self) -> list[str]:
+        """The agents that are significantly better than the first one: p (Holm) is below 0.05."""
+        of_first = [pair for pair in self.pairs if pair.first == self.entrants[0].name]
+        return [pair.second for pair in of_first if pair.paired.difference.value < 0 and pair.p_holm < _SIGNIFICANT]
 
     @property
     def attempts_differ(self) -> bool:
@@ -247,18 +271,32 @@ def _require_same_question(entrants: Sequence[Entrant]) -> None:
                 f"{entrant.name} stopped by what it saw (until_decided), so these tables would not be valid; compare "
                 "two evaluations by agentgym compare A B --anytime, or by ag.compare_anytime in Python"
             )
-    refusals = list[str]()
-    for other in entrants[1:]:
-        if ("run" in first.manifest) != ("run" in other.manifest):
-            run = first if "run" in first.manifest else other
-            reasons = f"{run.name} is a run; evaluate its checkpoint by agentgym eval, or compare two runs"
-        elif different := differences(first.manifest, other.manifest, (*SAME_QUESTION, "score")):
-            reasons = f"{'; '.join(different)}{_tasks_advice(first.manifest, other.manifest)}"
-        else:
-            continue
-        refusals.append(f"{first.name} and {other.name} cannot be compared: {reasons}")
+    refusals = [
+        f"{first.name} and {other.name} cannot be compared: {why}"
+        for other in entrants[1:]
+        if (why := _why_not_comparable(first, other))
+    ]
     if refusals:
         raise ConfigError(". ".join(refusals))
+
+
+def _why_not_comparable(first: Entrant, other: Entrant) -> str:
+    """Return in what two evaluations differ that must be equal, and what to do; empty if nothing."""
+    if ("run" in first.manifest) != ("run" in other.manifest):
+        run = first if "run" in first.manifest else other
+        return f"{run.name} is a run; evaluate its checkpoint by agentgym eval, or compare two runs"
+    if ("score" in first.manifest) != ("score" in other.manifest):
+        log, own = (first, other) if "score" in first.manifest else (other, first)
+        return (
+            f"{log.name} is a log of another program, and {own.name} is an evaluation of agentgym, so their tasks "
+            "differ; compare two of one kind"
+        )
+    different = differences(first.manifest, other.manifest, (*SAME_QUESTION, "score"))
+    if len(different) == 1 and different[0].startswith("seed: "):
+        advice = f"; to average over several episodes of a task, evaluate once with {setting('attempts', 5)}"
+    else:
+        advice = _tasks_advice(first.manifest, other.manifest)
+    return "; ".join(different) + advice if different else ""
 
 
 def _tasks_advice(first: Mapping[str, Any], second: Mapping[str, Any]) -> str:
@@ -432,12 +470,20 @@ def _world_title(world: Mapping[str, Any]) -> str:
 
 
 def _agents(comparison: Comparison) -> Table:
-    rows = [(e.name, e.agent, str(e.manifest["attempts"]), format_interval(e.success)) for e in comparison.entrants]
-    return ("evaluation", "agent", "attempts per task", f"{_rate_name(comparison.entrants[0])} [95 %]"), rows
+    entrants = comparison.entrants
+    rows = [(e.name, e.agent, str(e.manifest["attempts"]), format_interval(e.success)) for e in entrants]
+    header = ("evaluation", "agent", "attempts per task", f"{_rate_name(entrants[0])} [95 %]")
+    settings = [entrant.settings for entrant in entrants]
+    names = dict.fromkeys(name for of_agent in settings for name in of_agent)
+    differ = [name for name in names if any(of_agent.get(name) != settings[0].get(name) for of_agent in settings)]
+    if not differ:
+        return header, rows
+    texts = [", ".join(format_setting(name, own[name]) for name in differ if name in own) for own in settings]
+    return (*header, "settings that differ"), [(*row, text or "–") for row, text in zip(rows, texts, strict=True)]
 
 
 def _resources(comparison: Comparison) -> Iterator[Table]:
-    """Yield the table of what the agents used, with the columns in which an agent has a value; none without one."""
+    """Yield the table of what the agents used, with the columns in which an agent has a value above 0, if any."""
     used = [entrant.resources for entrant in comparison.entrants]
     per_success = [entrant.cost_per_success for entrant in comparison.entrants]
     columns = {
@@ -447,8 +493,9 @@ def _resources(comparison: Comparison) -> Iterator[Table]:
         "cost per success": [_number(cost, ".4g") for cost in per_success],
         "seconds per reply, median": [_number(r.latency_median, ".2f") for r in used],
         "95th percentile": [_number(r.latency_p95, ".2f") for r in used],
+        "refused": [_number(r.refused, ",") for r in used],
     }
-    columns = {name: cells for name, cells in columns.items() if set(cells) != {"–"}}
+    columns = {name: cells for name, cells in columns.items() if set(cells) - {"–", "0"}}
     if columns:
         names = [entrant.name for entrant in comparison.entrants]
         yield ("evaluation", *columns), list(zip(names, *columns.values(), strict=True))

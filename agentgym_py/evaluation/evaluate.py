@@ -85,6 +85,10 @@ class Evaluation:
     """Episodes left out."""
     given_up: int
     """Episodes that the agent ended, for example because its context was full; they count."""
+    refused: int
+    """Replies that an endpoint's provider refused, for example by a content filter; they are empty and count."""
+    extra_calls: int
+    """Tool calls after the first one of a reply, which were not done."""
     cut: float | None
     """Share of a model's replies that reached the maximum length before their end; None without a model."""
     cut_repetitive: float | None
@@ -167,6 +171,7 @@ def summarise(trajectories: Sequence[Trajectory]) -> Evaluation:
     """Summarise success, reward and behaviour of one agent's episodes."""
     evidence = [t for t in trajectories if t.is_evidence]
     steps = [step for t in evidence for step in t.steps]
+    usages = [step.usage for step in steps if step.usage]
     return Evaluation(
         success=_success(evidence),
         reward=bootstrap_mean([t.reward for t in evidence], clusters=[t.provenance.task_key for t in evidence]),
@@ -176,6 +181,8 @@ def summarise(trajectories: Sequence[Trajectory]) -> Evaluation:
         by_difficulty=_success_by(evidence, lambda t: t.difficulty),
         errors=len(trajectories) - len(evidence),
         given_up=sum(t.given_up for t in evidence),
+        refused=sum(bool(usage.refused) for usage in usages),
+        extra_calls=sum(usage.extra_calls for usage in usages),
         cut=cut_share(evidence),
         cut_repetitive=repetitive_share(evidence),
         outgrown=sum(t.outgrew_context for t in evidence),

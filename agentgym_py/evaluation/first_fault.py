@@ -13,10 +13,11 @@ fault. It costs `attempts` episodes per step.
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import compress, pairwise
 from statistics import median
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -68,6 +69,10 @@ _TOOLS = 5
 """Tools and kinds of task that a table shows."""
 _LONGEST_TOOL = 24
 """Characters of a tool's name in a table."""
+_CALL = re.compile(r"\s*\w+\s*[\[({]")
+"""The beginning of a call, such as `click[` or `get_order {`."""
+_ONLY_LOST = 100
+"""A `min_regret` that no detour of the worlds' episodes reaches."""
 _LONGEST = 80
 """Characters of an action in a line of text."""
 
@@ -81,7 +86,10 @@ class Fault:
     kind: str
     """One of `FAULTS`."""
     tool: str
-    """The tool that it called, or the first word of its action; empty without one."""
+    """The tool that it called, or the first word of its action; empty without one.
+
+    In a `FirstFaults` it is also empty for other text: no call, and no valid action or expert's begins so.
+    """
     action: str
     better: str | None
     """What the expert would have done; None for forks."""
@@ -135,6 +143,8 @@ class FirstFaults:
     located: Sequence[LocatedFault]
     without: Mapping[str, int]
     """Why the other failed episodes have no first fault, with their numbers."""
+    min_regret: int | None = None
+    """Steps that a step must cost to be a fault; None for forks."""
 
     @property
     def unsearched(self) -> int:
@@ -176,7 +186,8 @@ class FirstFaults:
         groups = {name: getattr(self, name) for name in ("by_kind", "by_tool", "by_task_kind")}
         rows = [{"trajectory": t.id, "task": t.task_id, "steps": len(t.steps)} | asdict(f) for t, f in self.located]
         return {
-            "by": self.by, "failures": self.failures, "located": len(self.located), "without": dict(self.without),
+            "by": self.by, "min_regret": self.min_regret, "failures": self.failures, "located": len(self.located),
+            "without": dict(self.without),
             **{name: {key: asdict(group) for key, group in of.items()} for name, of in groups.items()}, "faults": rows,
         }  # fmt: skip
 
@@ -207,7 +218,7 @@ def first_faults(
         with pool.lent(trajectory.replay_spec()) as env, Watchdog():  # it ends copies of this process by a world
             return fault_or_reason(trajectory, env, by, min_regret)
 
-    return _profile(f"the {by} expert", failures, *try_each(failures, locate))
+    return _profile(f"the {by} expert", failures, *try_each(failures, locate), min_regret=min_regret)
 
 
 def require_settings(by: str, min_regret: int) -> None:
@@ -388,7 +399,7 @@ def fault_rows(faults: FirstFaults) -> list[tuple[str, str, str, str, str]]:
 
 def tool_label(name: str) -> str:
     """Return a tool's name for a table; a model can make one up that is as long as a reply."""
-    return (name if len(name) <= _LONGEST_TOOL else f"{name[: _LONGEST_TOOL - 1]}…") or "(no action)"
+    return (name if len(name) <= _LONGEST_TOOL else f"{name[: _LONGEST_TOOL - 1]}…") or "(no known action)"
 
 
 def fault_notes(faults: FirstFaults) -> list[str]:
@@ -402,6 +413,12 @@ def fault_notes(faults: FirstFaults) -> list[str]:
         notes.append(
             f"{len(wasted)} of {number} wrong ends come after a wasted step, the first of them at step "
             f"{median(wasted):g} in the median"
+        )
+    if faults.min_regret and DETOUR in faults.by_kind:
+        least = max(2, faults.min_regret)
+        notes.append(
+            f"a detour costs at least {least} steps; with agentgym faults FILE --min_regret {_ONLY_LOST} only steps "
+            "after which the expert cannot succeed are faults"
         )
     notes += [f"{number} failure{'s' * (number > 1)} {reason}" for reason, number in faults.without.items()]
     if faults.by == _EXACT and faults.located:
@@ -417,13 +434,24 @@ def _failures(trajectories: Sequence[Trajectory]) -> list[Trajectory]:
 
 def _profile(
     by: str, failures: Sequence[Trajectory], found: Sequence[Fault | str | None], reasons: Mapping[str, int],
-    of: Sequence[Trajectory] | None = None,
+    of: Sequence[Trajectory] | None = None, min_regret: int | None = None,
 ) -> FirstFaults:  # fmt: skip
     """Make a profile of what was found of each episode in `of`, by default all failures."""
     pairs = zip(failures if of is None else of, found, strict=True)
-    located = [LocatedFault(trajectory, fault) for trajectory, fault in pairs if isinstance(fault, Fault)]
+    located = _with_tools([LocatedFault(trajectory, fault) for trajectory, fault in pairs if isinstance(fault, Fault)])
     without = Counter(reasons) + Counter(reason for reason in found if isinstance(reason, str))
-    return FirstFaults(by, len(failures), located, dict(without))
+    return FirstFaults(by, len(failures), located, dict(without), min_regret)
+
+
+def _with_tools(located: Sequence[LocatedFault]) -> list[LocatedFault]:
+    """Leave out the tool of faults that are text: neither a call nor begun like a valid action or the expert's."""
+    known = {tool_name(step.action) for trajectory, _ in located for step in trajectory.steps if step.valid}
+    known |= {tool_name(fault.better) for _, fault in located if fault.better}
+    return [
+        found if found.fault.tool in known or _CALL.match(found.fault.action)
+        else found._replace(fault=replace(found.fault, tool=""))
+        for found in located
+    ]  # fmt: skip
 
 
 def _text(action: str, action_input: str | None) -> str:

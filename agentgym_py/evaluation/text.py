@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,6 +15,10 @@ from agentgym_py.trajectory import Trajectory
 
 _MANY_CUT = 0.2
 """Share of replies that were cut above which a warning is due."""
+_MANY_INVALID = 0.5
+"""Share of invalid actions above which a hint is due."""
+_LONGEST_SETTING = 60
+"""Characters of a setting, such as a system prompt, that a table shows."""
 
 
 def format_interval(rate: Estimate) -> str:
@@ -73,6 +78,25 @@ def given_up_note(number: int) -> str:
     """Return how many episodes the agent gave up, with the reasons (`StopReason.GAVE_UP`); or nothing."""
     episodes = f"{number} episode{'' if number == 1 else 's'}"
     return f"{episodes} given up by the agent (its context was full, or it had no action left)" if number else ""
+
+
+def invalid_note(share: float, prompt: str) -> str:
+    """Return what to try if most of a model's actions were invalid and its prompt does not explain their form."""
+    if not share > _MANY_INVALID or prompt == "full":
+        return ""
+    return f"most actions were invalid: {setting('prompt', 'full')} explains the form of an answer to the model"
+
+
+def refused_note(replies: int) -> str:
+    """Return how many replies an endpoint's provider refused, or nothing."""
+    which = f"{replies:,} repl{'y' if replies == 1 else 'ies'}"
+    return f"{which} refused by the provider (content filter or refusal): empty, and counted" if replies else ""
+
+
+def extra_calls_note(calls: int) -> str:
+    """Return how many tool calls were not done because they were not the first of their reply, or nothing."""
+    which = f"{calls:,} tool call{'s' * (calls > 1)}"
+    return f"{which} not done, because only the first of a reply counts" if calls else ""
 
 
 def cut_note(share: float | None) -> str:
@@ -152,6 +176,29 @@ def decoding_label(sampling: Mapping[str, Any]) -> str:
     decoding = f", sampled at temperature {temperature:g}" if temperature else ", greedy"
     longest = sampling.get("max_new_tokens")
     return f"{decoding}, replies of at most {longest} tokens" if longest else decoding
+
+
+def prompt_settings(sampling: Mapping[str, Any], template: object = None) -> dict[str, Any]:
+    """Return the settings, beside the default ones, of what an agent's model is sent and how its replies are sampled.
+
+    `template` is its prompt template.
+    """
+    defaults = {"top_p": 1.0, "top_k": 0, "context": "error"}
+    names = ("tools", "system_prompt", "few_shot", "extra", "context", "top_p", "top_k")
+    values = {name: sampling.get(name) for name in names} | {"prompt_template": template}
+    return {name: value for name, value in values.items() if value and value != defaults.get(name)}
+
+
+def format_setting(name: str, value: object) -> str:
+    """Return one of `prompt_settings` for a table: `tools`, `system prompt "Be brief."`, `few-shot (2 replies)`."""
+    if name == "tools" and value is True:
+        return name
+    if name == "few_shot" and isinstance(value, Sequence) and not isinstance(value, str):
+        replies = sum(isinstance(turn, Mapping) and turn.get("role") == "assistant" for turn in value)
+        return f"few-shot ({replies} repl{'y' if replies == 1 else 'ies'})"
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    short = f'{text[:_LONGEST_SETTING]}…" ({len(text) - 2} characters)' if len(text) > _LONGEST_SETTING else text
+    return f"{name.replace('_', ' ')} {short}"
 
 
 def env_summaries(summary: Mapping[str, Any]) -> Mapping[str, Any]:

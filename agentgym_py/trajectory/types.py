@@ -63,6 +63,10 @@ class Usage:
     """The endpoint's name of the model that answered."""
     cut: bool = field(default=False, metadata=OMIT_DEFAULT)
     """Whether the reply reached the maximum length before its end."""
+    refused: str = field(default="", metadata=OMIT_DEFAULT)
+    """Why the provider refused to reply: its words, or `content_filter`; empty if it did not. The reply is empty."""
+    extra_calls: int = field(default=0, metadata=OMIT_DEFAULT)
+    """Number of tool calls after the first one of the reply, which were not done."""
     latency: float | None = field(default=None, compare=False, metadata=NOT_STORED)
     """Seconds from the request to the reply, without waits and earlier attempts. It is in no file of episodes, because
     it is never the same twice; nor is `retries`."""

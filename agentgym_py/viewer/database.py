@@ -15,7 +15,7 @@ from typing import Any
 from agentgym_py.errors import DataError, RunError, WriteError
 from agentgym_py.files import inside
 
-_VERSION = 1
+_VERSION = 2
 """Version of the tables below; an index of another version is rebuilt."""
 _LOCK_TIMEOUT = 60.0
 """Seconds to wait for another process that writes to the index."""
@@ -32,12 +32,12 @@ CREATE TABLE broken (file INTEGER, line INTEGER, why TEXT);
 CREATE TABLE episodes (
     n INTEGER PRIMARY KEY AUTOINCREMENT, file INTEGER, line INTEGER, start INTEGER, size INTEGER, id TEXT, env TEXT,
     task TEXT, task_key TEXT, split TEXT, kind TEXT, difficulty TEXT, agent TEXT, round INTEGER, outcome TEXT,
-    reward REAL, steps INTEGER, invalid INTEGER, tokens INTEGER, instruction TEXT);
+    failure TEXT, reward REAL, steps INTEGER, invalid INTEGER, tokens INTEGER, instruction TEXT);
 CREATE INDEX episodes_task ON episodes (task_key);
 CREATE INDEX episodes_file ON episodes (file);
 CREATE INDEX episodes_reward ON episodes (reward);
 CREATE INDEX episodes_steps ON episodes (steps);
-CREATE INDEX episodes_facets ON episodes (env, split, round, agent, kind, difficulty, outcome, reward, steps);
+CREATE INDEX episodes_facets ON episodes (env, split, round, agent, kind, difficulty, failure, outcome, reward, steps);
 """
 _TYPES = {
     "files": {
@@ -48,7 +48,7 @@ _TYPES = {
     "episodes": {
         **dict.fromkeys(("file", "line", "start", "size", "steps", "invalid", "tokens"), "integer"), "reward": "real",
         **dict.fromkeys(("id", "env", "task", "task_key", "split", "kind", "difficulty", "agent", "outcome"), "text"),
-        "instruction": "text",
+        "instruction": "text", "failure": "text",
     },
     "sqlite_sequence": {"name": "text", "seq": "integer"},
 }  # fmt: skip

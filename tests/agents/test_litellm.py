@@ -52,6 +52,10 @@ class ContextWindowExceededError(RefusalError):
     """litellm's exception of this name."""
 
 
+class ContentPolicyViolationError(RefusalError):
+    """litellm's exception of this name."""
+
+
 class LiteLLM(ModuleType):
     """Answers by its script; the last answer is repeated."""
 
@@ -211,3 +215,11 @@ def test_the_real_litellm_answers_and_counts(monkeypatch: pytest.MonkeyPatch) ->
     (step,) = trajectory.steps
     assert step.reply == "look" and step.usage is not None and step.usage.model == "claude-sonnet-4-5"
     assert step.usage.prompt_tokens and step.usage.completion_tokens and step.usage.cost
+
+
+def test_a_content_filter_is_counted(litellm: LiteLLM) -> None:
+    """By the class of the error or by the reason of the end; the reply is empty, and the episode continues."""
+    litellm.script = [ContentPolicyViolationError(400), Response("Action: lo", finish_reason="content_filter")]
+    (trajectory,) = play(steps=2)
+    assert [step.reply for step in trajectory.steps] == ["", ""] and trajectory.error is None
+    assert summarise([trajectory]).refused == 2

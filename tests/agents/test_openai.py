@@ -596,6 +596,66 @@ def test_a_full_context_gives_the_episode_up(server: Server, error: dict[str, st
     assert trajectory.given_up and trajectory.error is None and len(trajectory.steps) == 1
 
 
+AZURE = {
+    "code": "content_filter",
+    "message": "The response was filtered due to Azure OpenAI's content management policy",
+}
+REFUSALS = [
+    refusal(400, json.dumps({"error": AZURE})),
+    refusal(400, '{"error": {"code": "invalid_prompt", "message": "Invalid prompt: your prompt was flagged as ..."}}'),
+    refusal(403, '{"error": {"code": 403, "message": "The model requires moderation and your input was flagged"}}'),
+    completion("Action: loo", finish_reason="content_filter"),
+    completion(None, call("search_people", '{"name": "Hugo"}'), finish_reason="content_filter"),
+    refusal(200, '{"choices": [{"finish_reason": "content_filter"}]}'),
+    refusal(200, '{"choices": [{"finish_reason": "stop", "message": {"content": null, "refusal": "I cannot."}}]}'),
+]
+
+
+@pytest.mark.parametrize("answer", REFUSALS, ids=range(len(REFUSALS)))
+def test_a_refusal_is_an_empty_reply_and_counted(server: Server, answer: Any) -> None:
+    """It is the model's outcome, however the provider says it: an invalid action, and the episode continues."""
+    server.script = [answer, completion()]
+    (episode,) = play(server, steps=2, tools=True, env=EnvSpec("tools"), retries=0)
+    assert [step.reply for step in episode.steps] == ["", "look"] and episode.error is None
+    assert not episode.steps[0].valid and len(server.asked) == 2
+    refused = [step.usage.refused for step in episode.steps if step.usage]
+    assert refused[0] and not refused[1] and "None" not in refused[0]
+    assert store.from_line(store.to_line(episode)) == episode
+    evaluation = summarise([episode])
+    assert (evaluation.refused, evaluation.errors, evaluation.extra_calls) == (1, 0, int(answer is REFUSALS[4]))
+
+
+def test_a_filter_that_refuses_everything_ends_no_evaluation(server: Server) -> None:
+    """Five requests that only a filter refused are no outage, and the first one is none either."""
+    server.script = [REFUSALS[0]]
+    episodes = play(server, tasks=3, steps=3, retries=0, concurrency=1)
+    assert summarise(episodes).refused == 9 and not any(episode.error for episode in episodes)
+
+
+def test_calls_after_the_first_are_counted(server: Server) -> None:
+    """They are not done, an endpoint is asked to make none, and `extra` can leave that request out."""
+    first, second = call("search_people", '{"name": "Hugo"}')
+    server.script = [completion(None, [first, second, second]), completion(None, [first])]
+    (episode,) = play(server, env=EnvSpec("tools"), tools=True)
+    assert [step.action for step in episode.steps] == ["search_people"] * 2 and summarise([episode]).extra_calls == 2
+    assert store.from_line(store.to_line(episode)) == episode
+    play(server, env=EnvSpec("tools"), tools=True, extra={"parallel_tool_calls": None})
+    play(server)
+    assert [body.get("parallel_tool_calls") for body in server.bodies] == [False, False, None, None, None, None]
+    server.script = [refusal(400, '{"error": {"message": "Unsupported parameter: \'parallel_tool_calls\'"}}')]
+    with pytest.raises(EndpointError, match=r"agent_kwargs.extra='\{\"parallel_tool_calls\": null\}' sends none\)$"):
+        play(server, tools=True)
+
+
+def test_an_unknown_tool_is_answered_as_a_call(server: Server) -> None:
+    """The next request has the call and, as its answer, what the world says about it."""
+    server.script = [completion("so", [{"function": {"name": "no_such_tool", "arguments": '{"x": 1}'}}])]
+    (episode,) = play(server, env=EnvSpec("tools"), tools=True)
+    made, answer = server.bodies[1]["messages"][1:]
+    assert made["tool_calls"][0]["function"] == {"name": "no_such_tool", "arguments": '{"x": 1}'}
+    assert answer["role"] == "tool" and answer["content"] == episode.steps[1].observation
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 def test_ctrl_c_does_not_wait_for_an_answer(server: Server) -> None:
     """It ends the request under way."""

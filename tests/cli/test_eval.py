@@ -50,6 +50,22 @@ def test_an_evaluation_is_repeated_from_its_manifest(agentgym: Run) -> None:
     assert sum(each["count"] for each in a["failures"].values()) == 8 * (1 - a["success"]["value"])
 
 
+def test_an_evaluation_may_begin_at_a_later_task(agentgym: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the same episodes as among the others; it is resumed and repeated, and not compared with other tasks."""
+    argv = ("eval", "--env", "calculator", "--agent", "random", "--tasks")
+    assert agentgym(*argv, "5", "--out", "all")[0] == 0
+    assert agentgym(*argv, "2", "--first", "3", "--out", "late")[0] == 0
+    assert rows("late").splitlines() == rows("all").splitlines()[3:]
+    assert agentgym("eval", "--manifest", "late", "--out", "again")[0] == 0 and rows("again") == rows("late")
+    Path("late/result.json").unlink()
+    Path("late/trajectories.jsonl").write_bytes(rows("late").splitlines(keepends=True)[0])
+    assert "first: 3, and not given in the other" in agentgym(*argv, "2", "--out", "late")[2]
+    assert agentgym(*argv, "2", "--first", "3", "--out", "late")[0] == 0 and rows("again") == rows("late")
+    assert agentgym("compare", "late", "again")[0] == 0
+    status, _, err = agentgym("compare", "late", "all")
+    assert status == 2 and "tasks: 2 in both, of 2 and 5" in err and "evaluate both" not in err
+
+
 def test_a_model_replies_as_long_as_in_evolve(agentgym: Run, small_model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of several worlds the longest counts; a repetition keeps the length that was played, if a default has changed."""
     argv = ("--env", "calculator,todo", "--model", small_model, "--tasks", "1", "--env_kwargs.max_steps", "1")
@@ -284,6 +300,27 @@ def test_mistakes_are_one_line(agentgym: Run, argv: tuple[str, ...], said: str) 
     Path("m.json").write_text("{}")
     status, _, err = agentgym("eval", *argv)
     assert status == 2 and said in err and err.count("\n") == 1
+
+
+def test_a_gate_fails_by_its_exit_status(agentgym: Run) -> None:
+    """After the tables: a success rate below the one that is wanted, and an agent that is worse than another."""
+    argv = ("eval", "--env", "calculator", "--env_kwargs.difficulty", "easy", "--tasks", "12", "--fail_below")
+    status, out, err = agentgym(*argv, "1", "--agent", "random", "--out", "random")
+    assert status == 1 and "success [95 %]" in out
+    assert "the success rate is below --fail_below 1.0: 0.0 %" in err and Path("random/result.json").exists()
+    assert agentgym(*argv, "1", "--agent", "expert", "--out", "expert")[0] == 0
+    assert agentgym("eval", "--manifest", "random")[0] == 0
+    status, out, _ = agentgym("eval", "--manifest", "random", "--fail_below", "0.5", "--json")
+    assert status == 1 and json.loads(out)["success"]["value"] == 0
+    assert agentgym(*argv, "80", "--agent", "expert")[2].endswith("must be above 0 and at most 1, got 80.0\n")
+    for more in ((), ("--anytime",), ("--json",)):
+        gate = ("--fail_if_worse", *more)
+        status, out, err = agentgym("compare", "random", "expert", *gate)
+        assert status == 1 and out and err.endswith("the first is significantly worse than expert\n")
+        assert agentgym("compare", "expert", "random", *gate)[0] == 0
+        assert agentgym("compare", "random", "expert", *more)[0] == 0
+    status, _, err = agentgym("compare", "random,expert", "expert", "--fail_if_worse")
+    assert status == 2 and "--fail_if_worse compares evaluations, not training algorithms" in err
 
 
 def test_agents_are_compared(agentgym: Run) -> None:

@@ -109,7 +109,7 @@ class Handler(BaseHTTPRequestHandler):
         server: Any = self.server
         server.asked.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))
         server.left -= 1
-        message = {"role": "assistant", "content": "Thought: so\nAction: look"}
+        message = {"role": "assistant", "content": server.content}
         body = {"choices": [{"message": message}], "usage": {"prompt_tokens": 1000, "completion_tokens": 10}}
         said = json.dumps(body if server.left >= 0 else {"error": {"message": f"not with {SECRET}"}}).encode()
         self.send_response(200 if server.left >= 0 else 500)
@@ -127,7 +127,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     monkeypatch.setenv(http_client.KEY, SECRET)
     monkeypatch.setattr(http_client, "_FIRST_WAIT", 0.01)
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as made:
-        made.asked, made.left = [], 1000  # type: ignore[attr-defined]  # ours
+        made.asked, made.left, made.content = [], 1000, "Thought: so\nAction: look"  # type: ignore[attr-defined]  # ours
         Thread(target=made.serve_forever, daemon=True).start()
         yield made
         made.shutdown()
@@ -217,8 +217,9 @@ def test_an_endpoint_gets_system_prompt_examples_and_template(agentgym: Run, ser
     prompting = ("--system_prompt", "Be brief.", "--few_shot", "examples.jsonl")
     endpoint = ("--agent", "openai", "--base_url", address(server), "--model", "served")
     argv = (*prompting, "--prompt_template", "Now: {rules}", "--out", "e")
-    status, _, err = agentgym("eval", *maze, "--tasks", "1", *endpoint, *argv)
+    status, out, err = agentgym("eval", *maze, "--tasks", "1", *endpoint, *argv)
     assert status == 0, err
+    assert 'tokens, system prompt "Be brief.", few-shot (' in out and ', prompt template "Now: {rules}", test' in out
     turns = server.asked[0]["messages"]
     assert turns[0] == {"role": "system", "content": "Be brief."} and turns[-1]["content"].startswith("Now: ")
     manifest = json.loads(Path("e/manifest.json").read_text())
@@ -229,6 +230,16 @@ def test_an_endpoint_gets_system_prompt_examples_and_template(agentgym: Run, ser
     Path("empty.jsonl").write_text("")
     status, _, err = agentgym("eval", *maze, *endpoint, "--few_shot", "empty.jsonl", "--tasks", "1")
     assert status == 2 and "empty.jsonl holds no episode with a step" in err
+
+
+def test_many_invalid_actions_have_a_hint(agentgym: Run, server: Any) -> None:
+    """Only if the prompt is not the full one already, which the first line then says; an expert needs none."""
+    argv = (*MAZE[:-1], "1", "--env_kwargs.max_steps", "2", "--base_url", address(server), "--model", "served")
+    server.content = "I cannot say."
+    status, out, err = agentgym("eval", *argv, "--agent", "openai")
+    assert status == 0 and "most actions were invalid: --prompt full explains" in out and " prompt, " not in out, err
+    status, out, _ = agentgym("eval", *argv, "--agent", "openai", "--prompt", "full")
+    assert status == 0 and "100.0 % invalid" in out and "most actions" not in out and ", full prompt, test split" in out
 
 
 @pytest.mark.parametrize("command", ["eval", "collect"])

@@ -163,6 +163,39 @@ def test_only_models_decode_differently() -> None:
     assert "different maximum lengths" in said and "decode differently" not in said
 
 
+def test_what_cannot_be_compared_says_what_can() -> None:
+    """Another program's log has other tasks; of one agent, attempts take the place of several seeds."""
+    log = replace(B, manifest={**B.manifest, "score": "success", "split": "", "prompt": ""})
+    with pytest.raises(
+        ConfigError, match="a and b cannot be compared: b is a log of another program, and a is an eval"
+    ):
+        compare([A, log])
+    other = replace(B, manifest={**B.manifest, "seed": 1})
+    with pytest.raises(
+        ConfigError, match=r"seed: 0, not 1; to average over several episodes of a task, evaluate once w"
+    ):
+        compare([A, other])
+    with pytest.raises(ConfigError, match=r"seed: 0, not 1$"):
+        compare([A, replace(other, manifest={**other.manifest, "split": "valid"})])
+
+
+def test_settings_that_differ_have_a_column() -> None:
+    """What the models are sent; a setting that all share, or have by default, is not there."""
+    shared = {"temperature": 0.0, "context": "error", "extra": {"stop": ["x"]}, "tools": False}
+    agents = [
+        {"name": "gpt", "policy_digest": None, "sampling": shared | sampling}
+        for sampling in ({}, {"tools": True, "system_prompt": 'Say "go".' * 20}, {"few_shot": [{"role": "assistant"}]})
+    ]
+    plain, tools, examples = (entrant(name, [[1]] * 5, agent=a) for name, a in zip("abc", agents, strict=True))
+    assert "settings that differ" not in str(compare([plain, replace(plain, name="other")]))
+    table = str(compare([plain, tools, examples])).splitlines()
+    assert table[2].endswith("| success [95 %] | settings that differ |") and "stop" not in "".join(table)
+    assert table[4].endswith("| – |") and table[6].endswith("| few-shot (1 reply) |")
+    assert '| tools, system prompt "Say ' in table[5] and table[5].endswith('…" (220 characters) |')
+    template = replace(plain, name="d", manifest={**plain.manifest, "options": {"prompt_template": "Go: {rules}"}})
+    assert '| prompt template "Go: {rules}" |' in str(compare([plain, template]))
+
+
 def test_latex_compiles_whatever_a_folder_is_called() -> None:
     """Signs that mean something there are escaped; every row has as many cells as the head."""
     said = compare([replace(A, name="evals/a_1&2%"), replace(B, name="b~^\\{}#$")]).latex()
@@ -205,6 +238,10 @@ def test_what_the_agents_used_is_a_table() -> None:
         "| seconds per reply, median | 95th percentile |"
     ) in said
     assert "| a | 1,234.5 | 60,000 | 0.0126 | 0.00042 | 1.24 | 3.00 |\n| b | 30.0 | – | – | – | – | – |" in said
+    refused = [Resources.of({"refused": number, "spent": {"cost": 1.0}}) for number in (0, 7)]
+    table = str(compare([replace(A, resources=refused[0]), replace(B, resources=refused[1])]))
+    assert "| cost per success | refused |" in table and " | 0 |\n| b | 1 | 0.05 | 7 |" in table
+    assert "refused" not in str(compare([replace(A, resources=refused[0]), B]))
     free = compare([replace(A, resources=Resources.of({"tokens": None})), B])
     assert "tokens" not in str(free) and free.as_dict()["agents"][0]["resources"]["cost"] is None
 

@@ -38,6 +38,7 @@ from agentgym_py.evaluation.first_fault import (
     find_first_fault,
     first_faults,
     first_faults_by_forks,
+    tool_label,
 )
 from agentgym_py.evaluation.stats import fisher_greater
 from agentgym_py.rewards.state_values import CHANGED, DISCOUNT, FAILED, NO_PLAN, Value, estimate, exact_values
@@ -227,6 +228,27 @@ def test_a_world_that_fails_ends_no_search(
     with pytest.warns(UserWarning, match="a world failed") if reason == FAILED else nullwarns():
         assert first_faults([lost]).without == {reason: 1}
         assert find_first_fault(lost) is None
+
+
+def test_text_that_is_no_call_has_no_tool() -> None:
+    """A call has one, also of a tool that does not exist, and so has a word with which the expert's action begins."""
+    maze = EnvSpec("maze", {"difficulty": "easy", "max_steps": 20})
+    for reply, tool in {"I cannot say.": "", "fly[home]": "fly", "go nowhere": "go"}.items():
+        lost = played(Script(*[reply] * 20), maze)
+        assert not any(step.valid for step in lost.steps)
+        ((_, fault),) = first_faults([lost]).located
+        assert (fault.tool, fault.action) == (tool, reply)
+    ((_, alone),) = first_faults([played(Script(*["I cannot say."] * 20), maze)]).located
+    assert tool_label(alone.tool) == "(no known action)"
+
+
+def test_the_threshold_of_detours_is_named(toy_envs: Any) -> None:
+    """With the option that raises it, if there are detours; steps that lost success are faults at any threshold."""
+    lost = played(Script("right", "left"), toy_envs.CHAIN)
+    faults = first_faults([lost])
+    advice = "agentgym faults FILE --min_regret 100 only steps after which the expert cannot succeed are faults"
+    assert f"a detour costs at least 2 steps; with {advice}" in str(faults) and faults.as_dict()["min_regret"] == 2
+    assert "min_regret" not in str(first_faults([lost], min_regret=100))
 
 
 def nullwarns() -> Any:

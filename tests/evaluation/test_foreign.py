@@ -370,6 +370,13 @@ def test_a_damaged_log_is_one_line(tmp_path: Path) -> None:
         ('{"doc_id": 1}\n', r"samples_x\.jsonl:1: no sample of lm-eval"),
         ('{"steps": [], "provenance": {}}\n', r"samples_x\.jsonl: trajectories of agentgym; name the folder"),
         ('{"version": 2, "status": "success"}\n', "expected the keys doc_id and metrics, found status, version"),
+        ('{"task_id": "a", "success": 1}\n', "lines of your own have the keys task and success$"),
+        ('{"task": "a"}\n', r"samples_x\.jsonl: no sample has a score: a number, true or false$"),
+        (
+            '{"version": 2, "status": "success", "eval": {}}\n',
+            "`inspect log convert` writes one from it",
+        ),
+        ('{"steps": [], "provenance": {}}\n', "Episodes of agentgym collect are no evaluation: use agentgym eval"),
         ("x\n", r"samples_x\.jsonl:1: no JSON"),
         ('{"doc_id": 1, "filter": "f", "metrics": ["acc"], "acc": 1}\n' * 2, "sample 1/ has two values of acc,f"),
     ],
@@ -379,6 +386,14 @@ def test_a_wrong_sample_names_itself(tmp_path: Path, text: str, message: str) ->
     path = tmp_path / "samples_x.jsonl"
     path.write_text(text)
     with pytest.raises(DataError, match=message):
+        Entrant.load(path)
+
+
+def test_a_log_of_inspect_as_json_is_named(tmp_path: Path) -> None:
+    """As Inspect writes it, over many lines."""
+    path = tmp_path / "log.json"
+    path.write_text(json.dumps({"version": 2, "status": "success", "eval": {"task": "t"}, "samples": []}, indent=2))
+    with pytest.raises(DataError, match=r"log\.json: a log of Inspect as JSON, and \.eval is what can be read"):
         Entrant.load(path)
 
 

@@ -196,8 +196,8 @@ def rich(number: int) -> Trajectory:
     """A trajectory in which nothing stands at its default."""
     record = Tokens((1, 2), (3,), (-0.25,), (1,), starts_sequence=True, turns_dropped=2, cut=True)
     step = Step(
-        "page é", "Action: a", "t", "a", "in", 0.5, False, {"price": 1.0}, record, False, Usage(11, 7, 0.5, "m", True),
-        replace(record, ids=(4,)), {"deletions": 1.0},
+        "page é", "Action: a", "t", "a", "in", 0.5, False, {"price": 1.0}, record, False,
+        Usage(11, 7, 0.5, "m", True, "I cannot.", 2), replace(record, ids=(4,)), {"deletions": 1.0},
     )  # fmt: skip
     origin = Provenance("AgentShop-v0", 1, {"mode": ["text", None]}, "shop/1", 2**64 - 1, "tiny", "abc",
                         {"temperature": 0.7}, "brief", "0.1.0", 2**63 + 1, "{rules}",

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from agentgym_py.env import StopReason
 from agentgym_py.env.registration import short_name
 from agentgym_py.errors import AgentGymError, ConfigError, DataError, UnknownNameError
+from agentgym_py.evaluation.failures import FAILURES, failure_kind
 from agentgym_py.trajectory import Provenance, Step, Trajectory, store
 from agentgym_py.viewer import database
 from agentgym_py.viewer import index as index_module
@@ -57,7 +58,8 @@ def filters(draw: st.DrawFn) -> Filter:
     return Filter(
         env=maybe(st.sampled_from(["shop", "maze"])), split=maybe(st.sampled_from(["train", "test"])),
         round=maybe(st.integers(0, 2)), agent=maybe(st.sampled_from(["expert", "Agent_v1"])),
-        kind=maybe(st.just("x")), outcome=maybe(st.sampled_from(get_args(Outcome))),
+        kind=maybe(st.just("x")), failure=maybe(st.sampled_from(FAILURES)),
+        outcome=maybe(st.sampled_from(get_args(Outcome))),
         min_reward=maybe(st.sampled_from([0.0, 0.5, 1.0])), max_reward=maybe(st.sampled_from([0.0, 0.5, 1.0])),
         min_steps=maybe(st.integers(0, 3)), max_steps=maybe(st.integers(0, 3)), text=draw(st.just("") | TEXTS),
     )  # fmt: skip
@@ -76,6 +78,7 @@ def passes(t: Trajectory, number: int, f: Filter) -> bool:
     facts = {
         "env": short_name(t.provenance.env_id), "split": t.split, "round": number, "agent": t.provenance.agent,
         "kind": t.kind, "difficulty": t.difficulty, "outcome": outcome_of(t),
+        "failure": failure_kind(t),
     }  # fmt: skip
     return (
         all(getattr(f, name) in (None, value) for name, value in facts.items())
@@ -375,6 +378,9 @@ def test_facets_count_the_values(tmp_path: Path, episode: Make) -> None:
     assert facets["split"] == [("test", 1), ("train", 2)]
     assert facets["round"] == [(7, 2)]
     assert facets["env"] == [("shop", 3)]
+    lost = [episode("x", id="4", stop_reason=reason) for reason in (StopReason.GAVE_UP, StopReason.TERMINATED)]
+    store.write(tmp_path / "c.jsonl", [replace(lost[0], success=True), *(replace(t, success=False) for t in lost)])
+    assert {("gave up", 1), ("wrong goal", 1)} <= set(looked(tmp_path).facets()["failure"])
 
 
 def test_what_can_be_viewed(tmp_path: Path, episode: Make) -> None:

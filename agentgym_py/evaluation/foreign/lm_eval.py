@@ -43,7 +43,10 @@ def _lm_eval_scores(row: Row) -> tuple[str, dict[str, float]]:
     id, metrics = row.get("doc_id"), row.get("metrics")
     if not isinstance(id, str | int) or not isinstance(metrics, list):
         found = ", ".join(sorted(row)[:6])
-        raise DataError(f"no sample of lm-eval: expected the keys doc_id and metrics, found {found}")
+        raise DataError(
+            f"no sample of lm-eval: expected the keys doc_id and metrics, found {found}; lines of your own have the "
+            "keys task and success"
+        )
     numbers = {f"{name},{row.get('filter')}": to_number(row.get(name)) for name in metrics if isinstance(name, str)}
     document = str(row.get("doc_hash", ""))[:8]
     return f"{id}/{document}", {name: number for name, number in numbers.items() if number is not None}

@@ -103,7 +103,11 @@ def is_success(score: str) -> bool:
 
 def _no_score(values: Mapping[str, set[float]]) -> str:
     names = ", ".join(sorted(values))
-    return f"no score is right or wrong in every sample; there are {names}" if names else "no sample has a score"
+    return (
+        f"no score is right or wrong in every sample; there are {names}"
+        if names
+        else "no sample has a score: a number, true or false"
+    )
 
 
 def _is_zip(path: Path) -> bool:
@@ -125,7 +129,15 @@ def _log_of_rows(path: Path) -> Log:
         if "example_id" in first:
             return read_results(file)
         if {"provenance", "steps"} <= first.keys():
-            raise DataError(f"{path}: trajectories of agentgym; name the folder of the evaluation, or the run")
+            raise DataError(
+                f"{path}: trajectories of agentgym; name the folder of the evaluation, or the run. Episodes of "
+                "agentgym collect are no evaluation: use agentgym eval --out FOLDER"
+            )
+        if {"eval", "status"} <= first.keys():
+            raise DataError(
+                f"{path}: a log of Inspect as JSON, and .eval is what can be read; `inspect log convert` writes one "
+                "from it"
+            )
         if "task" in first and "doc_id" not in first:
             return Log(agent_named(path.stem), {_OWN: None}, list(parse_rows(path, read_rows(path), _own_sample)))
     return read_lm_eval(path)

@@ -270,9 +270,10 @@ def _schema() -> pyarrow.Schema:
         "turns_dropped": integer, "cut": flag,
     })  # fmt: skip
     strings = ("observation", "reply", "thought", "action", "action_input", "reward_parts", "costs")
-    usage = pa.struct(
-        {"prompt_tokens": integer, "completion_tokens": integer, "cost": real, "model": text, "cut": flag}
-    )
+    usage = pa.struct({
+        "prompt_tokens": integer, "completion_tokens": integer, "cost": real, "model": text, "cut": flag,
+        "refused": text, "extra_calls": integer,
+    })  # fmt: skip
     step = dict.fromkeys(strings, text)
     step |= {"reward": real, "valid": flag, "trained": flag, "tokens": tokens, "usage": usage, "summary": tokens}
     about = ("env_id", "task_id", "agent", "policy_digest", "prompt", "prompt_template", "note", "files_digest")
@@ -329,6 +330,7 @@ def _from_parquet_row(row: Row) -> Row:
         for name in ("tokens", "summary"):
             if tokens := step.get(name):
                 step[name] = {key: value for key, value in tokens.items() if value is not None}
-        if (usage := step["usage"]) and usage.get("cut") is None:
-            usage.pop("cut", None)
+        for name in ("cut", "refused", "extra_calls"):
+            if (usage := step["usage"]) and usage.get(name) is None:
+                usage.pop(name, None)
     return row
