@@ -32,6 +32,11 @@ def headline(title: str, agent: Agent, play: PlayConfig, split: str, trajectorie
     return ", ".join(filter(None, parts))
 
 
+def lost_reason(name: str, lost: int) -> str:
+    """Return why a gate of CI fails an evaluation that has lost episodes."""
+    return f"{name} is not whole: infrastructure failures ended {lost} episode{'s' * (lost > 1)}"
+
+
 def show_result(
     summary: Evaluation, trajectories: Sequence[Trajectory], experts: ExpertsComparison, faults: FirstFaults, title: str
 ) -> None:

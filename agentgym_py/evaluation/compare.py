@@ -97,6 +97,8 @@ class Entrant:
     resources: Resources = Resources()
     rounds: Mapping[int, RoundOutcomes] = field(default_factory=dict)
     """Of a run, the outcomes of its valid tasks by round."""
+    lost: int = 0
+    """Episodes that infrastructure failures ended; the outcomes are without them."""
 
     @classmethod
     def load(cls, path: str | Path, score: str | None = None) -> Entrant:
@@ -107,7 +109,8 @@ class Entrant:
             DataError: the log or the samples cannot be read; see `foreign.load`.
         """
         if foreign.is_foreign(path):
-            return cls(str(path), *foreign.load(path, score))
+            loaded = foreign.load(path, score)
+            return cls(str(path), loaded.manifest, loaded.outcomes, lost=loaded.lost)
         folder = EvalFolder.finished(path)
         result = folder.read_json(RESULT)
         folder.require_unchanged(result)
@@ -123,7 +126,9 @@ class Entrant:
         resources: Resources = Resources(),
     ) -> Entrant:
         """Make an entrant of the episodes of an evaluation."""
-        return cls(name, manifest, outcomes_by_task(trajectories), resources)
+        episodes = list(trajectories)
+        lost = sum(not trajectory.is_evidence for trajectory in episodes)
+        return cls(name, manifest, outcomes_by_task(episodes), resources, lost=lost)
 
     @property
     def tasks_played(self) -> int:

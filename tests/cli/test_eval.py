@@ -323,6 +323,30 @@ def test_a_gate_fails_by_its_exit_status(agentgym: Run) -> None:
     assert status == 2 and "--fail_if_worse compares evaluations, not training algorithms" in err
 
 
+def test_a_gate_fails_by_lost_episodes(agentgym: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However good the others are: by --fail_below, and in a comparison with whichever evaluation has lost them."""
+    argv = ("eval", "--env", "calculator", "--env_kwargs.difficulty", "easy", "--tasks", "12")
+    assert agentgym(*argv, "--agent", "expert", "--out", "whole")[0] == 0
+    step = TextEnv.step
+
+    def breaks(self: TextEnv, action: str) -> Any:
+        if self.current_task is not None and self.current_task.id.endswith(("/2", "/3", "/11")):
+            raise OSError("no disk")
+        return step(self, action)
+
+    monkeypatch.setattr(TextEnv, "step", breaks)
+    status, out, err = agentgym(*argv, "--agent", "expert", "--out", "lost", "--fail_below", "0.9")
+    lost = json.loads(Path("lost/result.json").read_text())
+    assert status == 1 and lost["errors"] == 3 and lost["success"]["value"] == 1 and "success [95 %]" in out
+    said = "infrastructure failures ended 3 episodes\n"
+    assert err.endswith(f"the evaluation is not whole: {said}") and "is below" not in err
+    for folders in (("lost", "whole"), ("whole", "lost")):
+        for more in ((), ("--anytime",)):
+            status, out, err = agentgym("compare", *folders, *more, "--fail_if_worse")
+            assert status == 1 and out and err.endswith(f"lost is not whole: {said}")
+            assert agentgym("compare", *folders, *more)[0] == 0
+
+
 def test_agents_are_compared(agentgym: Run) -> None:
     """As Markdown, LaTeX and JSON, of two and of three."""
     for agent in ("expert", "random"):
