@@ -66,7 +66,7 @@ def show_result(
         out.print(str(summary.spent), soft_wrap=True)
     is_model = summary.cut is not None
     for note in (
-        invalid_note(summary.invalid, trajectories[0].provenance.prompt) if is_model else "",
+        invalid_note(trajectories) if is_model else "",
         refused_note(summary.refused), extra_calls_note(summary.extra_calls),
     ):  # fmt: skip
         if note:

@@ -80,9 +80,14 @@ def given_up_note(number: int) -> str:
     return f"{episodes} given up by the agent (its context was full, or it had no action left)" if number else ""
 
 
-def invalid_note(share: float, prompt: str) -> str:
-    """Return what to try if most of a model's actions were invalid and its prompt does not explain their form."""
-    if not share > _MANY_INVALID or prompt == "full":
+def invalid_note(trajectories: Iterable[Trajectory]) -> str:
+    """Return what to try if most of a model's actions were invalid and its prompt does not explain their form.
+
+    Replies that the provider refused do not count, because they have no form.
+    """
+    evidence = [t for t in trajectories if t.is_evidence and t.provenance.prompt != "full"]
+    invalid = [not step.valid for t in evidence for step in t.steps if not (step.usage and step.usage.refused)]
+    if not sum(invalid) > _MANY_INVALID * len(invalid):
         return ""
     return f"most actions were invalid: {setting('prompt', 'full')} explains the form of an answer to the model"
 
