@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from agentgym_py.checks import Basic, has_type, require_at_least, require_field_types
@@ -241,7 +242,7 @@ def require_compatible(config: EvolveConfig, trainer: Trainer | OnPolicyTrainer,
     This includes several processes for a trainer that supports one, and the trainer's own `check_round`.
     """
     require_reward(config)
-    checks = [
+    checks: list[Callable[[], object]] = [
         lambda: require_several_processes(trainer),
         lambda: require_discount(config, trainer),
         lambda: require_attempts_to_judge(config, trainer),
@@ -249,7 +250,7 @@ def require_compatible(config: EvolveConfig, trainer: Trainer | OnPolicyTrainer,
     if config.coreset:
         checks.append(lambda: require_single_trajectories(trainer, "coreset"))
     if isinstance(trainer, PlanChecks) and isinstance(trainer, OnPolicyTrainer) and config.rounds:
-        checks.append(lambda: trainer.check_round(envs * config.explore_tasks * config.attempts))
+        checks.append(partial(trainer.check_round, envs * config.explore_tasks * config.attempts))
     reasons = [*_ignored(config, trainer)]
     for check in checks:
         try:
@@ -277,8 +278,8 @@ def _ignored(config: EvolveConfig, trainer: Trainer | OnPolicyTrainer) -> Iterat
         yield f"{setting('forks')} needs an offline trainer; grpo has a setting branches instead"
     if not config.temperature:
         yield f"{setting('temperature')} must be above 0 for an on-policy trainer, because equal attempts teach nothing"
-    for name in ("reward", "reward_model") if isinstance(trainer, PlanChecks) else ():
-        if getattr(config, name) is not None and not trainer.uses_reward:
+    for name in ("reward", "reward_model"):
+        if getattr(config, name) is not None and isinstance(trainer, PlanChecks) and not trainer.uses_reward:
             yield f"{setting(name)} needs a trainer that learns from returns; this one's settings ignore them"
 
 

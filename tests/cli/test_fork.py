@@ -161,8 +161,8 @@ def test_another_trainer_takes_the_place(agentgym: Run, run: RunFolder) -> None:
         "forks needs an offline trainer; ", "temperature must be above 0 for an on-policy trainer, ",
     )  # fmt: skip
     assert status == 2 and all(reason in err for reason in reasons) and not Path("x").exists(), err
-    words = ("--set", "trainer=grpo", "--set", "explore_temperatures=0.5", "--out", "x")
-    assert "explore_temperatures needs an offline trainer" in agentgym("fork", "run@0", *words)[2]
+    status, _, err = agentgym("fork", "run@0", *words[:2], "--set", "explore_temperatures=0.5", "--out", "x")
+    assert status == 2 and "explore_temperatures needs an offline trainer" in err
 
 
 @pytest.mark.parametrize(
