@@ -154,7 +154,7 @@ def read_plan(args: Values) -> tuple[EvalOptions, AgentOptions, ModelOptions, li
         agent_options.require_sampling()
     envs = env_specs(args)
     option = f"--first {chosen.first} with --tasks {chosen.tasks}" if chosen.first else "--tasks"
-    require_tasks(envs, {chosen.split: (option, chosen.first + chosen.tasks)})
+    require_tasks(envs, {chosen.split: (option, chosen.first + chosen.tasks)}, chosen.first)
     return chosen, agent_options, model, envs
 
 

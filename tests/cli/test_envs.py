@@ -319,3 +319,12 @@ def test_absurdly_many_tasks_are_one_short_line(command: str, agentgym: Run) -> 
     status, out, err = agentgym(*words.split())
     assert (status, out, err.count("\n")) == (2, "", 1) and "more than 10,000,000 episodes" in err, err
     assert not Path("out").exists()
+
+
+@pytest.mark.parametrize("command", ["eval", "collect --split test --out out"])
+@pytest.mark.parametrize("first", ["999999999", f"{10**30}"])
+def test_a_first_task_that_does_not_exist_is_one_short_line(command: str, first: str, agentgym: Run) -> None:
+    """Two tasks are few, wherever they begin."""
+    status, out, err = agentgym(*f"{command} --env maze --agent random --tasks 2 --first {first}".split())
+    assert (status, out, err.count("\n")) == (2, "", 1) and not Path("out").exists()
+    assert f"--first {first} with --tasks 2 asks for {int(first) + 2} test tasks, maze has " in err
