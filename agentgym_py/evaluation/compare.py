@@ -32,7 +32,7 @@ from agentgym_py.evaluation.text import (
     decoding_label,
     format_interval,
     format_mean,
-    format_setting,
+    format_settings_apart,
     p_value,
     prompt_settings,
     small_sample_note,
@@ -483,7 +483,8 @@ def _agents(comparison: Comparison) -> Table:
     differ = [name for name in names if any(of_agent.get(name) != settings[0].get(name) for of_agent in settings)]
     if not differ:
         return header, rows
-    texts = [", ".join(format_setting(name, own[name]) for name in differ if name in own) for own in settings]
+    columns = [format_settings_apart(name, [of_agent.get(name) for of_agent in settings]) for name in differ]
+    texts = [", ".join(filter(None, cells)) for cells in zip(*columns, strict=True)]
     return (*header, "settings that differ"), [(*row, text or "–") for row, text in zip(rows, texts, strict=True)]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from collections import Counter
@@ -201,9 +202,28 @@ def format_setting(name: str, value: object) -> str:
     if name == "few_shot" and isinstance(value, Sequence) and not isinstance(value, str):
         replies = sum(isinstance(turn, Mapping) and turn.get("role") == "assistant" for turn in value)
         return f"few-shot ({replies} repl{'y' if replies == 1 else 'ies'})"
-    text = json.dumps(value, ensure_ascii=False, default=str)
-    short = f'{text[:_LONGEST_SETTING]}…" ({len(text) - 2} characters)' if len(text) > _LONGEST_SETTING else text
-    return f"{name.replace('_', ' ')} {short}"
+    is_text = isinstance(value, str)
+    text = value if is_text else json.dumps(value, ensure_ascii=False, default=str)
+    short, count = text, ""
+    if len(text) > _LONGEST_SETTING:
+        short, count = f"{text[:_LONGEST_SETTING]}…", f" ({len(text)} characters)"
+    return f"{name.replace('_', ' ')} {json.dumps(short, ensure_ascii=False) if is_text else short}{count}"
+
+
+def format_settings_apart(name: str, values: Sequence[object]) -> list[str]:
+    """Return a setting of several agents for a table, by `format_setting`; empty where it is None.
+
+    Different values whose texts would be equal have a digest.
+    """
+    texts = ["" if value is None else format_setting(name, value) for value in values]
+    digests = [_digest(value) for value in values]
+    alike = {text for text in texts if len({digests[k] for k, other in enumerate(texts) if other == text}) > 1}
+    return [f"{text} (digest {digest})" if text in alike else text for text, digest in zip(texts, digests, strict=True)]
+
+
+def _digest(value: object) -> str:
+    text = json.dumps(value, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:6]
 
 
 def env_summaries(summary: Mapping[str, Any]) -> Mapping[str, Any]:
