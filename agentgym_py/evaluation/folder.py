@@ -145,10 +145,9 @@ def _env_differences(first: Sequence[Mapping[str, Any]], second: Sequence[Mappin
         if one["tasks"] != other["tasks"]:
             shared = len({*one["tasks"]} & {*other["tasks"]})
             text = f"{one['id']}'s tasks: {shared} in both, of {len(one['tasks'])} and {len(other['tasks'])}"
-            firsts = [next(iter(world["tasks"]), "none") for world in (one, other)]
-            texts.append(
-                text if begins or "first_state" not in one else f"{text}, which begin with {firsts[0]} and {firsts[1]}"
-            )
+            firsts = " and ".join(next(iter(world["tasks"]), "none") for world in (one, other))
+            in_order = "first_state" in one and not begins  # other programs' tasks have no order
+            texts.append(f"{text}, which begin with {firsts}" if in_order else text)
     return texts
 
 
