@@ -72,8 +72,8 @@ class EvolveConfig:
     """Folder of a reward model: an on-policy trainer learns from its scores instead of the world's rewards. In a
     weighted sum its name is reward_model."""
     explore_tasks: Basic[int] = 1000
-    """Training tasks of each world that a round explores. An on-policy trainer plays this number times --attempts of
-    episodes in a round, grpo group_size of them at each task, so that it explores fewer tasks."""
+    """Training tasks of each world that a round explores, --attempts episodes of each. An on-policy trainer plays as
+    many episodes in all. grpo plays group_size of them at each task, so it explores fewer tasks."""
     explore_weights: dict[str, float] = field(default_factory=dict)
     """Weights that distribute a round's tasks over several worlds, as {shop: 3, maze: 0.5}, or over the roles of one,
     as {errand:client: 3}; the default is 1. The number of tasks stays the same."""

@@ -234,8 +234,8 @@ def test_text_that_is_no_call_has_no_tool() -> None:
     """A call has one, also of a tool that does not exist, and so has a word with which the expert's action begins."""
     maze = EnvSpec("maze", {"difficulty": "easy", "max_steps": 20})
     tools = {
-        "I cannot say.": "", "fly[home]": "fly", "go nowhere": "go", "Note [1] says so.": "", "I (the agent) cannot.": "",
-        "fly(home)": "fly", "fly {home}": "fly",
+        "I cannot say.": "", "fly[home]": "fly", "go nowhere": "go", "Note [1] says so.": "",
+        "I (the agent) cannot.": "", "fly(home)": "fly", "fly {home}": "fly",
     }  # fmt: skip
     for reply, tool in tools.items():
         lost = played(Script(*[reply] * 20), maze)
