@@ -202,12 +202,13 @@ def format_setting(name: str, value: object) -> str:
     if name == "few_shot" and isinstance(value, Sequence) and not isinstance(value, str):
         replies = sum(isinstance(turn, Mapping) and turn.get("role") == "assistant" for turn in value)
         return f"few-shot ({replies} repl{'y' if replies == 1 else 'ies'})"
-    is_text = isinstance(value, str)
-    text = value if is_text else json.dumps(value, ensure_ascii=False, default=str)
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
     short, count = text, ""
     if len(text) > _LONGEST_SETTING:
         short, count = f"{text[:_LONGEST_SETTING]}…", f" ({len(text)} characters)"
-    return f"{name.replace('_', ' ')} {json.dumps(short, ensure_ascii=False) if is_text else short}{count}"
+    if isinstance(value, str):
+        short = json.dumps(short, ensure_ascii=False)
+    return f"{name.replace('_', ' ')} {short}{count}"
 
 
 def format_settings_apart(name: str, values: Sequence[object]) -> list[str]:
