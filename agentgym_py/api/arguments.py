@@ -125,7 +125,12 @@ def specs_of(env: Envs) -> list[EnvSpec]:
     envs = [env] if isinstance(env, str | EnvSpec) else list(env) if isinstance(env, list | tuple) else []
     if not envs or not all(isinstance(spec, str | EnvSpec) for spec in envs):
         raise ConfigError(f"env must be a name, an EnvSpec or a list of these, not {env!r:.60}")
-    specs = [EnvSpec(spec) if isinstance(spec, str) else spec for spec in envs]
+    return [EnvSpec(spec) if isinstance(spec, str) else spec for spec in envs]
+
+
+def different_specs_of(env: Envs) -> list[EnvSpec]:
+    """Return the specs of environments to play, each once; a source is loaded."""
+    specs = specs_of(env)
     keys = Counter(spec.key for spec in specs)
     if repeated := [spec.name for spec in specs if keys[spec.key] > 1]:
         raise ConfigError(f"env has {repeated[0]} twice with the same arguments")
