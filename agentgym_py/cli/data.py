@@ -83,8 +83,9 @@ def _verify(path: str, format: str | None, as_json: bool) -> int:
         print(f"{path}: empty, no episodes")
     else:
         unsigned = f" ({report.unsigned} without a digest)" if report.unsigned else ""
+        intact = _episodes(report.episodes)
         torn = "" if report.torn is None else ", 1 torn"
-        print(f"{path}: {report.episodes} intact episodes{unsigned}, {len(report.bad)} damaged{torn}")
+        print(f"{path}: {intact}{unsigned}, {len(report.bad)} damaged{torn}")
         for number in list(report.bad)[:_SHOWN]:
             print(f"  line {number}: {report.bad[number]}")
         if len(report.bad) > _SHOWN:
@@ -102,7 +103,12 @@ def _salvage(source: str, target: str) -> None:
     with new_file(target, "the target") as file:
         report = store.salvage(source, file)
     damaged = len(report.bad) + (report.torn is not None)
-    print(f"{target}: {report.episodes} intact episodes of {source}; {damaged} damaged lines were left out")
+    lines = "1 damaged line was" if damaged == 1 else f"{damaged} damaged lines were"
+    print(f"{target}: {_episodes(report.episodes)} of {source}; {lines} left out")
+
+
+def _episodes(number: int) -> str:
+    return f"{number} intact episode{'s' * (number != 1)}"
 
 
 def _convert(sources: Sequence[str], target: str, to: str | None, format: str | None) -> None:
@@ -133,11 +139,15 @@ def _write(file: Path, form: str, sources: Sequence[str], target: str, format: s
         if first is None:
             raise DataError(f"{source} gives no row of {form}, so {target} is not written: {_why_no_rows(form, data)}")
         write = parquet.write_table if _is_table(target) else rows.write_rows
-        print(f"{target}: {write(file, chain([first], lines))} rows, {form}{_left_out(failed)}")
+        number = write(file, chain([first], lines))
+        print(f"{target}: {number} row{'s' * (number != 1)}, {form}{_left_out(failed)}")
+        if form == "trl_preferences" and (reasons := _unpaired(data)):
+            print(f"  trajectories in no row: {reasons}")
         return
     note = "; keep the source, because this format cannot be replayed" if form == "agenttraj" else ""
     write_trajectories = parquet.write_dataset if _is_folder(target) else FILES[form]
-    print(f"{target}: {write_trajectories(file, trajectories)} trajectories, {form}{note}{_left_out(failed)}")
+    number = write_trajectories(file, trajectories)
+    print(f"{target}: {number} trajector{'y' if number == 1 else 'ies'}, {form}{note}{_left_out(failed)}")
 
 
 def _openai_rows(trajectories: Iterable[Trajectory]) -> list[rows.Row]:
@@ -176,12 +186,16 @@ def _is_table(target: str) -> bool:
 def _why_no_rows(form: str, trajectories: Iterable[Trajectory]) -> str:
     if form != "trl_preferences":
         return "no trajectory that ended without an error has a turn"
-    dropped = preferences.build_pairs(list(trajectories)).dropped
     return (
         "a pair needs two trajectories of one task with the same start and different rewards; here "
-        f"{', '.join(f'{number} {reason}' for reason, number in dropped.items())} (collect several episodes per task "
-        "with a sampling agent: --attempts 4)"
+        f"{_unpaired(trajectories)} (collect several episodes per task with a sampling agent: --attempts 4)"
     )
+
+
+def _unpaired(trajectories: Iterable[Trajectory]) -> str:
+    """Return why trajectories are in no row of preferences, with their numbers; empty if each is in one."""
+    dropped = preferences.build_pairs(list(trajectories), max_pairs=1).dropped  # as `to_preferences`
+    return ", ".join(f"{number} {reason}" for reason, number in dropped.items())
 
 
 def _which_format(target: str, to: str | None) -> str:
