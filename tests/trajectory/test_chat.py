@@ -259,11 +259,39 @@ def test_verify_names_the_row(tmp_path: Path, ending: str) -> None:
     path = tmp_path / f"a.{ending}"
     path.write_text(json.dumps(rows) if ending == "json" else "\n\n" + "".join(json.dumps(row) + "\n" for row in rows))
     report = verify_any(path)
-    assert (report.episodes, list(report.bad)) == (4, [3 if ending == "json" else 5])
+    assert (report.episodes, list(report.bad)) == (6, [3 if ending == "json" else 5])
     path.write_text("".join(json.dumps(row) + "\n" for row in rows[:2]) + '{"prompt": "q')
     assert verify_any(path).torn == 3
     path.write_text("".join(json.dumps(row) + "\n" for row in rows[:2]) + '{"prompt": \n')
     assert list(verify_any(path).bad) == [3]
+
+
+def test_verify_reads_on_after_a_broken_line(tmp_path: Path) -> None:
+    """Lines that are no JSON, no object, no UTF-8 or no chat are all named; the reader names the first."""
+    good = json.dumps({"messages": messages([("q", "caf\u00e9")])}, ensure_ascii=False)
+    lines = [good, '{"messages": "cut', good, "[]", '{"messages": []}', good]
+    path = tmp_path / "a.jsonl"
+    path.write_bytes("".join(line + "\n" for line in lines).encode() + good.encode("latin-1") + b"\n" + good.encode())
+    report = verify_any(path)
+    assert (report.episodes, report.torn) == (4, None)
+    assert report.bad == {
+        2: "no JSON: Unterminated string starting at: line 1 column 14 (char 13)",
+        4: "expected an object, found list",
+        5: "no turn of the assistant",
+        7: "no UTF-8: byte 0xe9; save the file as UTF-8",
+    }
+    for first in (good.replace("\u00e9", "e"), "", "["):
+        path.write_bytes((first + "\n\n" + good).encode("latin-1"))
+        with pytest.raises(DataError, match=r"a\.jsonl:3: no UTF-8: byte 0xe9"):
+            list(read_any(path, "messages"))
+
+
+def test_verify_says_where_it_stops(tmp_path: Path) -> None:
+    """An array is one JSON value, so that nothing after a fault in its text can be read."""
+    path = tmp_path / "a.json"
+    path.write_text('[{"messages": []},\n{"messages" []}]')
+    [why] = verify_any(path).bad.values()
+    assert why.startswith("no JSON: Expecting ':'") and why.endswith("; what follows was not read")
 
 
 def test_pairs_of_agenttraj_are_read(tmp_path: Path, episode: Make) -> None:

@@ -16,7 +16,7 @@ from agentgym_py.env import PartnerRecord, StopReason
 from agentgym_py.errors import DataError, RunError
 from agentgym_py.trajectory import Provenance, Step, Tokens, Trajectory, store
 from agentgym_py.trajectory.formats import agenttraj, openai, parquet, trl
-from agentgym_py.trajectory.reading import detect, episode_files, read_any
+from agentgym_py.trajectory.reading import detect, episode_files, read_any, verify_any
 from agentgym_py.trajectory.types import NOT_STORED, Preference, Usage
 
 Make = Callable[..., Trajectory]
@@ -328,6 +328,17 @@ def test_a_saved_dataset_round_trips(tmp_path: Path, episode: Make) -> None:
     with pytest.raises(DataError, match=r"a dataset with the splits \['train'\]; name the folder of one of them"):
         detect(tmp_path / "all")
     assert detect(tmp_path / "all" / "train") == "messages"
+
+
+def test_a_broken_table_of_a_folder_is_named(tmp_path: Path, episode: Make) -> None:
+    """Not the folder alone."""
+    pytest.importorskip("pyarrow")
+    parquet.write_parquet(tmp_path / "a.parquet", [episode("a")])
+    (tmp_path / "b.parquet").write_bytes((tmp_path / "a.parquet").read_bytes()[:-40])
+    with pytest.raises(DataError, match=r"b\.parquet: no table"):
+        list(read_any(tmp_path))
+    report = verify_any(tmp_path)
+    assert report.episodes == 1 and "b.parquet: no table" in report.bad[2]
 
 
 @pytest.mark.parametrize("folder", ["", "data"])
