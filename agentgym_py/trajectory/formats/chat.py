@@ -188,9 +188,7 @@ def _assistant(row: Row, key: str) -> Turn:
 def _prompt(row: Row) -> list[Turn]:
     """The turns of a prompt, whose replies are not trained on."""
     if _has(row, "prompt"):
-        is_text = isinstance(row["prompt"], str)
-        turns = [("prompt", {"role": "user", "content": row["prompt"]})] if is_text else _listed(row, "prompt")
-        turns = [*_system(row), *turns]
+        turns = [*_system(row), *_texts(row, "prompt", "user")]
     elif _has(row, "instruction"):
         turns = _instruction(row)
     else:
@@ -203,8 +201,18 @@ def _untrained(turns: Iterable[Turn]) -> list[Turn]:
     return [(where, {**turn, "weight": 0} if isinstance(turn, dict) else turn) for where, turn in turns]
 
 
+def _texts(row: Row, key: str, role: str) -> list[Turn]:
+    """The turns of a key that holds the text of a role, a turn or a list of turns."""
+    found = _require(row, key)
+    if isinstance(found, str):
+        return [(key, {"role": role, "content": found})]
+    if not isinstance(found, list | dict):
+        raise DataError(f"{key}: expected text or a list of turns, found {quote(found)}")
+    return _listed(row, key)
+
+
 def _answer(row: Row, key: str) -> list[Turn]:
-    return [_assistant(row, key)] if isinstance(row.get(key), str) else _listed(row, key)
+    return _texts(row, key, "assistant")
 
 
 def _side(row: Row, key: str) -> list[Turn]:

@@ -130,24 +130,23 @@ def _line_values(file: TextIO, path: Path, warn: bool, broken: Broken | None) ->
             raise DataError(f"{path}:{number}: a line of more than {MOST_LINE >> 20} MiB")
         if not line.strip():
             continue
+        where, text = f"{path}:{number}", line.rstrip("\r\n")  # else a text that was cut off "has a control character"
         try:
-            row = _parse_line(line, f"{path}:{number}")
-        except DataError as error:
-            if line.endswith("\n"):
-                if broken is None:
-                    raise
-                broken(str(number), error)
-                continue
+            row, error = parse_json(text, where), None
+        except DataError as found:
+            row, error = None, found
+        if error and not line.endswith("\n"):
             if warn:
-                warnings.warn(f"{path}:{number}: torn last line dropped ({error})", stacklevel=4)
+                warnings.warn(f"{where}: torn last line dropped ({error})", stacklevel=4)
             return
-        yield str(number), row
-
-
-def _parse_line(line: str, where: str) -> Any:
-    if wrong := _NO_UTF8.search(line):
-        raise _no_utf8(where, wrong)
-    return parse_json(line.rstrip("\r\n"), where)  # else text that was cut off "has a control character"
+        if wrong := _NO_UTF8.search(text):
+            error = _no_utf8(where, wrong)
+        if error is None:
+            yield str(number), row
+        elif broken is None:
+            raise error
+        else:
+            broken(str(number), error)
 
 
 def parse_json(text: str | bytes, where: str) -> Any:
