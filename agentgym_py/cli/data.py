@@ -11,7 +11,7 @@ from pathlib import Path
 from agentgym_py.cli.parser import JSON_HELP, Parser, UsageError, Values, suggestion
 from agentgym_py.cli.runtime import new_file, print_json, read_trajectories
 from agentgym_py.collection.replay import with_tools
-from agentgym_py.errors import DataError
+from agentgym_py.errors import DataError, setting
 from agentgym_py.trajectory import Trajectory, preferences, store
 from agentgym_py.trajectory.dataset import AgentTrajDataset
 from agentgym_py.trajectory.formats import agenttraj, atif, openai, parquet, rows, trl
@@ -130,6 +130,8 @@ def _write(file: Path, form: str, sources: Sequence[str], target: str, format: s
     failed = list[str]()
     if form not in _HOLD_FAILURES:
         trajectories = _evidence(source, trajectories, failed)
+    if form == "trl":
+        trajectories = _trained_wholly(source, trajectories)
     if _is_table(target):
         trajectories = map(parquet.without_half_pairs, trajectories)
     if form in ROWS:
@@ -169,6 +171,17 @@ def _evidence(source: str, trajectories: Iterable[Trajectory], failed: list[str]
             failed.append(trajectory.id)
     if is_empty:
         raise DataError(f"{source}: an infrastructure failure ended every trajectory, so there is nothing to convert")
+
+
+def _trained_wholly(source: str, trajectories: Iterable[Trajectory]) -> Iterator[Trajectory]:
+    """The trajectories; raises DataError for one that rows of `trl` cannot hold, because they train on every reply."""
+    for trajectory in trajectories:
+        if not all(step.trained for step in trajectory.steps):
+            raise DataError(
+                f"{source}: trajectory {trajectory.id!r} has a reply that must not be trained on, which rows of trl "
+                f"cannot say; use {setting('to', 'trl_prompt_completion')}"
+            )
+        yield trajectory
 
 
 def _left_out(failed: list[str]) -> str:

@@ -425,6 +425,15 @@ def test_preferences_say_what_is_in_no_pair(agentgym: Run, episode: Callable[...
         assert said in out
 
 
+def test_a_reply_without_a_loss_names_the_format_for_it(agentgym: Run) -> None:
+    """By the name that `--to` takes, and the file."""
+    turns = [{"role": role, "content": "x", "weight": 0} for role in ("user", "assistant")]
+    Path("a.jsonl").write_text(json.dumps({"messages": turns}) + "\n")
+    status, _, err = agentgym("data", "convert", "a.jsonl", "b.jsonl", "--to", "trl")
+    assert status == 2 and err.startswith("agentgym: a.jsonl: trajectory 'a-1' has a reply that must not be trained on")
+    assert err.endswith("use --to trl_prompt_completion\n")
+
+
 def test_the_summary_says_which_expert_played(agentgym: Run) -> None:
     """The exact one, unless the fair one is asked for."""
     for more, title in (((), "the exact expert"), (("--agent_kwargs.fair", "true"), "the fair expert")):

@@ -198,6 +198,14 @@ def test_pairs_of_a_file_stay_these_pairs(tmp_path: Path) -> None:
     assert pairs_of(tmp_path / "a.jsonl", whole) == wanted
 
 
+def test_the_prompt_of_a_pair_stays_its_prompt(tmp_path: Path) -> None:
+    """Also its replies, which are not trained on."""
+    head = messages([("hi", "hello"), ("q", "")])[:-1]
+    row = {"prompt": head, "chosen": messages([("", "good")])[1:], "rejected": messages([("", "bad")])[1:]}
+    (tmp_path / "a.jsonl").write_text(json.dumps(row))
+    assert AgentTrajDataset.load(tmp_path / "a.jsonl").to_preferences() == [row]
+
+
 def test_pairs_of_agenttraj_stay_these_pairs(tmp_path: Path, episode: Make) -> None:
     """Also if they have one id."""
     wanted = [("a", "b"), ("b", "a"), ("c", "b")]
