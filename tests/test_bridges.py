@@ -95,7 +95,7 @@ def test_the_example_of_inspect_plays_tools_of_its_world(monkeypatch: pytest.Mon
     (code,) = re.findall(r"^```python\n(from agentgym_inspect import .*?)^```", guide, re.M | re.S)
     output = SimpleNamespace(for_tool_call=lambda _, name, arguments: SimpleNamespace(call=(name, arguments)))
     asked: dict[str, Any] = {}
-    modules = {
+    modules: dict[str, dict[str, Any]] = {
         "agentgym_inspect": {"agentgym": lambda **arguments: asked.update(arguments)},
         "inspect_ai": {"eval": lambda *_, **__: None},
         "inspect_ai.model": {

@@ -194,7 +194,7 @@ def test_pairs_of_a_file_stay_these_pairs(tmp_path: Path) -> None:
     rows = [{"id": 7, "prompt": "q", "chosen": chosen, "rejected": rejected} for chosen, rejected in wanted]
     assert pairs_of(tmp_path / "a.jsonl", rows) == wanted
     assert pairs_of(tmp_path / "a.jsonl", [{k: row[k] for k in row if k != "id"} for row in rows]) == wanted
-    whole = [{key: messages([("q", row[key])]) for key in ("chosen", "rejected")} for row in rows]  # type: ignore[index]
+    whole = [{"chosen": messages([("q", good)]), "rejected": messages([("q", bad)])} for good, bad in wanted]
     assert pairs_of(tmp_path / "a.jsonl", whole) == wanted
 
 
