@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from scripts import load_script
+
+from agentgym_py.env import EnvSpec
+from agentgym_py.serving.tool_episode import EpisodeSettings, ToolEpisode
 
 
 def test_an_environment_is_made_again_when_its_packages_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,3 +74,41 @@ def test_every_bridge_that_is_named_is_tested(
     monkeypatch.setattr(script, "oldest_python", lambda _: (9, 9))
     assert call("trl") == 1 and not commands
     assert "trl: left out, because it needs Python 9.9" in capsys.readouterr().out
+
+
+BRIDGES = Path(__file__).resolve().parents[1] / "bridges"
+PINNED = sorted({path.parent.name for path in BRIDGES.glob("*/constraints.txt")} - {"prime_rl"})
+"""Bridges with versions of their own; that to prime-rl is a config."""
+
+
+@pytest.mark.parametrize("name", PINNED)
+def test_a_bridge_is_installed_with_the_versions_that_were_tested(name: str) -> None:
+    """By the command of its README, which is that of the guide."""
+    command = f"pip install -c bridges/{name}/constraints.txt -e . -e bridges/{name}"
+    for page in (BRIDGES / name / "README.md", BRIDGES.parent / "docs" / "guides" / "bridges.md"):
+        assert command in page.read_text(encoding="utf-8"), page
+
+
+def test_the_example_of_inspect_plays_tools_of_its_world(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every step of its model is valid; bridges/inspect/tests runs it by Inspect."""
+    guide = (BRIDGES.parent / "docs" / "guides" / "bridges.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"^```python\n(from agentgym_inspect import .*?)^```", guide, re.M | re.S)
+    output = SimpleNamespace(for_tool_call=lambda _, name, arguments: SimpleNamespace(call=(name, arguments)))
+    asked: dict[str, Any] = {}
+    modules: dict[str, dict[str, Any]] = {
+        "agentgym_inspect": {"agentgym": lambda **arguments: asked.update(arguments)},
+        "inspect_ai": {"eval": lambda *_, **__: None},
+        "inspect_ai.model": {
+            "ModelOutput": output, "ModelUsage": SimpleNamespace,
+            "get_model": lambda _, custom_outputs: asked.update(reply=custom_outputs),
+        },
+    }  # fmt: skip
+    for name, attributes in modules.items():
+        monkeypatch.setitem(sys.modules, name, cast(Any, SimpleNamespace(**attributes)))
+    exec(code, {})  # noqa: S102  # the page's own example
+    for task in range(asked["tasks"]):
+        episode = ToolEpisode(EpisodeSettings(EnvSpec(asked["env"]), "test", calls=True), task)
+        names = {tool["function"]["name"] for tool in episode.tools}
+        while episode.stop_reason is None:
+            tool, arguments = asked["reply"]([None] * (1 + 2 * len(episode.steps))).call
+            assert tool in names and episode.call(tool, arguments).valid, (tool, arguments)

@@ -11,7 +11,7 @@ from pathlib import Path
 from agentgym_py.cli.parser import JSON_HELP, Parser, UsageError, Values, suggestion
 from agentgym_py.cli.runtime import new_file, print_json, read_trajectories
 from agentgym_py.collection.replay import with_tools
-from agentgym_py.errors import DataError
+from agentgym_py.errors import DataError, setting
 from agentgym_py.trajectory import Trajectory, preferences, store
 from agentgym_py.trajectory.dataset import AgentTrajDataset
 from agentgym_py.trajectory.formats import agenttraj, atif, openai, parquet, rows, trl
@@ -83,8 +83,9 @@ def _verify(path: str, format: str | None, as_json: bool) -> int:
         print(f"{path}: empty, no episodes")
     else:
         unsigned = f" ({report.unsigned} without a digest)" if report.unsigned else ""
+        intact = _episodes(report.episodes)
         torn = "" if report.torn is None else ", 1 torn"
-        print(f"{path}: {report.episodes} intact episodes{unsigned}, {len(report.bad)} damaged{torn}")
+        print(f"{path}: {intact}{unsigned}, {len(report.bad)} damaged{torn}")
         for number in list(report.bad)[:_SHOWN]:
             print(f"  line {number}: {report.bad[number]}")
         if len(report.bad) > _SHOWN:
@@ -102,7 +103,12 @@ def _salvage(source: str, target: str) -> None:
     with new_file(target, "the target") as file:
         report = store.salvage(source, file)
     damaged = len(report.bad) + (report.torn is not None)
-    print(f"{target}: {report.episodes} intact episodes of {source}; {damaged} damaged lines were left out")
+    lines = "1 damaged line was" if damaged == 1 else f"{damaged} damaged lines were"
+    print(f"{target}: {_episodes(report.episodes)} of {source}; {lines} left out")
+
+
+def _episodes(number: int) -> str:
+    return f"{number} intact episode{'s' * (number != 1)}"
 
 
 def _convert(sources: Sequence[str], target: str, to: str | None, format: str | None) -> None:
@@ -124,6 +130,8 @@ def _write(file: Path, form: str, sources: Sequence[str], target: str, format: s
     failed = list[str]()
     if form not in _HOLD_FAILURES:
         trajectories = _evidence(source, trajectories, failed)
+    if form == "trl":
+        trajectories = _trained_wholly(source, trajectories)
     if _is_table(target):
         trajectories = map(parquet.without_half_pairs, trajectories)
     if form in ROWS:
@@ -133,11 +141,15 @@ def _write(file: Path, form: str, sources: Sequence[str], target: str, format: s
         if first is None:
             raise DataError(f"{source} gives no row of {form}, so {target} is not written: {_why_no_rows(form, data)}")
         write = parquet.write_table if _is_table(target) else rows.write_rows
-        print(f"{target}: {write(file, chain([first], lines))} rows, {form}{_left_out(failed)}")
+        number = write(file, chain([first], lines))
+        print(f"{target}: {number} row{'s' * (number != 1)}, {form}{_left_out(failed)}")
+        if form == "trl_preferences" and (reasons := _unpaired(data)):
+            print(f"  trajectories in no row: {reasons}")
         return
     note = "; keep the source, because this format cannot be replayed" if form == "agenttraj" else ""
     write_trajectories = parquet.write_dataset if _is_folder(target) else FILES[form]
-    print(f"{target}: {write_trajectories(file, trajectories)} trajectories, {form}{note}{_left_out(failed)}")
+    number = write_trajectories(file, trajectories)
+    print(f"{target}: {number} trajector{'y' if number == 1 else 'ies'}, {form}{note}{_left_out(failed)}")
 
 
 def _openai_rows(trajectories: Iterable[Trajectory]) -> list[rows.Row]:
@@ -161,6 +173,17 @@ def _evidence(source: str, trajectories: Iterable[Trajectory], failed: list[str]
         raise DataError(f"{source}: an infrastructure failure ended every trajectory, so there is nothing to convert")
 
 
+def _trained_wholly(source: str, trajectories: Iterable[Trajectory]) -> Iterator[Trajectory]:
+    """The trajectories; raises DataError for one that rows of `trl` cannot hold, because they train on every reply."""
+    for trajectory in trajectories:
+        if not all(step.trained for step in trajectory.steps):
+            raise DataError(
+                f"{source}: trajectory {trajectory.id!r} has a reply that must not be trained on, which rows of trl "
+                f"cannot say; use {setting('to', 'trl_prompt_completion')}"
+            )
+        yield trajectory
+
+
 def _left_out(failed: list[str]) -> str:
     return f"; {len(failed)} left out, because an infrastructure failure ended them" if failed else ""
 
@@ -176,12 +199,16 @@ def _is_table(target: str) -> bool:
 def _why_no_rows(form: str, trajectories: Iterable[Trajectory]) -> str:
     if form != "trl_preferences":
         return "no trajectory that ended without an error has a turn"
-    dropped = preferences.build_pairs(list(trajectories)).dropped
     return (
         "a pair needs two trajectories of one task with the same start and different rewards; here "
-        f"{', '.join(f'{number} {reason}' for reason, number in dropped.items())} (collect several episodes per task "
-        "with a sampling agent: --attempts 4)"
+        f"{_unpaired(trajectories)} (collect several episodes per task with a sampling agent: --attempts 4)"
     )
+
+
+def _unpaired(trajectories: Iterable[Trajectory]) -> str:
+    """Return why trajectories are in no row of preferences, with their numbers; empty if each is in one."""
+    dropped = preferences.build_pairs(list(trajectories), max_pairs=1).dropped  # as `to_preferences`
+    return ", ".join(f"{number} {reason}" for reason, number in dropped.items())
 
 
 def _which_format(target: str, to: str | None) -> str:

@@ -272,6 +272,14 @@ def _print_result(plan: TrainPlan, out: Path, report: TrainReport, seconds: floa
         return
     loss = f"loss {loss_text(report.loss[0])} → {loss_text(report.loss[-1])}, " if report.loss else ""
     target = out / ("checkpoint" if info_of(plan.trainer).output == "policy" else states_folder(plan.trainer))
-    print(f"{target}: {report.trajectories} trajectories, {loss}{seconds:.0f} s")
+    print(f"{target}: {report.trajectories} trajectories, {_pairs_text(plan, report)}{loss}{seconds:.0f} s")
     if report.dropped:
         print(f"  left out: {', '.join(f'{number} {reason}' for reason, number in report.dropped.items())}")
+
+
+def _pairs_text(plan: TrainPlan, report: TrainReport) -> str:
+    """Return how many preference pairs a policy was trained on; empty for trainers without pairs."""
+    if info_of(plan.trainer).output != "policy" or not report.metrics.keys() >= {"pairs", "ties"}:
+        return ""
+    number = int(report.metrics["pairs"])
+    return f"{number} pair{'s' * (number != 1)}, "

@@ -586,7 +586,7 @@ def _notes(comparison: Comparison) -> list[str]:
         )
     if comparison.left_out:
         notes.append(
-            f"{comparison.left_out} tasks are left out of the differences: infrastructure failed in them. The success "
-            "of each evaluation is over its own tasks."
+            f"{'1 task is' if comparison.left_out == 1 else f'{comparison.left_out} tasks are'} left out of the "
+            "differences, because infrastructure failed there. The success of each evaluation is over its own tasks."
         )
     return notes

@@ -24,12 +24,14 @@ def load_entrant(path: str | Path, score: str | None = None) -> Entrant:
 
     Raises:
         ConfigError: `score` is given, but the folder is no log of another program.
-        RunError: the folder holds no finished evaluation and no run, or the round was not tested.
+        RunError: no such file or folder, no finished evaluation and no run in it, or the round was not tested.
         DataError: a file cannot be read.
     """
     folder, at, number = str(path).rpartition("@")
     if at and number.isdecimal() and _is_run(folder):
         entrant = _of_run(str(path), RunFolder.open(Path(folder)), int(number))
+    elif not Path(path).exists():
+        raise RunError(f"{path}: no such file or folder")
     else:
         entrant = _of_run(str(path), RunFolder.open(Path(path)), None) if _is_run(path) else Entrant.load(path, score)
     if not foreign.is_foreign(path):

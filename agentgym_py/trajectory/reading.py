@@ -25,7 +25,6 @@ _PARSERS: Mapping[str, Callable[[rows.Row, str], Sequence[Trajectory]]] = {
 """Parser of a row of each format but the store; the second argument is the id of a row that has none."""
 FORMATS = (STORE, *_PARSERS)
 """Names of the formats that are read."""
-_PlacedRows = Iterator[tuple[rows.Place, rows.Row]]
 _HEAD = 1 << 20
 """Bytes of an array, or of an object of several lines, that are searched for its keys."""
 _UNREAD = (
@@ -56,16 +55,20 @@ def read_any(path: str | Path, format: str | None = None) -> Iterator[Trajectory
     return _read(path, _require_format(path, format))
 
 
-def _read(path: str | Path, name: str, watch: Callable[[_PlacedRows], _PlacedRows] = iter) -> Iterator[Trajectory]:
-    """Stream the episodes of a file; its rows pass through `watch`, unless it is a store."""
+def _read(path: str | Path, name: str) -> Iterator[Trajectory]:
+    """Stream the episodes of a file."""
     if name == STORE:
         return store.read(path)
     number = count(1)
-    source = parquet.read_rows(path) if _is_table(Path(path)) else rows.read_rows(path)
     parsed = chain.from_iterable(
-        rows.parse_rows(path, watch(source), lambda row: _parse(row, name, f"{Path(path).stem}-{next(number)}"))
+        rows.parse_rows(path, _rows(path), lambda row: _parse(row, name, f"{Path(path).stem}-{next(number)}"))
     )
     return parsed if name == "parquet" else unique_ids(parsed)
+
+
+def _rows(path: str | Path, broken: rows.Broken | None = None) -> Iterator[tuple[rows.Place, rows.Row]]:
+    """Stream the rows of a file that is no store."""
+    return parquet.read_rows(path) if _is_table(Path(path)) else rows.read_rows(path, broken=broken)
 
 
 def _parse(row: rows.Row, name: str, id: str) -> Sequence[Trajectory]:
@@ -97,7 +100,8 @@ def _is_table(path: Path) -> bool:
 def verify_any(path: str | Path, format: str | None = None) -> store.VerifyReport:
     """Check a file in any format that `read_any` reads.
 
-    In a store every line and digest is checked; other formats have no digests and are read up to the first bad row.
+    Every row is checked, and in a store its digest; other formats have none. An array that is no JSON, and a damaged
+    table, are read no further, and the report says so.
 
     Raises:
         ConfigError: no such format.
@@ -107,24 +111,26 @@ def verify_any(path: str | Path, format: str | None = None) -> store.VerifyRepor
     if name == STORE:
         report = store.verify(path)
         return replace(report, bad=_with_formats(report)) if report.bad else report
-    episodes, bad, torn, number = 0, dict[int, str](), None, 1
+    episodes, bad, torn, number = 0, dict[int, str](), None, 0
 
-    def count_rows(source: _PlacedRows) -> _PlacedRows:
+    def broken(place: rows.Place, error: DataError) -> None:
         nonlocal number
-        for place, row in source:
-            number = int(place.removeprefix("row "))
-            yield place, row
-            number += 1
+        number = int(place.removeprefix("row "))
+        bad[number] = str(error).removeprefix(f"{path}:{place}: ")
 
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
         try:
-            for _ in _read(path, name, count_rows):
-                episodes += 1
+            for place, row in _rows(path, broken):
+                number = int(place.removeprefix("row "))
+                try:
+                    episodes += len(_parse(row, name, ""))
+                except DataError as error:
+                    broken(place, error)
         except DataError as error:
-            bad[number] = str(error.__cause__ or error)
+            bad[number + 1] = f"{str(error).removeprefix(f'{path}: ')}; what follows was not read"
         except UserWarning:  # of a torn last line
-            torn = number
+            torn = number + 1
     return store.VerifyReport(Path(path), episodes, episodes, bad, torn)
 
 

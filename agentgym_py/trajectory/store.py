@@ -78,7 +78,7 @@ def _parse_line(raw: bytes) -> tuple[dict[str, Any], bool]:
     """The object of a line without its digest, and whether it had one."""
     _require_length(raw)
     try:
-        data = parse_json(raw.decode(), parse_constant=_refuse_constant)
+        data = parse_json(raw.decode().rstrip("\r\n"), parse_constant=_refuse_constant)
     except ValueError as error:
         raise DataError(f"no JSON: {error}") from error
     if not isinstance(data, dict):

@@ -215,6 +215,9 @@ def test_the_whole_lines_of_a_damaged_file_are_salvaged(agentgym: Run) -> None:
     assert status == 1 and "agentgym data salvage a.jsonl NEW.jsonl" in out
     said = "b.jsonl: 2 intact episodes of a.jsonl; 2 damaged lines were left out\n"
     assert agentgym("data", "salvage", "a.jsonl", "b.jsonl") == (0, said, "")
+    Path("one.jsonl").write_bytes(whole[0].replace(b"Found", b"Fount", 1) + whole[1])
+    said = "c.jsonl: 1 intact episode of one.jsonl; 1 damaged line was left out\n"
+    assert agentgym("data", "salvage", "one.jsonl", "c.jsonl") == (0, said, "")
     assert Path("b.jsonl").read_bytes() == whole[1] + whole[2] and agentgym("data", "verify", "b.jsonl")[0] == 0
     assert "exists already" in agentgym("data", "salvage", "a.jsonl", "b.jsonl")[2]
     agentgym("data", "convert", "b.jsonl", "b.json")
@@ -406,6 +409,31 @@ def test_no_pairs_are_an_error_that_says_why(agentgym: Run) -> None:
     assert status == 2 and "4 without a better or worse one of their task" in err and not Path("b.jsonl").exists()
 
 
+def test_preferences_say_what_is_in_no_pair(agentgym: Run, episode: Callable[..., Trajectory]) -> None:
+    """With the reasons of the pairing, and not a word if nothing is left out."""
+    better, worse = episode("a", reward=1.0), episode("b", reward=0.0)
+    alone = replace(better, provenance=replace(better.provenance, task_id="other"))
+    for episodes, said in (
+        ([better, worse], ""),
+        ([better, worse, worse, alone], "1 alone at their task, 1 without a better or"),
+    ):
+        store.write("p.jsonl", [replace(each, id=str(i)) for i, each in enumerate(episodes)])
+        Path("q.jsonl").unlink(missing_ok=True)
+        status, out, _ = agentgym("data", "convert", "p.jsonl", "q.jsonl", "--to", "trl_preferences")
+        line, *rest = out.splitlines()
+        assert status == 0 and line == "q.jsonl: 1 row, trl_preferences" and len(rest) == bool(said)
+        assert said in out
+
+
+def test_a_reply_without_a_loss_names_the_format_for_it(agentgym: Run) -> None:
+    """By the name that `--to` takes, and the file."""
+    turns = [{"role": role, "content": "x", "weight": 0} for role in ("user", "assistant")]
+    Path("a.jsonl").write_text(json.dumps({"messages": turns}) + "\n")
+    status, _, err = agentgym("data", "convert", "a.jsonl", "b.jsonl", "--to", "trl")
+    assert status == 2 and err.startswith("agentgym: a.jsonl: trajectory 'a-1' has a reply that must not be trained on")
+    assert err.endswith("use --to trl_prompt_completion\n")
+
+
 def test_the_summary_says_which_expert_played(agentgym: Run) -> None:
     """The exact one, unless the fair one is asked for."""
     for more, title in (((), "the exact expert"), (("--agent_kwargs.fair", "true"), "the fair expert")):
@@ -446,7 +474,8 @@ def test_convert_writes_rows_for_other_programs(agentgym: Run, form: str, keys: 
     rows = {"trl_prompt_completion": replies, "trl_preferences": pairs}.get(form, len(data))
     status, out, _ = agentgym("data", "convert", "a.jsonl", "b.jsonl", "--to", form)
     found = [json.loads(line) for line in Path("b.jsonl").read_text().splitlines()]
-    assert status == 0 and out == f"b.jsonl: {rows} rows, {form}\n"
+    assert status == 0 and out.splitlines()[0] == f"b.jsonl: {rows} rows, {form}"
+    assert out.count("\n") == 1 or form == "trl_preferences"
     unsaid = {"success", "reward"} if form == "openai" else set()
     assert len(found) == rows and all(keys - unsaid <= row.keys() <= keys for row in found)
     assert form == "openai" or all(row.keys() == keys for row in found)

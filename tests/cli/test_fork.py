@@ -140,7 +140,7 @@ def test_a_lost_test_episode_leaves_runs_comparable(agentgym: Run, run: RunFolde
     provenance = replace(first.provenance, task_id=lost.provenance.task_id, env_version=lost.provenance.env_version)
     store.write(path, [replace(lost, provenance=provenance), *rest])
     status, out, err = agentgym("compare", "one", "two")
-    assert status == 0 and "1 tasks are left out of the differences" in out, err
+    assert status == 0 and "1 task is left out of the differences" in out, err
 
 
 def test_another_trainer_takes_the_place(agentgym: Run, run: RunFolder) -> None:

@@ -62,6 +62,7 @@ def test_it_says_what_it_left_out(agentgym: Run, small_model: str, trainer: str)
         assert held["selection"]["dropped"] == {"below reward 1": 2, "without success": 1, "duplicates": 1}
         assert held["training"]["trajectories"] == 2
     assert ("kept" in out and "(--select)" in out) == (kept < 6), out
+    assert (" trajectories, 1 pair, loss " in out) == (trainer in ("dpo", "orpo", "trl_dpo")), out
 
 
 def test_the_selection_can_be_set(agentgym: Run, small_model: str) -> None:

@@ -90,7 +90,7 @@ def test_tasks_without_a_try_are_left_out_of_all() -> None:
     """And counted; the success rates stay each agent's own."""
     found = compare([A, entrant("b", [[1]] * 29 + [[]] + [[0]] * 30)])
     assert (found.tasks, found.left_out, found.pairs[0].paired.only_first) == (59, 1, 0)
-    assert "1 tasks are left out" in str(found)
+    assert "1 task is left out" in str(found)
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from agentgym_py.errors import ConfigError, DataError, RunError
 from agentgym_py.evaluation import foreign
 from agentgym_py.evaluation.anytime import compare_in_order
 from agentgym_py.evaluation.compare import Algorithm, Entrant, compare, compare_algorithms
+from agentgym_py.evolution.entrants import load_entrant
 
 SPEC: dict[str, Any] = {
     "task": "sums", "task_version": 1, "task_args": {"digits": 2}, "model": "some/model", "dataset": {"name": "d"},
@@ -105,6 +106,7 @@ def test_another_question_is_refused(tmp_path: Path) -> None:
         ({"task_version": 2}, "sums's version: 1, not 2"), ({"task": "more"}, "worlds: sums, not more"),
         ({"task_args": {}}, r"sums's kwargs\.arguments\.digits: 2, and not given in the other$"),
         ({"dataset": {"name": "e"}}, r"sums's kwargs\.dataset: d, not e$"),
+        ({"config": {"epochs": 2, "message_limit": 9, "token_limit": None}}, r"kwargs\.limits.*message_limit.*9"),
     ]  # fmt: skip
     for i, (change, message) in enumerate(changes):
         other = Entrant.load(log(tmp_path / f"{i}.eval", [["C"], ["I"]], eval=SPEC | change))
@@ -393,8 +395,15 @@ def test_a_log_of_inspect_as_json_is_named(tmp_path: Path) -> None:
     """As Inspect writes it, over many lines."""
     path = tmp_path / "log.json"
     path.write_text(json.dumps({"version": 2, "status": "success", "eval": {"task": "t"}, "samples": []}, indent=2))
-    with pytest.raises(DataError, match=r"log\.json: a log of Inspect as JSON, and \.eval is what can be read"):
-        Entrant.load(path)
+    for named in (path, tmp_path):
+        with pytest.raises(DataError, match=r"log\.json: a log of Inspect as JSON, and \.eval is what can be read"):
+            Entrant.load(named)
+
+
+def test_a_log_that_is_not_there_may_be_a_file(tmp_path: Path) -> None:
+    """Because `compare` takes both."""
+    with pytest.raises(RunError, match=r"a\.eval: no such file or folder$"):
+        load_entrant(tmp_path / "a.eval")
 
 
 def test_a_folder_with_a_task_twice_is_refused(tmp_path: Path) -> None:

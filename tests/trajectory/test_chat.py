@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from agentgym_py.env.actions import format_reply, parse_reply
 from agentgym_py.errors import DataError
 from agentgym_py.trajectory import Step, Trajectory, store
+from agentgym_py.trajectory.dataset import AgentTrajDataset
 from agentgym_py.trajectory.formats import agenttraj, atif, chat, openai, trl
 from agentgym_py.trajectory.preferences import build_pairs
 from agentgym_py.trajectory.reading import detect, read_any, verify_any
@@ -23,6 +24,8 @@ Make = Callable[..., Trajectory]
 Turns = list[tuple[str, str]]
 RELAXED = settings(deadline=None, max_examples=50)
 NAMES = ("user", "assistant")
+USER = {"role": "user", "content": "q"}
+HH = "\n\nHuman: Hi\n\nfriend.\n\nAssistant: Hello.\n\nHuman: Name a cup.\n\nAssistant: {}"
 words = st.text(max_size=12)
 turns = st.lists(st.tuples(words, words), min_size=1, max_size=4)
 plain = st.from_regex(r"[a-z ]{0,9}", fullmatch=True)
@@ -82,6 +85,7 @@ def test_messages_round_trip(pairs: Turns, last: str) -> None:
 def test_our_preferences_round_trip(good: Turns, bad: Turns) -> None:
     """Both sides come back, with reward 1 and 0, as attempts at one task."""
     bad = [(good[0][0], bad[0][1]), *bad[1:]]
+    assume(good != bad)
     sides = [read_row({"messages": messages(side)})[0] for side in (good, bad)]
     row = trl.preference(Preference("x", *sides))
     assert row is not None
@@ -177,6 +181,39 @@ def test_preferences_have_many_forms(row: dict[str, Any]) -> None:
     assert len(build_pairs([chosen, rejected]).pairs) == 1
 
 
+def pairs_of(path: Path, rows: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
+    """The last replies of the pairs that are made of a file of these rows."""
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    pairs = AgentTrajDataset.load(path).preferences(per_task=4)
+    return [(pair.chosen.steps[-1].reply, pair.rejected.steps[-1].reply) for pair in pairs]
+
+
+def test_pairs_of_a_file_stay_these_pairs(tmp_path: Path) -> None:
+    """Whatever rows share a prompt or an id; a row that stands twice is two pairs."""
+    wanted = [("good1", "bad1"), ("good2", "bad2"), ("good3", "good1"), ("a", "b"), ("b", "a"), ("a", "b")]
+    rows = [{"id": 7, "prompt": "q", "chosen": chosen, "rejected": rejected} for chosen, rejected in wanted]
+    assert pairs_of(tmp_path / "a.jsonl", rows) == wanted
+    assert pairs_of(tmp_path / "a.jsonl", [{k: row[k] for k in row if k != "id"} for row in rows]) == wanted
+    whole = [{"chosen": messages([("q", good)]), "rejected": messages([("q", bad)])} for good, bad in wanted]
+    assert pairs_of(tmp_path / "a.jsonl", whole) == wanted
+
+
+def test_the_prompt_of_a_pair_stays_its_prompt(tmp_path: Path) -> None:
+    """Also its replies, which are not trained on."""
+    head = messages([("hi", "hello"), ("q", "")])[:-1]
+    row = {"prompt": head, "chosen": messages([("", "good")])[1:], "rejected": messages([("", "bad")])[1:]}
+    (tmp_path / "a.jsonl").write_text(json.dumps(row))
+    assert AgentTrajDataset.load(tmp_path / "a.jsonl").to_preferences() == [row]
+
+
+def test_pairs_of_agenttraj_stay_these_pairs(tmp_path: Path, episode: Make) -> None:
+    """Also if they have one id."""
+    wanted = [("a", "b"), ("b", "a"), ("c", "b")]
+    pairs = [Preference("webshop_6", episode(good), episode(bad)) for good, bad in wanted]
+    replies = [tuple(side.steps[-1].reply for side in (pair.chosen, pair.rejected)) for pair in pairs]
+    assert pairs_of(tmp_path / "a.jsonl", [agenttraj.pair_to_row(pair) for pair in pairs]) == replies
+
+
 def test_replies_that_both_sides_share_are_not_trained_on() -> None:
     """They belong to the prompt."""
     head = [("hi", "hello")]
@@ -230,11 +267,39 @@ def test_verify_names_the_row(tmp_path: Path, ending: str) -> None:
     path = tmp_path / f"a.{ending}"
     path.write_text(json.dumps(rows) if ending == "json" else "\n\n" + "".join(json.dumps(row) + "\n" for row in rows))
     report = verify_any(path)
-    assert (report.episodes, list(report.bad)) == (4, [3 if ending == "json" else 5])
+    assert (report.episodes, list(report.bad)) == (6, [3 if ending == "json" else 5])
     path.write_text("".join(json.dumps(row) + "\n" for row in rows[:2]) + '{"prompt": "q')
     assert verify_any(path).torn == 3
     path.write_text("".join(json.dumps(row) + "\n" for row in rows[:2]) + '{"prompt": \n')
     assert list(verify_any(path).bad) == [3]
+
+
+def test_verify_reads_on_after_a_broken_line(tmp_path: Path) -> None:
+    """Lines that are no JSON, no object, no UTF-8 or no chat are all named; the reader names the first."""
+    good = json.dumps({"messages": messages([("q", "caf\u00e9")])}, ensure_ascii=False)
+    lines = [good, '{"messages": "cut', good, "[]", '{"messages": []}', good]
+    path = tmp_path / "a.jsonl"
+    path.write_bytes("".join(line + "\n" for line in lines).encode() + good.encode("latin-1") + b"\n" + good.encode())
+    report = verify_any(path)
+    assert (report.episodes, report.torn) == (4, None)
+    assert report.bad == {
+        2: "no JSON: Unterminated string starting at: line 1 column 14 (char 13)",
+        4: "expected an object, found list",
+        5: "no turn of the assistant",
+        7: "no UTF-8: byte 0xe9; save the file as UTF-8",
+    }
+    for first in (good.replace("\u00e9", "e"), "", "["):
+        path.write_bytes((first + "\n\n" + good).encode("latin-1"))
+        with pytest.raises(DataError, match=r"a\.jsonl:3: no UTF-8: byte 0xe9"):
+            list(read_any(path, "messages"))
+
+
+def test_verify_says_where_it_stops(tmp_path: Path) -> None:
+    """An array is one JSON value, so that nothing after a fault in its text can be read."""
+    path = tmp_path / "a.json"
+    path.write_text('[{"messages": []},\n{"messages" []}]')
+    [why] = verify_any(path).bad.values()
+    assert why.startswith("no JSON: Expecting ':'") and why.endswith("; what follows was not read")
 
 
 def test_pairs_of_agenttraj_are_read(tmp_path: Path, episode: Make) -> None:
@@ -250,7 +315,7 @@ def test_outcomes_and_ids_are_read(tmp_path: Path) -> None:
     rows: list[dict[str, Any]] = [
         {"messages": messages([("q", "a")]), "reward": 0.25, "id": 7},
         {"messages": messages([("q", "b")]), "reward": 0.8, "success": True},
-        {"messages": [{"role": "user", "content": "q"}]},
+        {"messages": [*messages([("q", "x")]), USER], "reward": 0.0},
         {"messages": messages([("q", "c")]), "id": 7},
     ]
     path = tmp_path / "mine.jsonl"
@@ -286,9 +351,6 @@ def test_labels_of_kto_are_outcomes(row: dict[str, Any], key: str) -> None:
         assert other.success
 
 
-USER = {"role": "user", "content": "q"}
-
-
 def reply(**keys: Any) -> dict[str, Any]:
     """A turn of the assistant."""
     return {"role": "assistant", "content": "", **keys}
@@ -313,11 +375,21 @@ def reply(**keys: Any) -> dict[str, Any]:
         ({"conversations": [{"from": "function_call", "value": "f()"}]},
          r"conversations\[0\]\.value: expected a JSON object"),
         ({"prompt": "q", "completion": "a", "label": 1}, "label: expected true or false, found 1"),
-        ({"prompt": "q", "completion": 1}, "completion: expected a list, found 1"),
+        ({"prompt": "q", "completion": 1}, "completion: expected text or a list of turns, found 1"),
+        ({"prompt": 5, "completion": "a"}, "prompt: expected text or a list of turns, found 5"),
+        ({"messages": []}, "no turn of the assistant"),
+        ({"messages": [USER]}, "no turn of the assistant"),
+        ({"prompt": "q", "completion": []}, "no turn of the assistant"),
         ({"chosen": "a", "rejected": "b"}, "missing key 'prompt'"),
+        ({"prompt": "q", "chosen": "a", "rejected": "a"}, "chosen and rejected are the same"),
+        ({"chosen": HH.format("c"), "rejected": HH.format("c")}, "chosen: no reply of its own"),
+        ({"chosen": HH.format("c"), "rejected": HH.format("c\n\nHuman: d\n\nAssistant: e")},
+         "chosen: no reply of its own"),
+        ({"chosen": HH.format("c"), "rejected": HH.replace("Hi", "Yo").format("d")},
+         "chosen and rejected have different texts before their first reply"),
         ({"instruction": 1, "output": "x"}, "instruction: expected a string"),
         ({"instruction": "q", "output": "x", "history": [["a"]]}, r"history\[0\]: expected two strings"),
-        ({"messages": [USER], "reward": "high"}, "reward: expected a finite number, found 'high'"),
+        ({"messages": [USER, reply()], "reward": "high"}, "reward: expected a finite number, found 'high'"),
     ],
 )  # fmt: skip
 def test_a_wrong_row_names_itself(tmp_path: Path, row: dict[str, Any], message: str) -> None:
@@ -348,9 +420,6 @@ def test_a_format_may_be_named(tmp_path: Path) -> None:
     assert detect(path) == "prompt_completion"
     assert texts(next(read_any(path, "messages"))) == [("q", "a", True)]
     assert parse_reply("b").action == next(read_any(path)).steps[0].action
-
-
-HH = "\n\nHuman: Hi\n\nfriend.\n\nAssistant: Hello.\n\nHuman: Name a cup.\n\nAssistant: {}"
 
 
 def test_dialogues_of_hh_rlhf_are_read() -> None:

@@ -16,7 +16,7 @@ from agentgym_py.env import PartnerRecord, StopReason
 from agentgym_py.errors import DataError, RunError
 from agentgym_py.trajectory import Provenance, Step, Tokens, Trajectory, store
 from agentgym_py.trajectory.formats import agenttraj, openai, parquet, trl
-from agentgym_py.trajectory.reading import detect, episode_files, read_any
+from agentgym_py.trajectory.reading import detect, episode_files, read_any, verify_any
 from agentgym_py.trajectory.types import NOT_STORED, Preference, Usage
 
 Make = Callable[..., Trajectory]
@@ -320,13 +320,25 @@ def test_a_saved_dataset_round_trips(tmp_path: Path, episode: Make) -> None:
         parquet.write_dataset(tmp_path / "mine", [])
     opened = datasets.load_from_disk(str(tmp_path / "mine"))
     assert opened[0]["id"] == "t0" and opened.map(lambda row: {"id": row["id"] + "!"})[2]["id"] == "t0!"
-    datasets.Dataset.from_list([{"messages": [{"role": "user", "content": "q"}]}]).save_to_disk(str(tmp_path / "hf"))
+    turns = [{"role": role, "content": text} for role, text in (("user", "p"), ("assistant", "a"), ("user", "q"))]
+    datasets.Dataset.from_list([{"messages": turns}]).save_to_disk(str(tmp_path / "hf"))
     assert detect(tmp_path / "hf") == "messages"
     assert [each.final_observation for each in read_any(tmp_path / "hf")] == ["q"]
     datasets.DatasetDict({"train": datasets.load_from_disk(str(tmp_path / "hf"))}).save_to_disk(str(tmp_path / "all"))
     with pytest.raises(DataError, match=r"a dataset with the splits \['train'\]; name the folder of one of them"):
         detect(tmp_path / "all")
     assert detect(tmp_path / "all" / "train") == "messages"
+
+
+def test_a_broken_table_of_a_folder_is_named(tmp_path: Path, episode: Make) -> None:
+    """Not the folder alone."""
+    pytest.importorskip("pyarrow")
+    parquet.write_parquet(tmp_path / "a.parquet", [episode("a")])
+    (tmp_path / "b.parquet").write_bytes((tmp_path / "a.parquet").read_bytes()[:-40])
+    with pytest.raises(DataError, match=r"b\.parquet: no table"):
+        list(read_any(tmp_path))
+    report = verify_any(tmp_path)
+    assert report.episodes == 1 and "b.parquet: no table" in report.bad[2]
 
 
 @pytest.mark.parametrize("folder", ["", "data"])
@@ -410,7 +422,7 @@ def test_a_value_in_every_row_is_not_unpacked_in_many_at_once(tmp_path: Path, mo
 def test_a_prepared_table_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Files outside the folder, damaged buffers, rows and groups beyond the limit, other rows and types."""
     pa = pytest.importorskip("pyarrow")
-    folder, table = tmp_path / "d", pa.table({"messages": [[{"role": "user", "content": "q" * 2000}]] * 3})
+    folder, table = tmp_path / "d", pa.table({"messages": [[{"role": "assistant", "content": "q" * 2000}]] * 3})
     folder.mkdir()
     with pa.OSFile(str(folder / "a.arrow"), "wb") as file, pa.ipc.new_stream(file, table.schema) as writer:
         writer.write_table(table)

@@ -100,6 +100,8 @@ def _inspect_evaluation(header: Any, summaries: Any) -> Log:
     if not isinstance(summaries, list):
         raise DataError(f"summaries.json: expected a list, found {quote(summaries)}")
     arguments = {"arguments": spec.get("task_args"), "dataset": _object(spec, "dataset", "header.json").get("name")}
+    if limits := _limits(spec.get("config")):
+        arguments["limits"] = limits
     env = str(spec.get("task")), canonical_json(arguments)
     samples = [_inspect_sample(env, summary, f"summaries.json[{i}]") for i, summary in enumerate(summaries)]
     config = _object(header, "plan", "header.json").get("config")
@@ -108,6 +110,13 @@ def _inspect_evaluation(header: Any, summaries: Any) -> Log:
         str(spec.get("model")), temperature=config.get("temperature"), max_new_tokens=config.get("max_tokens")
     )
     return Log(agent, {env: spec.get("task_version")}, samples)
+
+
+def _limits(config: Any) -> dict[str, Any]:
+    """Return the limits of a sample, such as `message_limit`, because another limit is another question."""
+    if not isinstance(config, dict):
+        return {}
+    return {name: value for name, value in config.items() if name.endswith("_limit") and value is not None}
 
 
 def _object(value: Any, key: str, where: str) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,12 +21,17 @@ _OWN: Env = ("tasks", "{}")
 """That of rows which name no environment."""
 _LOGS = "*.eval"
 """Names of Inspect's logs in a folder."""
+_JSON_LOGS, _JSON_HEAD = "*.json", 4096
+"""Names of its logs as JSON, and how many bytes of one are searched for its keys."""
 
 
 def is_foreign(path: str | Path) -> bool:
-    """Return whether a path is a file, or a folder with logs of Inspect, samples of lm-eval or results of verifiers."""
+    """Return whether a path is a file, or a folder with logs of Inspect, samples of lm-eval or results of verifiers.
+
+    Logs of Inspect as JSON count, so that `load` says what can be read.
+    """
     target = Path(path)
-    has_logs = not (target / MANIFEST).is_file() and any(target.glob(_LOGS))
+    has_logs = not (target / MANIFEST).is_file() and (any(target.glob(_LOGS)) or any(_json_logs(target)))
     return target.is_file() or _has_rows(target) or has_logs
 
 
@@ -43,6 +48,22 @@ class Loaded(NamedTuple):
     """Whether each attempt at a task has the score."""
     lost: int
     """Attempts without the score, such as those that ended with an error."""
+
+
+def _json_logs(folder: Path) -> Iterator[Path]:
+    """Yield the logs of Inspect as JSON in a folder."""
+    for path in sorted(folder.glob(_JSON_LOGS)):
+        if not path.is_symlink() and path.is_file():
+            with path.open("rb") as file:
+                head = file.read(_JSON_HEAD)
+            if b'"status"' in head and b'"eval"' in head:
+                yield path
+
+
+def _json_log_error(path: Path) -> DataError:
+    return DataError(
+        f"{path}: a log of Inspect as JSON, and .eval is what can be read; `inspect log convert` writes one from it"
+    )
 
 
 def load(path: str | Path, score: str | None = None) -> Loaded:
@@ -78,6 +99,8 @@ def _log_in(path: Path) -> Path:
     logs = [] if _has_rows(path) else [inside(path, file.name) for file in sorted(path.glob(_LOGS))]
     if len(logs) > 1:
         raise DataError(f"{path} holds {len(logs)} logs of Inspect; name one of them, such as {logs[-1]}")
+    if not logs and not _has_rows(path) and (log := next(_json_logs(path), None)):
+        raise _json_log_error(log)
     return logs[0] if logs else path
 
 
@@ -145,10 +168,7 @@ def _log_of_rows(path: Path) -> Log:
                 "agentgym collect are no evaluation: use agentgym eval --out FOLDER"
             )
         if {"eval", "status"} <= first.keys():
-            raise DataError(
-                f"{path}: a log of Inspect as JSON, and .eval is what can be read; `inspect log convert` writes one "
-                "from it"
-            )
+            raise _json_log_error(path)
         if "task" in first and "doc_id" not in first:
             return Log(agent_named(path.stem), {_OWN: None}, list(parse_rows(path, read_rows(path), _own_sample)))
     return read_lm_eval(path)

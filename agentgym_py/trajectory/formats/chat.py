@@ -7,14 +7,17 @@ texts of users and tools are observations, and the assistant's are replies. Null
   success and reward 1.0, the rejected one neither; a label of KTO says so in any format; else `outcome` says it.
 - Reasoning (`reasoning_content`, `reasoning` or `thinking`) becomes `<think>`, a tool call `<tool_call>`; of images and
   audio there is an error.
-- What opens alike is of one task, so that preference pairs can be made of it.
+- What opens alike is of one task, so that preference pairs can be made of it. A row that is a preference is a task of
+  its own, so that it stays this pair.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from agentgym_py.env.actions import json_object
@@ -23,6 +26,7 @@ from agentgym_py.trajectory.formats import agenttraj
 from agentgym_py.trajectory.formats.foreign import Conversation, ToolCall, reply_text
 from agentgym_py.trajectory.formats.rows import Row
 from agentgym_py.trajectory.json_values import quote
+from agentgym_py.trajectory.preferences import opening_key
 from agentgym_py.trajectory.types import Trajectory
 
 AGENT = "chat"
@@ -78,7 +82,7 @@ def _labelled(row: Row) -> Row:
 def _preferences(row: Row, name: str) -> list[Trajectory]:
     if _is_agenttraj(row):
         pair = agenttraj.pair_from_row(row)
-        return [pair.chosen, pair.rejected]
+        return _pair(pair.chosen, pair.rejected, name)
     chosen, rejected = (_side(row, key) for key in ("chosen", "rejected"))
     if _is_whole(row):
         chosen, rejected = ([*_system(row), *side] for side in _without_shared_replies(chosen, rejected))
@@ -86,10 +90,26 @@ def _preferences(row: Row, name: str) -> list[Trajectory]:
         prompt = _prompt(row)
         repeated = prompt[len(_system(row)) :]
         chosen, rejected = ([*prompt, *_without_prompt(side, repeated)] for side in (chosen, rejected))
-    name = _id(row, name)
+    id = _id(row, name)
+    return _pair(
+        _episode(chosen, {"reward": 1.0}, f"{id}/chosen"), _episode(rejected, {"reward": 0.0}, f"{id}/rejected"), name
+    )
+
+
+def _pair(chosen: Trajectory, rejected: Trajectory, name: str) -> list[Trajectory]:
+    """Return both sides as attempts at a task of their own, whose id no other row has; `name` is that of the row."""
+    for side, trajectory in (("chosen", chosen), ("rejected", rejected)):
+        if not any(step.trained for step in trajectory.steps):
+            raise DataError(f"{side}: no reply of its own")
+    if opening_key(chosen) != opening_key(rejected):
+        raise DataError("chosen and rejected have different texts before their first reply")
+    sides = [[(step.observation, step.reply) for step in side.steps] for side in (chosen, rejected)]
+    if sides[0] == sides[1]:
+        raise DataError("chosen and rejected are the same")
+    digest = hashlib.sha256(json.dumps([name, *sides]).encode()).hexdigest()[:16]
     return [
-        _episode(chosen, {"reward": 1.0}, f"{name}/chosen"),
-        _episode(rejected, {"reward": 0.0}, f"{name}/rejected"),
+        replace(side, provenance=replace(side.provenance, task_id=f"{side.task_id}/{digest}"))
+        for side in (chosen, rejected)
     ]
 
 
@@ -168,9 +188,7 @@ def _assistant(row: Row, key: str) -> Turn:
 def _prompt(row: Row) -> list[Turn]:
     """The turns of a prompt, whose replies are not trained on."""
     if _has(row, "prompt"):
-        is_text = isinstance(row["prompt"], str)
-        turns = [("prompt", {"role": "user", "content": row["prompt"]})] if is_text else _listed(row, "prompt")
-        turns = [*_system(row), *turns]
+        turns = [*_system(row), *_texts(row, "prompt", "user")]
     elif _has(row, "instruction"):
         turns = _instruction(row)
     else:
@@ -183,8 +201,18 @@ def _untrained(turns: Iterable[Turn]) -> list[Turn]:
     return [(where, {**turn, "weight": 0} if isinstance(turn, dict) else turn) for where, turn in turns]
 
 
+def _texts(row: Row, key: str, role: str) -> list[Turn]:
+    """The turns of a key that holds the text of a role, a turn or a list of turns."""
+    found = _require(row, key)
+    if isinstance(found, str):
+        return [(key, {"role": role, "content": found})]
+    if not isinstance(found, list | dict):
+        raise DataError(f"{key}: expected text or a list of turns, found {quote(found)}")
+    return _listed(row, key)
+
+
 def _answer(row: Row, key: str) -> list[Turn]:
-    return [_assistant(row, key)] if isinstance(row.get(key), str) else _listed(row, key)
+    return _texts(row, key, "assistant")
 
 
 def _side(row: Row, key: str) -> list[Turn]:
@@ -251,6 +279,8 @@ def _episode(turns: Iterable[Turn], row: Row, name: str) -> Trajectory:
             _add(conversation, turn)
         except DataError as error:
             raise DataError(f"{where}{error}") from error
+    if not conversation.steps:
+        raise DataError("no turn of the assistant")
     return conversation.episode(_id(row, name), row, AGENT, AGENT)
 
 

@@ -123,7 +123,14 @@ def read_rows(path: str | Path) -> Iterator[tuple[Place, Row]]:
 
 
 def _parquet_blocks(path: Path) -> Iterator[Any]:
-    _, parquet = _pyarrow()
+    pyarrow, parquet = _pyarrow()
+    try:
+        yield from _batches(path, parquet)
+    except (pyarrow.ArrowException, OSError, *_UNREADABLE) as error:
+        raise DataError(f"{path}: no table: {error}") from error
+
+
+def _batches(path: Path, parquet: Any) -> Iterator[Any]:
     with parquet.ParquetFile(path) as file:
         for group in range(file.num_row_groups):
             size = file.metadata.row_group(group).total_byte_size

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import takewhile
 from typing import Literal
 
 from agentgym_py.errors import DataError
@@ -48,17 +49,19 @@ def prompt_completion(trajectory: Trajectory, *, with_outcome: bool = False) -> 
 def preference(pair: Preference, *, level: Literal["episode", "turn"] = "episode") -> Row | None:
     """Return TRL's conversational preference row, `{"prompt": [...], "chosen": [...], "rejected": [...]}`.
 
-    `episode`: everything after the first observation; TRL's DPO then also scores the later observations.
+    `episode`: everything after the first observation, or after the replies before it that are not trained on; TRL's DPO
+    then also scores the later observations.
     `turn`: the two replies at which the episodes diverge; None if one episode is a prefix of the other.
 
     Raises:
         DataError: the two do not open with the same rules and observation, or one has no reply.
     """
     chosen, rejected = conversation(pair.chosen), conversation(pair.rejected)
-    if len(chosen) < 2 or len(rejected) < 2 or chosen[0] != rejected[0]:
+    start = 1 + 2 * sum(1 for _ in takewhile(lambda step: not step.trained, pair.chosen.steps))
+    if min(len(chosen), len(rejected)) <= start or chosen[:start] != rejected[:start]:
         raise DataError(f"pair {pair.id!r}: chosen and rejected do not open with the same rules and observation")
     if level == "episode":
-        return {"prompt": chosen[:1], "chosen": chosen[1:], "rejected": rejected[1:]}
+        return {"prompt": chosen[:start], "chosen": chosen[start:], "rejected": rejected[start:]}
     turn = next((i for i, (a, b) in enumerate(zip(chosen, rejected, strict=False)) if a != b), None)
     if turn is None or chosen[turn]["role"] != "assistant":  # in a random world the observations may diverge first
         return None

@@ -12,6 +12,7 @@ from agentgym_inspect import agentgym
 from checks import FAILURE, fail, note_closed, note_starts
 from inspect_ai._cli.util import parse_cli_args
 from inspect_ai._util.error import PrerequisiteError
+from inspect_ai.log import read_eval_log
 from inspect_ai.model._call_tools import parse_tool_call
 from scripted import SHOP, TODO, WORLDS, World, only_return, plays_as_directly, scripts
 from through import play, read, run
@@ -159,3 +160,17 @@ def test_a_list_of_tasks_may_be_that_of_inspects_command_line() -> None:
     tasks = parse_cli_args(["tasks=0,5"])["tasks"]
     assert tasks == ["0", "5"]
     assert [sample.id for sample in agentgym(tasks=tasks).dataset] == [f"shop/test/medium/{n}" for n in (0, 5)]
+
+
+def test_the_example_of_the_guide_runs(tmp_path: Path) -> None:
+    """Its two episodes end by the limit of their world."""
+    guide = (Path(__file__).resolve().parents[3] / "docs" / "guides" / "bridges.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"^```python\n(from agentgym_inspect import .*?)^```", guide, re.M | re.S)
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, check=True)
+    (path,) = (tmp_path / "logs").glob("*.eval")
+    log = read_eval_log(str(path))
+    assert log.status == "success" and len(log.samples or ()) == 2
+    for sample in log.samples or ():
+        answers = [message.text for message in sample.messages if message.role == "tool"]
+        assert (sample.scores or {})["outcome"].metadata == {"steps": len(answers), "stop_reason": "truncated"}
+        assert len(answers) > 2 and answers[1] == answers[3] != answers[2]
