@@ -119,11 +119,6 @@ class ChatAgent(ABC):
         """Number of pending replies; if the last one fails and none ever came, the endpoint is down."""
         self.client = self.make_client(base_url, concurrency, timeout, retries)
 
-    @property
-    def offers_tools(self) -> bool:
-        """Whether it offers its model the tools of a world."""
-        return self._tools
-
     @abstractmethod
     def make_client(self, base_url: str | None, concurrency: int, timeout: float, retries: int) -> RetryingClient:
         """Return what sends the requests; ConfigError if the API does not take these settings."""
@@ -240,8 +235,7 @@ def example_messages(
 ) -> list[dict[str, Any]]:
     """Return a whole episode as a conversation, up to its last reply or the answer to its last tool call."""
     observations = [*(step.observation for step in example.steps), example.final_observation]
-    rules = tool_rules(example.rules) if tools else example.rules
-    turns = _conversation(rules, example.steps, observations, tools, first_call)
+    turns = _conversation(example.rules, example.steps, observations, tools, first_call)
     return turns if turns[-1]["role"] == "tool" else turns[:-1]
 
 
@@ -249,7 +243,8 @@ def _conversation(
     rules: str, steps: Sequence[Step], observations: Sequence[str], tools: Sequence[Mapping[str, Any]] | None,
     first_call: int,
 ) -> list[dict[str, Any]]:  # fmt: skip
-    turns: list[dict[str, Any]] = [{"role": "user", "content": opening_text(rules, observations[0])}]
+    opening = opening_text(tool_rules(rules) if tools else rules, observations[0])
+    turns: list[dict[str, Any]] = [{"role": "user", "content": opening}]
     for number, (step, after) in enumerate(zip(steps, observations[1:], strict=True), first_call):
         is_call = step.action_input is not None and function_call(step)[0] == step.action
         if tools == [ACT] or (tools and is_call):

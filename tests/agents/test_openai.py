@@ -27,6 +27,7 @@ uvicorn = pytest.importorskip("uvicorn")
 
 from agentgym_py import http_client
 from agentgym_py.agents import ExpertAgent, RandomAgent
+from agentgym_py.agents.chat import example_messages
 from agentgym_py.agents.openai import OpenAIAgent
 from agentgym_py.collection import Collector, Job, PlayConfig, jobs_for
 from agentgym_py.collection.branching import snapshots_at
@@ -36,8 +37,10 @@ from agentgym_py.errors import ConfigError, EndpointError
 from agentgym_py.evaluation import summarise
 from agentgym_py.evaluation.evaluate import ApiUsage, sum_usages
 from agentgym_py.trajectory import Trajectory, store
-from agentgym_py.trajectory.formats.openai import openai_chat
-from agentgym_py.trajectory.types import BY_TOOLS, Usage, tool_rules, with_template
+from agentgym_py.trajectory.formats import agenttraj, trl
+from agentgym_py.trajectory.formats.openai import ACT, openai_chat
+from agentgym_py.trajectory.preferences import build_pairs
+from agentgym_py.trajectory.types import BY_TOOLS, Usage, opening_text, tool_rules, with_template
 
 SECRET = "sk-of-the-tests-0123456789"
 MAZE = EnvSpec("maze", {"difficulty": "easy"})
@@ -206,19 +209,36 @@ def test_tool_calls_do_what_the_experts_texts_do(server: Server, name: str) -> N
 @pytest.mark.parametrize("template", [None, "Be quick.\n{rules}", "Be quick."])
 @pytest.mark.parametrize("prompt", ["full", "none"])
 def test_the_rules_say_that_calls_replace_the_text(server: Server, prompt: Prompt, template: str | None) -> None:
-    """Where the rules stand, also for a fork of an episode in text; the episode records it and can be replayed."""
-    rules = MAZE.make().rules[prompt]
-    said = with_template(template, tool_rules(rules))
+    """After the rules, also in a fork of an episode in text; the record has the rules alone and can be replayed."""
+    rules = with_template(template, MAZE.make().rules[prompt])
+    said = tool_rules(rules)
     config = PlayConfig(prompt=prompt, prompt_template=template)
     server.script = [completion("", call("look", "{}"))]
     collector = Collector(OpenAIAgent("served", server.url, tools=True), config)
     text = Collector(ExpertAgent(), config).collect(Job(MAZE, 3))
     forks = [Job(MAZE, 3, start=snapshots_at(t, [1])[0]) for t in (text, collector.collect(Job(MAZE, 3)))]
     for trajectory in collector.collect_batch([Job(MAZE, 3), *forks]):
-        assert trajectory.rules == said and replay(trajectory).holds
+        assert trajectory.rules == rules and replay(trajectory).holds and trajectory.provenance.sampling["tools"]
     contents = [body["messages"][0]["content"] for body in server.bodies]
-    assert {content.removesuffix(f"\n\n{text.steps[0].observation}") for content in contents if said} <= {said}
-    assert text.rules == with_template(template, rules)
+    assert len(contents) >= 4 and set(contents) == {opening_text(said, text.steps[0].observation)}
+    assert said.count(BY_TOOLS) == bool(rules)
+
+
+def test_readers_of_text_see_no_sentence_about_tools(server: Server) -> None:
+    """Of episodes that tools played: as examples, in rows, in pairs with episodes in text, and in a fork of one."""
+    env = EnvSpec("tools", {"difficulty": "medium"})
+    texts = [replace(experts("tools"), id="text", reward=0.0, success=False)]
+    server.script = [completion("", [t["tool_calls"][0]]) for t in openai_chat(experts("tools"))["messages"][1::2]]
+    called = Collector(OpenAIAgent("served", server.url, tools=True)).collect(Job(env, 3))
+    assert called.success and BY_TOOLS in server.bodies[0]["messages"][0]["content"]
+    assert called.rules == texts[0].rules and len(build_pairs([called, *texts]).pairs) == 1
+    for row in (trl.messages(called), agenttraj.to_row(called), example_messages(called)):
+        assert BY_TOOLS not in json.dumps(row) and "Action:" in json.dumps(row)
+    assert BY_TOOLS in json.dumps(openai_chat(called)) and BY_TOOLS in json.dumps(example_messages(called, [ACT]))
+    server.asked, server.script = [], [completion("Action: finish")]
+    fork = Job(env, 3, start=snapshots_at(called, [1])[0])
+    assert Collector(OpenAIAgent("served", server.url)).collect(fork).rules == called.rules
+    assert BY_TOOLS not in json.dumps(server.bodies[0])
 
 
 def test_a_world_that_reads_no_calls_has_one_tool(server: Server) -> None:

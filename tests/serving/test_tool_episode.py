@@ -66,15 +66,17 @@ def test_settings_tell_tasks_and_openings() -> None:
 
 @pytest.mark.parametrize("prompt", ["full", "brief", "none"])
 def test_an_agent_with_tools_reads_that_calls_replace_the_text(prompt: Prompt) -> None:
-    """In the opening, in the episode's rules and in the template that its replay reads."""
+    """In the opening alone: the record, which says that tools played it, has the world's rules."""
     settings = EpisodeSettings(SPEC, prompt=prompt, calls=True)
     episode = ToolEpisode(settings, 0)
     with closing(SPEC.make()) as world:
         rules = world.rules[prompt]
         assert settings.opening(world, episode.task.id) == episode.opening
     assert episode.opening == opening_text(tool_rules(rules), episode.observation)
-    assert episode.rules.count(BY_TOOLS) == (prompt != "none") and episode.rules.startswith(rules)
+    assert episode.opening.count(BY_TOOLS) == (prompt != "none")
     episode.call("go", {"direction": "north"})
     trajectory = episode.trajectory("a client")
-    assert trajectory.rules == episode.rules and replay(trajectory).holds
-    assert BY_TOOLS not in ToolEpisode(replace(settings, calls=False), 0).opening
+    assert trajectory.rules == rules and trajectory.provenance.sampling == {"tools": True}
+    assert replay(trajectory).holds
+    text = ToolEpisode(replace(settings, calls=False), 0)
+    assert BY_TOOLS not in text.opening and not text.trajectory("a client").provenance.sampling
