@@ -29,7 +29,8 @@ from agentgym_py.http_client import (
 from agentgym_py.rng import seed_of
 from agentgym_py.trajectory import Step, Trajectory
 from agentgym_py.trajectory.few_shot import few_shot_messages
-from agentgym_py.trajectory.formats.openai import ACT, function_call, tool_answer, tool_call
+from agentgym_py.trajectory.formats.foreign import ACT_NAME
+from agentgym_py.trajectory.formats.openai import ACT_TOOL, function_call, tool_answer, tool_call
 from agentgym_py.trajectory.json_values import MAX_COST, MAX_TOKENS
 from agentgym_py.trajectory.types import Usage, opening_text, tool_rules
 
@@ -247,7 +248,7 @@ def _conversation(
     turns: list[dict[str, Any]] = [{"role": "user", "content": opening}]
     for number, (step, after) in enumerate(zip(steps, observations[1:], strict=True), first_call):
         is_call = step.action_input is not None and function_call(step)[0] == step.action
-        if tools == [ACT] or (tools and is_call):
+        if tools == [ACT_TOOL] or (tools and is_call):
             turns += [tool_call(number, step), tool_answer(number, after)]
         else:
             turns += [{"role": "assistant", "content": step.reply}, {"role": "user", "content": after}]
@@ -257,7 +258,7 @@ def _conversation(
 def offered_tools(env: TextEnv) -> list[dict[str, Any]]:
     """Return the tools of a world; `act` if it has none or, like a strict original, does not parse calls."""
     parses_calls = env.read(format_reply("name", "", "{}")).arguments == {}
-    return env.tools() or [ACT] if parses_calls else [ACT]
+    return env.tools() or [ACT_TOOL] if parses_calls else [ACT_TOOL]
 
 
 # ---- what comes back, which may be anything --------------------------------------------------------------------------
@@ -276,9 +277,9 @@ def call_text(
     env: TextEnv, tools: Sequence[Mapping[str, Any]] | None, name: str, arguments: str, content: str = ""
 ) -> str:
     """Return the call of an offered tool as the reply that `TextEnv.step` takes; `arguments` is JSON."""
-    if tools == [ACT]:
+    if tools == [ACT_TOOL]:
         values = read_json(arguments.encode("utf-8", "surrogatepass"))
-        action = values.get("action") if isinstance(values, dict) and name == "act" else None
+        action = values.get("action") if isinstance(values, dict) and name == ACT_NAME else None
         return format_expert_reply(env, action, content.strip()) if isinstance(action, str) else arguments
     text = format_reply(name, content.strip(), arguments)
     reply = env.parse(text)

@@ -30,7 +30,7 @@ from agentgym_py.errors import ConfigError
 from agentgym_py.files import canonical_json
 from agentgym_py.rng import seed_of
 from agentgym_py.trajectory import Provenance, Step, Trajectory
-from agentgym_py.trajectory.formats.openai import ACT
+from agentgym_py.trajectory.formats.openai import ACT_TOOL
 from agentgym_py.trajectory.types import opening_text, tool_rules
 from agentgym_py.version import __version__
 
@@ -155,7 +155,7 @@ class ToolEpisode:
         self.tools = self._offered_tools()
 
     def _offered_tools(self) -> list[dict[str, Any]]:
-        return offered_tools(self.env) if self.settings.tools else [ACT]
+        return offered_tools(self.env) if self.settings.tools else [ACT_TOOL]
 
     def call(self, tool: str, arguments: Mapping[str, Any]) -> EnvTurn:
         """Do one call. After the end of the episode it does nothing and is not recorded.

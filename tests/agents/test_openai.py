@@ -38,7 +38,7 @@ from agentgym_py.evaluation import summarise
 from agentgym_py.evaluation.evaluate import ApiUsage, sum_usages
 from agentgym_py.trajectory import Trajectory, store
 from agentgym_py.trajectory.formats import agenttraj, trl
-from agentgym_py.trajectory.formats.openai import ACT, openai_chat
+from agentgym_py.trajectory.formats.openai import ACT_TOOL, openai_chat
 from agentgym_py.trajectory.preferences import build_pairs
 from agentgym_py.trajectory.types import BY_TOOLS, Usage, opening_text, tool_rules, with_template
 
@@ -234,7 +234,7 @@ def test_readers_of_text_see_no_sentence_about_tools(server: Server) -> None:
     assert called.rules == texts[0].rules and len(build_pairs([called, *texts]).pairs) == 1
     for row in (trl.messages(called), agenttraj.to_row(called), example_messages(called)):
         assert BY_TOOLS not in json.dumps(row) and "Action:" in json.dumps(row)
-    assert BY_TOOLS in json.dumps(openai_chat(called)) and BY_TOOLS in json.dumps(example_messages(called, [ACT]))
+    assert BY_TOOLS in json.dumps(openai_chat(called)) and BY_TOOLS in json.dumps(example_messages(called, [ACT_TOOL]))
     server.asked, server.script = [], [completion("Action: finish")]
     fork = Job(env, 3, start=snapshots_at(called, [1])[0])
     assert Collector(OpenAIAgent("served", server.url)).collect(fork).rules == called.rules

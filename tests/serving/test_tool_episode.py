@@ -12,7 +12,7 @@ from agentgym_py.collection.replay import replay
 from agentgym_py.env import EnvSpec, Prompt, StopReason
 from agentgym_py.errors import AgentGymError, UnknownNameError
 from agentgym_py.serving.tool_episode import HAS_ENDED, EpisodeSettings, ToolEpisode
-from agentgym_py.trajectory.formats.openai import ACT
+from agentgym_py.trajectory.formats.openai import ACT_TOOL
 from agentgym_py.trajectory.types import BY_TOOLS, opening_text, tool_rules
 
 SPEC = EnvSpec("maze", {"difficulty": "easy"})
@@ -21,12 +21,12 @@ SPEC = EnvSpec("maze", {"difficulty": "easy"})
 def test_a_call_and_a_reply_are_the_same_step() -> None:
     """Of a tool, of `act` where the world's tools are not offered, and as text."""
     episodes = [ToolEpisode(EpisodeSettings(SPEC, tools=tools), 0) for tools in (True, False, True)]
-    assert episodes[1].tools == [ACT] != episodes[0].tools
+    assert episodes[1].tools == [ACT_TOOL] != episodes[0].tools
     turns = [
         episodes[0].call("go", {"direction": "north"}), episodes[1].call("act", {"action": "go north"}),
         episodes[2].step("go north"),
     ]  # fmt: skip
-    assert turns[0] == turns[1] == turns[2] and episodes[1].tools == [ACT]
+    assert turns[0] == turns[1] == turns[2] and episodes[1].tools == [ACT_TOOL]
 
 
 def test_an_environment_is_used_again() -> None:
