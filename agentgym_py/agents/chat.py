@@ -225,7 +225,8 @@ def messages(
     """Return the episode so far as a conversation, to which the model replies.
 
     With `tools`, a step that called one, also one that does not exist (every step, if `act` is offered), becomes a tool
-    call and its answer; others keep their text. Calls are numbered from `first_call`.
+    call and its answer; others keep their text. A blank reply, such as a refusal, is left out, because many endpoints
+    refuse it: the turns around it are one. Calls are numbered from `first_call`.
     """
     observations = [*(step.observation for step in episode.steps), episode.observation]
     return _conversation(episode.rules, episode.steps, observations, tools, first_call)
@@ -248,7 +249,9 @@ def _conversation(
     turns: list[dict[str, Any]] = [{"role": "user", "content": opening}]
     for number, (step, after) in enumerate(zip(steps, observations[1:], strict=True), first_call):
         is_call = step.action_input is not None and function_call(step)[0] == step.action
-        if tools == [ACT_TOOL] or (tools and is_call):
+        if not step.reply.strip():
+            turns[-1] = {**turns[-1], "content": f"{turns[-1]['content']}\n\n{after}"}
+        elif tools == [ACT_TOOL] or (tools and is_call):
             turns += [tool_call(number, step), tool_answer(number, after)]
         else:
             turns += [{"role": "assistant", "content": step.reply}, {"role": "user", "content": after}]
@@ -317,10 +320,12 @@ def completion(data: object, cost: float | None = None) -> Completion | None:
     if not isinstance(data, dict) or not isinstance(message, dict):
         return None
     usage, model = data.get("usage"), data.get("model")
-    refusal = message.get("refusal") or (finish if finish in _FILTERED else "")
+    refusal = message.get("refusal")
+    if not (isinstance(refusal, str) and refusal):
+        refusal = finish if finish in _FILTERED else ""
     return Completion(
         message, usage if isinstance(usage, dict) else {}, model if isinstance(model, str) else "",
-        finish == "length", cost, refusal[:_MOST_REFUSAL] if isinstance(refusal, str) else "",
+        finish == "length", cost, refusal[:_MOST_REFUSAL],
     )  # fmt: skip
 
 

@@ -628,6 +628,7 @@ REFUSALS = [
     completion(None, call("search_people", '{"name": "Hugo"}'), finish_reason="content_filter"),
     refusal(200, '{"choices": [{"finish_reason": "content_filter"}]}'),
     refusal(200, '{"choices": [{"finish_reason": "stop", "message": {"content": null, "refusal": "I cannot."}}]}'),
+    refusal(200, '{"choices": [{"finish_reason": "content_filter", "message": {"content": "a", "refusal": [1]}}]}'),
 ]
 
 
@@ -641,8 +642,25 @@ def test_a_refusal_is_an_empty_reply_and_counted(server: Server, answer: Any) ->
     refused = [step.usage.refused for step in episode.steps if step.usage]
     assert refused[0] and not refused[1] and "None" not in refused[0]
     assert store.from_line(store.to_line(episode)) == episode
-    evaluation = summarise([episode])
-    assert (evaluation.refused, evaluation.errors, evaluation.extra_calls) == (1, 0, int(answer is REFUSALS[4]))
+    for error in (None, "lost"):
+        evaluation = summarise([replace(episode, error=error)])
+        calls = int(answer is REFUSALS[4] and error is None)
+        assert (evaluation.refused, evaluation.errors, evaluation.extra_calls) == (1, int(error == "lost"), calls)
+
+
+@pytest.mark.parametrize("env", [EnvSpec("tools"), EnvSpec("shop", {"strict_compat": True})], ids=lambda env: env.name)
+@pytest.mark.parametrize("tools", [True, False])
+def test_a_blank_reply_is_no_turn(server: Server, env: EnvSpec, tools: bool) -> None:
+    """Many endpoints refuse one; users and assistant take turns, and every observation is read."""
+    made = call("act" if env.kwargs else "search_people", "{}")
+    good = completion("hm", made) if tools else completion("Action: look")
+    server.script = [REFUSALS[0], completion(" \n"), good, REFUSALS[0], completion()]
+    (episode,) = play(server, steps=5, tools=tools, env=env, retries=0)
+    turns = server.bodies[-1]["messages"]
+    assert [turn["role"] for turn in turns] == ["user", "assistant", "tool" if tools else "user"]
+    assert all(turn.get("tool_calls") or turn["content"].strip() for turn in turns)
+    texts = [step.observation for step in episode.steps]
+    assert turns[0]["content"].endswith("\n\n".join(texts[:3])) and turns[2]["content"] == "\n\n".join(texts[3:])
 
 
 def test_a_filter_that_refuses_everything_ends_no_evaluation(server: Server) -> None:
@@ -705,6 +723,43 @@ def test_a_server_that_refuses_max_tokens_gets_max_completion_tokens(server: Ser
     assert [trajectory.error for trajectory in trajectories] == [None] * 3
     limits = [{name: body[name] for name in body if name.startswith("max_")} for body in server.bodies]
     assert limits == [{"max_tokens": 77}] + [{"max_completion_tokens": 77}] * 9
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_server_that_refuses_parallel_tool_calls_gets_none(server: Server, is_first: bool) -> None:
+    """The refused request is sent again, all later ones have no such field; also if it refuses `max_tokens`, too."""
+
+    async def answer(body: dict[str, Any]) -> Any:
+        text = "Unsupported parameter: 'parallel_tool_calls' is not supported with this model."
+        refused = refuses(body, "parallel_tool_calls", text)
+        if is_first and "parallel_tool_calls" in body:
+            return refused
+        return refuses_max_tokens(body) if "max_tokens" in body else refused
+
+    server.script = [answer]
+    episodes = play(server, tasks=2, steps=3, concurrency=1, retries=0, tools=True, extra={"top_p": 0.5})
+    assert [episode.error for episode in episodes] == [None] * 2
+    for body in server.bodies[-6:]:
+        assert "parallel_tool_calls" not in body and "max_tokens" not in body and body["top_p"] == 0.5
+    assert len(server.asked) == (8 if is_first else 9)
+    server.asked = []
+    with pytest.raises(EndpointError, match="sends none"):
+        play(server, retries=0, tools=True, extra={"parallel_tool_calls": True})
+    assert all(body["parallel_tool_calls"] for body in server.bodies)
+
+
+def test_a_refused_field_is_left_out_of_requests_that_are_on_their_way(server: Server) -> None:
+    """Their refusals come after the first one was mended."""
+
+    async def answer(body: dict[str, Any]) -> Any:
+        if "parallel_tool_calls" in body and len(server.asked) > 1:
+            await asyncio.sleep(0.5)
+        return refuses(body, "parallel_tool_calls", "parallel_tool_calls: unknown field")
+
+    server.script = [answer]
+    episodes = play(server, tasks=2, steps=2, concurrency=2, retries=0, tools=True)
+    assert [episode.error for episode in episodes] == [None] * 2
+    assert sum("parallel_tool_calls" in body for body in server.bodies) == 2
 
 
 def refuses(body: dict[str, Any], name: str, text: str) -> Any:
