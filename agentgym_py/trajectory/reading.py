@@ -53,25 +53,28 @@ def read_any(path: str | Path, format: str | None = None) -> Iterator[Trajectory
         ConfigError: no such format.
         DataError: no such file, or not in this format, or in none.
     """
-    return _read(path, _require_format(path, format))
+    return _read(path, format)
 
 
-def _read(path: str | Path, name: str, watch: Callable[[_PlacedRows], _PlacedRows] = iter) -> Iterator[Trajectory]:
+def _read(
+    path: str | Path, format: str | None, watch: Callable[[_PlacedRows], _PlacedRows] = iter
+) -> Iterator[Trajectory]:
     """Stream the episodes of a file; its rows pass through `watch`, unless it is a store."""
+    name, is_detected = _require_format(path, format), format is None
     if name == STORE:
         return store.read(path)
-    number = count(1)
+    stem, number = Path(path).stem, count(1)
     source = parquet.read_rows(path) if _is_table(Path(path)) else rows.read_rows(path)
     parsed = chain.from_iterable(
-        rows.parse_rows(path, watch(source), lambda row: _parse(row, name, f"{Path(path).stem}-{next(number)}"))
+        rows.parse_rows(path, watch(source), lambda row: _parse(row, name, f"{stem}-{next(number)}", is_detected))
     )
     return parsed if name == "parquet" else unique_ids(parsed)
 
 
-def _parse(row: rows.Row, name: str, id: str) -> Sequence[Trajectory]:
-    """Parse a row of format `name`; an error says if it is one of another format."""
+def _parse(row: rows.Row, name: str, id: str, is_detected: bool) -> Sequence[Trajectory]:
+    """Parse a row of format `name`, named or detected; an error says if it is one of another format."""
     try:
-        if name == "sharegpt" and "item_id" in row:
+        if is_detected and name == "sharegpt" and "item_id" in row:
             raise DataError("ShareGPT has no key 'item_id'")  # it would be read, with "Ok." as a reply
         return _PARSERS[name](row, id)
     except DataError as error:
@@ -119,7 +122,7 @@ def verify_any(path: str | Path, format: str | None = None) -> store.VerifyRepor
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
         try:
-            for _ in _read(path, name, count_rows):
+            for _ in _read(path, format, count_rows):
                 episodes += 1
         except DataError as error:
             bad[number] = str(error.__cause__ or error)
