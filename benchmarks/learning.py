@@ -6,8 +6,8 @@ same tasks. Every agent plays test tasks 0 to 299, greedily. With `--other_diffi
 play the world's other difficulties. The command is resumable: it reuses existing results.
 
 A finished run is a line of RESULTS (default benchmarks/learning.jsonl). `--tables` prints the tables of these lines and
-runs nothing. Lines from another base, version of the world or order of demonstrations than today's are left out, or
-marked † if the world has no others.
+runs nothing. Lines from another base, version of the world, or order of or passes over the demonstrations than today's
+are left out, or marked † if the world has no others.
 `python docs/figures.py` puts the figures into the README and the documentation.
 """
 
@@ -129,7 +129,8 @@ class Run:
         first, config = self.folder.metrics(0)["training"], self.folder.config()
         settings = {k: v for k, v in config["trainer"].items() if k in FilteredBC.__dataclass_fields__}
         trainer = FilteredBC(**settings)
-        trainer = replace(trainer, epochs=trainer.epochs * spent / first["tokens"])
+        epochs = config["expert_epochs"] or trainer.epochs
+        trainer = replace(trainer, epochs=epochs * spent / first["tokens"])
         explored = list(store.read(self.folder.round(0) / "trajectories.jsonl"))
         demonstrations = build_selector(SelectConfig(**config["select"]))(explored).kept
         policy = Policy.load(config["model"])
@@ -173,7 +174,7 @@ def line_of(run: Run, others: bool) -> dict[str, Any]:
     line: dict[str, Any] = {
         "env": run.world, "difficulty": run.difficulty, "seed": run.seed,
         "base": run.folder.read_json("provenance.json")["base_policy"], "version": run.version,
-        "expert_order": run.folder.config()["expert_order"],
+        "expert_order": run.folder.config()["expert_order"], "expert_epochs": run.folder.config()["expert_epochs"],
         "rounds": [round_of(row) for row in metrics],
         "first": tested(played["0"]), "last": tested(played[str(run.last)]),
         "gain": asdict(run.gain()), "more_epochs": tested(run.measured("more_epochs", run.more_epochs)),
@@ -232,11 +233,14 @@ def read(results: Path = RESULTS) -> list[dict[str, Any]]:
 
 
 def is_current(line: Mapping[str, Any]) -> bool:
-    """Return whether a line is of the world's version, its default base and its default order of demonstrations."""
+    """Return whether a line is of the world's version, its default base and how it learns from demonstrations."""
     world: Any = env_class(line["env"])
-    order = world.evolve_defaults.get("expert_order", "uniform")
-    base = shipped_base(world.evolve_defaults.get("model", "tiny"))
-    return line["base"] == base and (line["version"], line["expert_order"]) == (world.version, order)
+    defaults = world.evolve_defaults
+    today = (
+        shipped_base(defaults.get("model", "tiny")), world.version, defaults.get("expert_order", "uniform"),
+        defaults.get("expert_epochs"),
+    )  # fmt: skip
+    return (line["base"], line["version"], line["expert_order"], line.get("expert_epochs")) == today
 
 
 def world_of(line: Mapping[str, Any]) -> str:

@@ -43,9 +43,9 @@ from agentgym_py.trajectory import Trajectory, store
 HERE = Path(__file__).parent
 TASKS = range(300)
 AGENT_V0: Mapping[str, Sequence[str]] = {
-    "shop": ["--expert_tasks", "12"],
-    "household": ["--expert_tasks", "50"],
-    "household-weak": ["--expert_tasks", "12"],
+    "shop": ["--expert_tasks", "12", "--expert_epochs", "2"],
+    "household": ["--expert_tasks", "50", "--expert_epochs", "2"],
+    "household-weak": ["--expert_tasks", "12", "--expert_epochs", "2"],
 }
 """Options of Agent_v0 in each env: it solves some tasks, or hardly any in `household-weak`."""
 EPISODES: Mapping[str, int] = {"shop": 1000, "household": 1000, "household-weak": 1000}

@@ -292,7 +292,7 @@ def test_a_finished_run_of_learning_is_a_line(
     assert "| maze | hard | 0 | 20.0 % [10, 37] | 20.0 % [10, 37] |" in others
     assert "| maze | 0 | 1 | 20.0 % of 30 | 6 | 60.0 % [42, 75] |" in rounds and "| maze | random | 20.0 %" in agents
     other_base = {"base": learning.shipped_base("tiny-data")}  # no default of the maze
-    for changed in ({"version": -1}, {"expert_order": "uniform"}, other_base, {"base": "0f"}):
+    for changed in ({"version": -1}, {"expert_order": "uniform"}, {"expert_epochs": 3.0}, other_base, {"base": "0f"}):
         other = json.dumps({**line, **changed, "seed": 1})
         results.write_text(f"{other}\n{json.dumps(line)}\n", encoding="utf-8")
         assert [kept["seed"] for kept in learning.read(results)] == [0], "beside a line of today"
@@ -308,7 +308,12 @@ def finished_run(folder: Path, base: str) -> None:
         {"success": estimates[rate], "reward": estimates[rate], "steps": 5.0, "invalid": 0.1} for rate in (0.2, 0.6)
     )
     files: dict[str, Any] = {
-        "run.yaml": {"env": ["maze"], "env_kwargs": {"difficulty": "easy"}, "expert_order": "kinds"},
+        "run.yaml": {
+            "env": ["maze"],
+            "env_kwargs": {"difficulty": "easy"},
+            "expert_order": "kinds",
+            "expert_epochs": None,
+        },
         "provenance.json": {"base_policy": base},
         "test.json": {"last": 1, "rounds": {"0": first, "1": last}},
         "extra.json": dict.fromkeys(

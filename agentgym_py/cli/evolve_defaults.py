@@ -9,10 +9,12 @@ from typing import Any
 from agentgym_py.cli.env_options import ALL, env_names
 from agentgym_py.cli.help import format_default
 from agentgym_py.cli.parser import Parser, suggestion
+from agentgym_py.cli.trainer_options import trainer_class
 from agentgym_py.cli.values import flatten_options
 from agentgym_py.env.registration import env_class
 from agentgym_py.env.types import TINY_WORLDS_DEFAULTS
 from agentgym_py.errors import AgentGymError, ConfigError
+from agentgym_py.training.settings import DataSettings
 from agentgym_py.training.trainer import info_of, is_on_policy
 
 _LEAST = "select.threshold"
@@ -36,8 +38,15 @@ def defaults_by_world(names: Sequence[str]) -> dict[str, Mapping[str, Any]]:
 
 def defaults_for_trainer(defaults: Mapping[str, Any], trainer: object) -> dict[str, Any]:
     """Return those of the worlds' defaults that suit a trainer, or its class."""
-    clones = info_of(trainer).warm_start is None and not is_on_policy(trainer)
-    return {key: value for key, value in defaults.items() if clones or key not in _OF_CLONING}
+    maker = info_of(trainer).warm_start
+    left_out = _OF_CLONING if maker is not None or is_on_policy(trainer) else ()
+    if not _has_epochs(trainer if maker is None else trainer_class(maker)):
+        left_out = (*left_out, "expert_epochs")
+    return {key: value for key, value in defaults.items() if key not in left_out}
+
+
+def _has_epochs(trainer: object) -> bool:
+    return issubclass(trainer if isinstance(trainer, type) else type(trainer), DataSettings)
 
 
 def world_defaults(names: Sequence[str], parser: Parser) -> dict[str, Any]:

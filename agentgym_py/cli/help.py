@@ -9,7 +9,7 @@ from typing import Any
 
 from agentgym_py.cli.examples import IN_HELP, examples_of
 from agentgym_py.cli.parser import HELP_ALL, Option, Parser
-from agentgym_py.cli.values import metavar_of
+from agentgym_py.cli.values import is_mapping_type, metavar_of
 
 EXAMPLES_TITLE = "Examples:"
 _COLUMN = 26
@@ -66,6 +66,8 @@ def _trainer_hint(parser: Parser) -> str:
 def _spelling(option: Option) -> str:
     if option.hint is bool and option.default is False:
         return option.flag
+    if is_mapping_type(option.hint):
+        return f"{option.flag}.NAME VALUE"
     name = option.name.rpartition(".")[2]
     return f"{option.flag} {option.metavar or _PLACEHOLDERS.get(name) or metavar_of(option.hint, name)}"
 

@@ -40,7 +40,8 @@ SYNONYMS = {
     "lr": "learning_rate", "world": "env", "checkpoint": "model", "policy": "model", "output": "out",
     "output_dir": "out", "bs": "batch_size", "num_epochs": "epochs", "num_train_epochs": "epochs",
     "lora_r": "lora_rank", "max_tokens": "max_new_tokens", "gpu": "device", "data_path": "data",
-    "replay": "replay_ratio", "ewc": "ewc_lambda", "reflect": "reflection", **RENAMED,
+    "replay": "replay_ratio", "ewc": "ewc_lambda", "reflect": "reflection", "episodes": "tasks",
+    "num_episodes": "tasks", "num_tasks": "tasks", **RENAMED,
 }  # fmt: skip
 """Other names of an option, used in other packages or earlier versions, for suggestions."""
 PART_SYNONYMS = {"judge": "reward_kwargs"}
@@ -102,7 +103,8 @@ class Option:
         try:
             return as_list(value, self.item) if self.item else convert(value, self.hint)
         except (TypeError, ValueError) as error:
-            raise UsageError(f"{setting(self.name)}: {error}") from error
+            form = f"; write {self.flag}.NAME VALUE" if is_mapping_type(self.hint) and isinstance(value, str) else ""
+            raise UsageError(f"{setting(self.name)}: {error}{form}") from error
 
 
 class Parser:
@@ -323,7 +325,9 @@ class Parser:
             )
 
     def _option_for(self, word: str) -> str:
-        """Return `; did you mean --env shop?` for the name of an installed plugin."""
+        """Return `; did you mean --env shop?` for the name of an installed plugin, or `--env` for `-env`."""
+        if word.startswith("-") and self.find_option(word[1:].partition("=")[0]):
+            return f"; did you mean -{word}?"
         plugins = _plugin_names().items()
         name = next((name for name, names in plugins if name in self.options and word in names), None)
         return f"; did you mean {setting(name, word)}?" if name else ""

@@ -16,7 +16,7 @@ from typing import Any
 from agentgym_py.agents import Agent
 from agentgym_py.env import EnvSpec, Prompt
 from agentgym_py.env.tracebacks import contained
-from agentgym_py.errors import RunError
+from agentgym_py.errors import RunError, setting
 from agentgym_py.files import JsonFolder, json_safe, new_folder, parse_json, require_inside, with_current_names
 from agentgym_py.trajectory import Trajectory, store
 from agentgym_py.trajectory.types import BY_TOOLS
@@ -167,8 +167,8 @@ class EvalFolder(JsonFolder):
         target = Path(path)
         if (target / RESULT).is_file() and (target / MANIFEST).is_file():
             lost = cls(target).read_json(RESULT).get("errors")
-            hint = f"; to play the {lost} lost episodes again, remove its {RESULT}" if lost else ""
-            raise RunError(f"{path} already holds a finished evaluation{hint}")
+            hint = f", or remove its {RESULT} to play the {lost} lost episodes again" if lost else ""
+            raise RunError(f"{path} already holds a finished evaluation; choose another {setting('out')}{hint}")
         if not (target / MANIFEST).is_file():
             new_folder(target)
         return cls(target)

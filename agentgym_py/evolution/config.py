@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Collection, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from agentgym_py.checks import Basic, has_type, require_at_least, require_field_types
+from agentgym_py.checks import Basic, has_type, require_at_least, require_field_types, require_positive
 from agentgym_py.collection import Executor, PlayConfig
 from agentgym_py.engine import SamplingParams
 from agentgym_py.env import EnvSpec, Prompt
@@ -27,7 +27,7 @@ from agentgym_py.rewards.reward_model import require_reward_model
 from agentgym_py.training import OnPolicyTrainer, Trainer
 from agentgym_py.training.coreset import Coreset
 from agentgym_py.training.rl.constraints import ConstraintSettings
-from agentgym_py.training.settings import OfflineSettings
+from agentgym_py.training.settings import DataSettings, OfflineSettings
 from agentgym_py.training.trainer import PlanChecks, info_of, require_several_processes, require_single_trajectories
 from agentgym_py.trajectory import Trajectory
 from agentgym_py.trajectory.selectors import SelectConfig
@@ -56,6 +56,8 @@ class EvolveConfig:
     expert_order: Literal["uniform", "kinds"] = "uniform"
     """How these tasks are drawn: `kinds` takes the kinds of tasks in turn, so that even few demonstrations show all
     kinds."""
+    expert_epochs: float | None = None
+    """Passes over the demonstrations, in place of the epochs of the trainer that makes Agent_v0 of them."""
     expert: Literal["exact", "fair"] = "fair"
     """Expert of round 0: `exact` knows the whole state and always succeeds; `fair` knows only what the episode has
     shown, so all its actions can be learnt, and may fail."""
@@ -159,6 +161,8 @@ class EvolveConfig:
         )  # fmt: skip
         not_negative = ("expert_tasks", "rounds", "forks", "test_tasks", "patience")
         require_at_least(self, dict.fromkeys(positive, 1.0) | dict.fromkeys(not_negative, 0.0))
+        if self.expert_epochs is not None:
+            require_positive(self, "expert_epochs")
         self._require_curriculum()
         self._require_sequence()
         if self.critic:
@@ -382,8 +386,24 @@ def _without_ewc(trainer: Trainer | OnPolicyTrainer) -> str:
     return f"{setting('trainer.ewc_lambda')} needs a trainer whose settings extend OfflineSettings; {name}'s do not"
 
 
+def demonstrations_trainer(config: EvolveConfig, trainer: Trainer) -> Trainer:
+    """Return a trainer as it learns from demonstrations; ConfigError if it has no epochs that could be replaced."""
+    if config.expert_epochs is None:
+        return trainer
+    if not isinstance(trainer, DataSettings):
+        raise ConfigError(
+            f"{setting('expert_epochs')} needs a trainer whose settings extend DataSettings; those of "
+            f"{type(trainer).__name__} do not"
+        )
+    changed: Trainer = replace(trainer, epochs=config.expert_epochs)
+    return changed
+
+
 def require_cloner(config: EvolveConfig, trainer: Trainer | OnPolicyTrainer, cloner: Trainer | None) -> None:
     """Raise ConfigError if no trainer can make Agent_v0 of the expert's episodes, or it cannot use EWC."""
+    maker = cloner or trainer
+    if config.expert_tasks and not isinstance(maker, OnPolicyTrainer):
+        demonstrations_trainer(config, maker)
     if cloner is not None and ewc_strength(config, trainer) and not isinstance(cloner, OfflineSettings):
         raise ConfigError(_without_ewc(cloner))
     if config.expert_tasks and cloner is None and isinstance(trainer, OnPolicyTrainer):

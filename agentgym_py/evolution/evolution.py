@@ -36,6 +36,7 @@ from agentgym_py.evaluation.evaluate import summary_dict
 from agentgym_py.evaluation.text import all_failed_note, cut_warning
 from agentgym_py.evolution.config import (
     EvolveConfig,
+    demonstrations_trainer,
     ewc_strength,
     require_cloner,
     require_compatible,
@@ -374,7 +375,7 @@ class Evolution:
         replayed = [forget_note(t, policy.chat) for t in before.replay(number, len(chosen.trajectories))]
         data = [*chosen.trajectories, *replayed]
         check = LogprobCheck(policy, data)
-        prefix = "clone" if trainer is self.cloner else "train"
+        prefix = "clone" if self.cloner is not None and trainer is not self.trainer else "train"
         with tracking.prefixed(prefix), self._keep_last_good(number, policy):
             result = before.with_penalty(number, trainer).train(
                 policy, data, seed=seed_of(self.config.seed, "train", number) % (1 << 31),
@@ -435,10 +436,11 @@ class Evolution:
             raise TrainingError(f"round {number}: {error}{before}") from error
 
     def _offline_trainer(self, number: int) -> Trainer:
-        trainer = self.trainer if self.schedule.within(number) or self.cloner is None else self.cloner
+        within = self.schedule.within(number)
+        trainer = self.trainer if within or self.cloner is None else self.cloner
         if isinstance(trainer, OnPolicyTrainer):
             raise ConfigError("an on-policy trainer needs a cloner to make Agent_v0")
-        return trainer
+        return trainer if within else demonstrations_trainer(self.config, trainer)
 
     def _training_data(self, number: int, selected: Sequence[Trajectory]) -> list[Trajectory]:
         within, first = self.schedule.within(number), self.schedule.first(self.schedule.stage(number))

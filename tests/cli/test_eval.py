@@ -188,7 +188,8 @@ def test_a_world_that_fails_is_told_in_a_line_and_left_out(agentgym: Run, monkey
     status, out, _ = agentgym("eval", *small)
     assert status == 0 and said in out and "2 infrastructure errors, success 100.0 %" in out
     assert agentgym("eval", *small, "--out", "a")[0] == 0
-    assert "; to play the 2 lost episodes again, remove its result.json\n" in agentgym("eval", *small, "--out", "a")[2]
+    advice = "; choose another --out, or remove its result.json to play the 2 lost episodes again\n"
+    assert advice in agentgym("eval", *small, "--out", "a")[2]
     status, _, err = agentgym("collect", *small, "--split", "test", "--out", "c.jsonl")
     assert status == 0 and said in err
     assert [each.error is None for each in store.read("c.jsonl")] == [True, False, False, True]
@@ -282,7 +283,7 @@ def test_an_interrupted_evaluation_goes_on(agentgym: Run, monkeypatch: pytest.Mo
         assert status == 2 and "a holds another evaluation: seed: 0, not 9" in err
     assert agentgym(*argv)[0] == 0 and agentgym(*argv[:-1], "b")[0] == 0 and rows("a") == rows("b")
     status, _, err = agentgym(*argv)
-    assert status == 2 and err == "agentgym: a already holds a finished evaluation\n"
+    assert status == 2 and err == "agentgym: a already holds a finished evaluation; choose another --out\n"
 
 
 @pytest.mark.parametrize(

@@ -1193,23 +1193,27 @@ def test_a_world_chooses_defaults_of_its_runs(agentgym: Run, monkeypatch: pytest
 @pytest.mark.parametrize(
     ("words", "rounds"),
     [
-        (("shop",), ("all", "base")),
-        (("shop", "--restart", "previous"), ("all", "previous")),
-        (("shop", "--trainer", "trl_sft"), ("all", "base")),
-        (("shop", "--trainer", "weighted_bc"), ("last", "previous")),
-        (("shop", "--trainer", "dpo"), ("last", "previous")),
-        (("shop", "--trainer", "grpo"), ("last", "previous")),
-        (("shop,maze",), ("last", "previous")),
+        (("shop",), ("all", "base", 8)),
+        (("shop", "--restart", "previous"), ("all", "previous", 8)),
+        (("shop", "--trainer", "trl_sft"), ("all", "base", 8)),
+        (("shop", "--trainer", "weighted_bc"), ("last", "previous", 8)),
+        (("shop", "--trainer", "dpo"), ("last", "previous", 8)),
+        (("shop", "--trainer", "grpo"), ("last", "previous", 8)),
+        (("shop", "--trainer", "dagger"), ("last", "previous", 8)),
+        (("shop,maze",), ("last", "previous", None)),
     ],
 )
 def test_a_world_chooses_what_rounds_keep_for_cloning_alone(
-    agentgym: Run, words: Sequence[str], rounds: tuple[str, str]
+    agentgym: Run, words: Sequence[str], rounds: tuple[str, str, float | None]
 ) -> None:
-    """A trainer that continues the last agent keeps its own rule; so do several worlds."""
+    """A trainer that continues the last agent keeps its own rule; so do several worlds.
+
+    The passes over the demonstrations hold for every trainer whose Agent_v0 is cloned.
+    """
     status, out, err = agentgym("evolve", "--env", *words, "--print_config")
     assert status == 0, err
     config = yaml.safe_load(out)
-    assert (config["merge"], config["restart"]) == rounds
+    assert (config["merge"], config["restart"], config["expert_epochs"]) == rounds
 
 
 @pytest.mark.parametrize("name", [each.name for each in env_plugins() if each.target.startswith("agentgym_envs.")])

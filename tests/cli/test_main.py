@@ -182,6 +182,9 @@ def test_help_and_lists_load_no_torch() -> None:
         (["evolve", "--env", "AgentShp-v0"], "is installed. Did you mean 'shop'? Installed: calculator, "),
         (["evolve", "--verbose"], ": --verbose: no such option; see agentgym evolve --help-all\n"),
         (["eval", "--difficulty", "hard"], "--difficulty: no such option; did you mean --env_kwargs.difficulty?"),
+        (["eval", "--env_kwargs", "difficulty", "easy"], "got 'difficulty'; write --env_kwargs.NAME VALUE\n"),
+        (["eval", "-env", "shop"], "'-env': no argument is expected here; did you mean --env?\n"),
+        (["eval", "--episodes", "20"], "--episodes: no such option; did you mean --tasks?"),
         (["eval", "--env=todo,maze", "--dificulty", "x"], "; did you mean --env_kwargs.difficulty?"),
         (["play", "sql", "--max-step", "3"], "--max_step: no such option; did you mean --env_kwargs.max_steps?"),
         (["eval", "--env", "household", "--games", "x"], "; did you mean --env_kwargs.games?"),
@@ -486,6 +489,7 @@ def test_help_shows_what_most_people_set(agentgym: Run) -> None:
     short, long = (agentgym("evolve", how)[1] for how in ("--help", "--help-all"))
     shown, every = (re.findall(r"^  --([\w.]+)", text, re.MULTILINE) for text in (short, long))
     assert len(shown) <= 20 and {"env", "rounds", "attempts", "trainer"} <= set(shown) < set(every)
+    every = [name.removesuffix(".NAME") for name in every]  # an entry of a mapping
     assert set(every) == {name.removesuffix(".name") for name in build_parser("evolve", []).options}
     assert f"`agentgym evolve --help-all` shows {len(every) - len(shown)} more options." in short
     assert "Optional[" not in long and "null" not in long and "(type:" not in long

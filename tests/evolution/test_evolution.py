@@ -351,6 +351,23 @@ def test_a_cloner_makes_agent_v0(tiny_policy: Any, tmp_path: Path) -> None:
     assert run.folder.metrics(0)["selection"]["kept"] == good
 
 
+@pytest.mark.parametrize("has_cloner", [False, True])
+def test_demonstrations_are_passed_over_as_often_as_wanted(tiny_policy: Any, tmp_path: Path, has_cloner: bool) -> None:
+    """By whoever makes Agent_v0, and not by the rounds' trainings; a trainer without passes refuses the setting."""
+    config, few = replace(SMALL, rounds=1, test_tasks=0, merge="all", expert_epochs=3.0), FilteredBC(epochs=1.0)
+    trainers: dict[str, Any] = {"trainer": Nudge(), "cloner": few} if has_cloner else {"trainer": few}
+    run = evolution(tmp_path / "run", tiny_policy, config, **trainers)
+    run.run()
+    made, later = (run.folder.metrics(number)["training"] for number in (0, 1))
+    assert 0 < made["trajectories"] <= 4 and len(made["loss"]) == 3  # a pass is a step of up to four trajectories
+    if not has_cloner:
+        assert len(later["loss"]) == (later["trajectories"] + 3) // 4
+    with pytest.raises(ConfigError, match="expert_epochs needs a trainer whose settings extend DataSettings"):
+        evolution(tmp_path / "nudge", tiny_policy, config).run()
+    with pytest.raises(ConfigError, match="expert_epochs must be"):
+        replace(config, expert_epochs=0.0)
+
+
 def test_without_expert_tasks_the_model_is_agent_v0(tiny_policy: Any, tmp_path: Path) -> None:
     """As in a run that continues from a checkpoint: nothing is trained on at first, and the rounds start there."""
     run = evolution(tmp_path / "run", tiny_policy, replace(SMALL, expert_tasks=0, merge="all"))

@@ -578,7 +578,9 @@ def test_attention_is_chosen_by_name() -> None:
 
 def test_tf32_is_for_gpus_unless_exact() -> None:
     """The setting changes GPUs' float32 products only."""
+    set_tf32(exact=True)  # another test's command may have chosen
     before = torch.get_float32_matmul_precision()
+    assert before == "highest"
     set_tf32(exact=False)
     assert torch.backends.cuda.matmul.allow_tf32 and torch.backends.mkldnn.matmul.fp32_precision != "tf32"
     set_tf32(exact=True)

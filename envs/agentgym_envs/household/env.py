@@ -96,7 +96,9 @@ class HouseholdEnv(GeneratedEnv[Room]):
     max_return: ClassVar[float | None] = 1.0
     version: ClassVar[int] = 0
     rules: ClassVar[Mapping[str, str]] = RULES
-    evolve_defaults: ClassVar[Mapping[str, Any]] = {"expert_tasks": 50, "horizon": [20]}
+    evolve_defaults: ClassVar[Mapping[str, Any]] = {
+        "expert_tasks": 50, "expert_epochs": 8.0, "horizon": [20],
+    }  # fmt: skip
     limits: ClassVar[Mapping[str, int]] = {"easy": 30, "medium": 50, "hard": 50}
 
     def __init__(

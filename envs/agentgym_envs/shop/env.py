@@ -75,7 +75,7 @@ class ShopEnv(TextEnv):
     version: ClassVar[int] = 1
     rules: ClassVar[Mapping[str, str]] = react.RULES
     evolve_defaults: ClassVar[Mapping[str, Any]] = {
-        "expert_tasks": 25, "explore_tasks": 500, "merge": "all", "restart": "base",
+        "expert_tasks": 25, "expert_epochs": 8.0, "explore_tasks": 500, "merge": "all", "restart": "base",
     }  # fmt: skip  # every training begins with the base's skill of copying words, which long training wears off
     costs: ClassVar[Mapping[str, str]] = {"wrong_purchase": "a purchase of something else than the request names"}
     id_arguments: ClassVar[tuple[str, ...]] = ("difficulty",)
