@@ -124,9 +124,9 @@ _command_line: ContextVar[bool] = ContextVar("command_line", default=False)
 
 
 @contextmanager
-def naming_options() -> Iterator[None]:
-    """Let messages within name settings as options: for the command line."""
-    before = _command_line.set(True)
+def naming_options(as_options: bool = True) -> Iterator[None]:
+    """Let messages within name settings as options, for the command line, or as `rounds=2`."""
+    before = _command_line.set(as_options)
     try:
         yield
     finally:

@@ -99,6 +99,12 @@ def test_a_policy_is_trained_measured_and_compared(tiny_policy: ag.Policy, fresh
     assert [each.task_id for each in chosen.trajectories] == ["maze/test/medium/4", "maze/test/medium/1"]
     with pytest.raises(ConfigError, match="tasks names no task"):
         ag.evaluate("random", "maze", tasks=[])
+    with pytest.raises(ConfigError, match=r"tasks has 3 more than once; .* set attempts"):
+        ag.evaluate("random", "maze", tasks=[3, 1, 3])
+    with pytest.raises(ConfigError, match="tasks has 2 more than once"):
+        ag.collect("maze", tasks=[2, 2])
+    with pytest.raises(ConfigError, match="env has maze twice with the same arguments"):
+        ag.evaluate("random", ["maze", ag.EnvSpec("maze")], tasks=1)
     with pytest.raises(ConfigError, match="first must be a Result or a folder of agentgym eval --out, not 1"):
         ag.compare(first=1, second=2)  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="cannot be compared"):

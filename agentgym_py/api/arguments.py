@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -54,9 +55,11 @@ def task_numbers(tasks: int | Iterable[int]) -> Sequence[int]:
     """Return the numbers of tasks, or those of the first tasks of a split."""
     if isinstance(tasks, Iterable) and not isinstance(tasks, str):
         numbers = list(tasks)
-        if all(isinstance(number, int) for number in numbers):
-            return numbers
-        raise ConfigError(f"tasks must be a number of tasks, or their numbers in the split, not {numbers!r:.60}")
+        if not all(isinstance(number, int) for number in numbers):
+            raise ConfigError(f"tasks must be a number of tasks, or their numbers in the split, not {numbers!r:.60}")
+        if repeated := [number for number, times in Counter(numbers).items() if times > 1]:
+            raise ConfigError(f"tasks has {repeated[0]} more than once; for several episodes of a task, set attempts")
+        return numbers
     require_counts(tasks=tasks)
     return range(tasks)
 
@@ -123,6 +126,15 @@ def specs_of(env: Envs) -> list[EnvSpec]:
     if not envs or not all(isinstance(spec, str | EnvSpec) for spec in envs):
         raise ConfigError(f"env must be a name, an EnvSpec or a list of these, not {env!r:.60}")
     return [EnvSpec(spec) if isinstance(spec, str) else spec for spec in envs]
+
+
+def different_specs_of(env: Envs) -> list[EnvSpec]:
+    """Return the specs of environments to play, each once; a source is loaded."""
+    specs = specs_of(env)
+    keys = Counter(spec.key for spec in specs)
+    if repeated := [spec.name for spec in specs if keys[spec.key] > 1]:
+        raise ConfigError(f"env has {repeated[0]} twice with the same arguments")
+    return specs
 
 
 def warn_of_cuts(trajectories: Sequence[Trajectory]) -> None:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from agentgym_py.api.arguments import (
     agent_of,
+    different_specs_of,
     play_config_of,
     require_counts,
     require_names,
-    specs_of,
     task_numbers,
     trajectories_of,
     warn_of_cuts,
@@ -111,7 +111,7 @@ def collect(
     from agentgym_py.collection import Collector, jobs_for
 
     require_counts(attempts=attempts)
-    play, specs = play_config_of(play), specs_of(env)
+    play, specs = play_config_of(play), different_specs_of(env)
     jobs = jobs_for(specs, split, task_numbers(tasks), attempts)
     player = agent_of(agent, specs, temperature, max_new_tokens, play.slots, kv_cache_gib)
     trajectories = Collector(player, play).collect_batch(jobs, progress)
@@ -155,7 +155,7 @@ def evaluate(
     numbers = task_numbers(tasks)
     if not numbers:
         raise ConfigError("tasks names no task")
-    play, specs = play_config_of(play), specs_of(env)
+    play, specs = play_config_of(play), different_specs_of(env)
     player = agent_of(agent, specs, temperature, max_new_tokens, play.slots, kv_cache_gib)
     manifest = make_manifest(player, specs, split, numbers, attempts, play.prompt, play.seed)
     against = None
@@ -356,7 +356,7 @@ def measure_credit(
 
     require_counts(tasks=tasks)
     require_arguments(CreditConfig, settings)
-    play, specs = play_config_of(play), specs_of(env)
+    play, specs = play_config_of(play), different_specs_of(env)
     player = agent_of(agent, specs, temperature, max_new_tokens, play.slots)
     collector = Collector(player, play)
     return measure(

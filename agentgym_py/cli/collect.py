@@ -92,7 +92,7 @@ def read_plan(args: Values) -> CollectPlan:
     envs = env_specs(args)
     tasks = range(episodes.first, episodes.first + episodes.tasks)
     option = f"--first {episodes.first} with --tasks {episodes.tasks}" if episodes.first else "--tasks"
-    require_tasks(envs, {episodes.split: (option, tasks.stop)})
+    require_tasks(envs, {episodes.split: (option, tasks.stop)}, tasks.start)
     return CollectPlan(episodes, agent, model, temperatures, envs, tasks)
 
 

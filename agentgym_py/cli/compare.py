@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agentgym_py.cli.eval_output import lost_reason
 from agentgym_py.cli.parser import JSON_HELP, Parser, UsageError, Values
 from agentgym_py.cli.runtime import new_file_if_named, print_json
 from agentgym_py.errors import setting
@@ -50,7 +51,8 @@ def options(parser: Parser) -> None:
     parser.add(
         "fail_if_worse", bool, False,
         "End with exit status 1 if the first evaluation is significantly worse than another: p (Holm) is below 0.05. "
-        "With --anytime: it is decided that the second is better.",
+        "With --anytime: it is decided that the second is better. Also if infrastructure failures ended an episode of "
+        "an evaluation.",
     )  # fmt: skip
     parser.add("latex", bool, False, "Print LaTeX (booktabs) instead of Markdown.")
     parser.add("json", bool, False, JSON_HELP)
@@ -84,7 +86,7 @@ def run(args: Values) -> int:
         return 0
     comparison = compare(_load(entries, args))
     _print(comparison, args)
-    return _gate(comparison.better_than_first) if args["fail_if_worse"] else 0
+    return _gate(comparison.entrants, comparison.better_than_first) if args["fail_if_worse"] else 0
 
 
 def _print(comparison: Comparison | AlgorithmComparison, args: Values) -> None:
@@ -94,11 +96,14 @@ def _print(comparison: Comparison | AlgorithmComparison, args: Values) -> None:
         print(comparison.latex() if args["latex"] else comparison)
 
 
-def _gate(better: Sequence[str]) -> int:
-    """Return 1, and say so, if agents are better than the first one."""
+def _gate(entrants: Sequence[Entrant], better: Sequence[str]) -> int:
+    """Return 1, and say why, if agents are better than the first one, or an evaluation has lost episodes."""
+    reasons = [lost_reason(entrant.name, entrant.lost) for entrant in entrants if entrant.lost]
     if better:
-        print(f"the first is significantly worse than {', '.join(better)}", file=sys.stderr)
-    return int(bool(better))
+        reasons.append(f"the first is significantly worse than {', '.join(better)}")
+    for reason in reasons:
+        print(reason, file=sys.stderr)
+    return int(bool(reasons))
 
 
 def _split(word: str) -> tuple[str, list[str]]:
@@ -152,5 +157,5 @@ def _run_anytime(entries: Sequence[tuple[str, Sequence[str]]], args: Values) -> 
         print(comparison)
     if args["report"]:
         print(f"written: {args['report']}", file=sys.stderr)
-    is_worse = args["fail_if_worse"] and comparison.result.verdict == "second"
-    return _gate([comparison.second] if is_worse else [])
+    is_worse = comparison.result.verdict == "second"
+    return _gate([first, second], [comparison.second] if is_worse else []) if args["fail_if_worse"] else 0

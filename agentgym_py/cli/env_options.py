@@ -123,12 +123,15 @@ def env_names(names: Sequence[str]) -> list[str]:
     return [world for name in names for world in (installed if name == ALL else [name])]
 
 
-def require_tasks(envs: Sequence[EnvSpec], needs: Mapping[str, tuple[str, int]]) -> None:
-    """Raise UsageError if a world has too few tasks; `needs` holds, by split, the setting and the number of tasks."""
+def require_tasks(envs: Sequence[EnvSpec], needs: Mapping[str, tuple[str, int]], first: int = 0) -> None:
+    """Raise UsageError if a world has too few tasks, or they are too many for a list.
+
+    `needs` holds, by split, the setting and the number of tasks, of which those before `first` are not played.
+    """
     from agentgym_py.collection.job import require_listable
 
     for _, number in needs.values():
-        require_listable(number * len(envs))
+        require_listable((number - first) * len(envs))
     if trust.is_offline():
         envs = [spec for spec in envs if registration.env_id(spec.name) != registration.REMOTE]
     errors = [

@@ -31,7 +31,7 @@ from agentgym_py.cli.env_options import (
     require_tasks,
     warn_of_training_tasks,
 )
-from agentgym_py.cli.eval_output import headline, show_result
+from agentgym_py.cli.eval_output import headline, lost_reason, show_result
 from agentgym_py.cli.interrupts import no_interrupt_lost, require_not_interrupted
 from agentgym_py.cli.parser import Parser, UsageError, Values, add_config, read_options, wants_help
 from agentgym_py.cli.runtime import console, git_commit, package_versions, print_json, require_model_files
@@ -57,9 +57,9 @@ if TYPE_CHECKING:
     from agentgym_py.collection.collector import Progress
     from agentgym_py.env import EnvSpec
     from agentgym_py.evaluation.anytime import Opponent
+    from agentgym_py.evaluation.evaluate import Evaluation
     from agentgym_py.evaluation.experts_comparison import ExpertsComparison
     from agentgym_py.evaluation.first_fault import FirstFaults
-    from agentgym_py.evaluation.stats import Estimate
     from agentgym_py.trajectory import Trajectory
 
 
@@ -92,7 +92,8 @@ class EvalOptions:
     """Repeat the evaluation of this manifest.json, or of this folder, with its settings. --model NAME evaluates another
     model on the same tasks; --out, --json, --threads and --fail_below are also allowed."""
     fail_below: float | None = None
-    """End with exit status 1 if the success rate itself, not its interval, is below this value, such as 0.8."""
+    """End with exit status 1 if the success rate itself, not its interval, is below this value, such as 0.8. Also if an
+    infrastructure failure ended an episode."""
     json: Basic[bool] = False
     """Print the result as JSON, for a program."""
 
@@ -124,7 +125,7 @@ class RepeatOptions:
     threads: int | None = None
     """CPU threads and processes; by default those of the manifest, because another number changes rounding."""
     fail_below: float | None = None
-    """End with exit status 1 if the success rate is below this value."""
+    """End with exit status 1 if the success rate is below this value, or an infrastructure failure ended an episode."""
     json: bool = False
     """Print the result as JSON."""
 
@@ -153,7 +154,7 @@ def read_plan(args: Values) -> tuple[EvalOptions, AgentOptions, ModelOptions, li
         agent_options.require_sampling()
     envs = env_specs(args)
     option = f"--first {chosen.first} with --tasks {chosen.tasks}" if chosen.first else "--tasks"
-    require_tasks(envs, {chosen.split: (option, chosen.first + chosen.tasks)})
+    require_tasks(envs, {chosen.split: (option, chosen.first + chosen.tasks)}, chosen.first)
     return chosen, agent_options, model, envs
 
 
@@ -271,17 +272,22 @@ def _run(args: Values, repeated: Repetition | None) -> int:
             print(f"\n{comparison}")
             if comparison.result.verdict != "undecided":
                 print("Quote this interval: the others hold for a number of tasks that was fixed before any result.")
-    return int(evaluation.errors == len(trajectories) or _is_below(evaluation.success, chosen.fail_below))
+    return int(evaluation.errors == len(trajectories) or _fails_gate(evaluation, chosen.fail_below))
 
 
-def _is_below(success: Estimate, least: float | None) -> bool:
-    """Whether the success rate fails --fail_below; then say so."""
-    if least is None or success.value >= least:
+def _fails_gate(evaluation: Evaluation, least: float | None) -> bool:
+    """Whether a result fails --fail_below; then say why."""
+    if least is None:
         return False
     from agentgym_py.evaluation.text import format_rate
 
-    print(f"the success rate is below {setting('fail_below', least)}: {format_rate(success)}", file=sys.stderr)
-    return True
+    reasons = [lost_reason("the evaluation", evaluation.errors)] if evaluation.errors else []
+    if not evaluation.success.value >= least:
+        rate = format_rate(evaluation.success)
+        reasons.append(f"the success rate is below {setting('fail_below', least)}: {rate}")
+    for reason in reasons:
+        print(reason, file=sys.stderr)
+    return bool(reasons)
 
 
 def _progress(

@@ -32,6 +32,11 @@ def headline(title: str, agent: Agent, play: PlayConfig, split: str, trajectorie
     return ", ".join(filter(None, parts))
 
 
+def lost_reason(name: str, lost: int) -> str:
+    """Return why a gate of CI fails an evaluation that has lost episodes."""
+    return f"{name} is not whole: infrastructure failures ended {lost} episode{'s' * (lost > 1)}"
+
+
 def show_result(
     summary: Evaluation, trajectories: Sequence[Trajectory], experts: ExpertsComparison, faults: FirstFaults, title: str
 ) -> None:
@@ -61,7 +66,7 @@ def show_result(
         out.print(str(summary.spent), soft_wrap=True)
     is_model = summary.cut is not None
     for note in (
-        invalid_note(summary.invalid, trajectories[0].provenance.prompt) if is_model else "",
+        invalid_note(trajectories) if is_model else "",
         refused_note(summary.refused), extra_calls_note(summary.extra_calls),
     ):  # fmt: skip
         if note:

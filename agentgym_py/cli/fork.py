@@ -16,15 +16,13 @@ from agentgym_py.cli.argv import normalize_argv
 from agentgym_py.cli.env_options import env_specs
 from agentgym_py.cli.parser import Parser, UsageError, Values
 from agentgym_py.cli.saved_settings import require_sources, saved_settings
-from agentgym_py.cli.trainer_options import trainer_class
+from agentgym_py.cli.trainer_options import read_trainer, trainer_class
 from agentgym_py.cli.values import PLUGINS, flatten_options, is_mapping_type, nest_options, plugin_names
-from agentgym_py.errors import ConfigError, setting
+from agentgym_py.errors import ConfigError, naming_options, setting
+from agentgym_py.evolution.config import require_compatible
 from agentgym_py.evolution.fork import Change, Fork
 from agentgym_py.files import PROVENANCE
 from agentgym_py.training.trainer import info_of, is_on_policy
-
-_ON_POLICY_ROUNDS = {"merge": "last", "restart": "previous"}
-"""What an on-policy trainer needs, as `require_compatible` asks of a run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +68,10 @@ def run(args: Values) -> int:
             "trainer cannot change between an offline and an on-policy one after round 1, because it explores in "
             f"another way: fork {fork.run.path}@0"
         )
-    _require_on_policy_rounds(values)
-    schedule = evolve_settings.evolve_config(values).schedule(len(values["env"]))
+    config = evolve_settings.evolve_config(values)
+    with naming_options(False):  # a fork takes NAME=VALUE
+        require_compatible(config, read_trainer(values), len(values["env"]))
+    schedule = config.schedule(len(values["env"]))
     fork.require_future(nest_options(values), schedule.rounds - 1)
     if not args["out"] and distributed.world_size() > 1:
         raise UsageError(f"{setting('out')} is needed with several processes")
@@ -117,18 +117,6 @@ def changed_settings(values: Values, assignments: Sequence[tuple[str, str]]) -> 
 
 def _is_on_policy(values: Values) -> bool:
     return is_on_policy(trainer_class(values["trainer.name"]))
-
-
-def _require_on_policy_rounds(values: Values) -> None:
-    """Raise ConfigError with all that an on-policy trainer needs set beside it, by names that a fork takes."""
-    if not _is_on_policy(values):
-        return
-    needed = {name: value for name, value in _ON_POLICY_ROUNDS.items() if values[name] != value}
-    if needed:
-        texts = " and ".join(f"{name}={value}" for name, value in needed.items())
-        raise ConfigError(
-            f"trainer {values['trainer.name']} continues the last round's agent on new data: set {texts} too"
-        )
 
 
 def _is_trainers(name: str) -> bool:

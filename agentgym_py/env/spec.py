@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from contextlib import closing, suppress
@@ -102,7 +103,7 @@ class EnvSpec:
         with closing(self.make()) as env:
             if not most or not is_missing(most - 1):
                 return most
-            return bisect_left(range(most), True, key=is_missing)
+            return bisect_left(range(min(most, sys.maxsize)), True, key=is_missing)
 
 
 def reply_tokens(specs: Iterable[EnvSpec]) -> int:

@@ -32,7 +32,7 @@ from agentgym_py.evaluation.text import (
     decoding_label,
     format_interval,
     format_mean,
-    format_setting,
+    format_settings_apart,
     p_value,
     prompt_settings,
     small_sample_note,
@@ -97,6 +97,8 @@ class Entrant:
     resources: Resources = Resources()
     rounds: Mapping[int, RoundOutcomes] = field(default_factory=dict)
     """Of a run, the outcomes of its valid tasks by round."""
+    lost: int = 0
+    """Episodes that infrastructure failures ended; the outcomes are without them."""
 
     @classmethod
     def load(cls, path: str | Path, score: str | None = None) -> Entrant:
@@ -107,7 +109,8 @@ class Entrant:
             DataError: the log or the samples cannot be read; see `foreign.load`.
         """
         if foreign.is_foreign(path):
-            return cls(str(path), *foreign.load(path, score))
+            loaded = foreign.load(path, score)
+            return cls(str(path), loaded.manifest, loaded.outcomes, lost=loaded.lost)
         folder = EvalFolder.finished(path)
         result = folder.read_json(RESULT)
         folder.require_unchanged(result)
@@ -123,7 +126,9 @@ class Entrant:
         resources: Resources = Resources(),
     ) -> Entrant:
         """Make an entrant of the episodes of an evaluation."""
-        return cls(name, manifest, outcomes_by_task(trajectories), resources)
+        episodes = list(trajectories)
+        lost = sum(not trajectory.is_evidence for trajectory in episodes)
+        return cls(name, manifest, outcomes_by_task(episodes), resources, lost=lost)
 
     @property
     def tasks_played(self) -> int:
@@ -478,7 +483,8 @@ def _agents(comparison: Comparison) -> Table:
     differ = [name for name in names if any(of_agent.get(name) != settings[0].get(name) for of_agent in settings)]
     if not differ:
         return header, rows
-    texts = [", ".join(format_setting(name, own[name]) for name in differ if name in own) for own in settings]
+    columns = [format_settings_apart(name, [of_agent.get(name) for of_agent in settings]) for name in differ]
+    texts = [", ".join(filter(None, cells)) for cells in zip(*columns, strict=True)]
     return (*header, "settings that differ"), [(*row, text or "–") for row, text in zip(rows, texts, strict=True)]
 
 

@@ -69,8 +69,8 @@ _TOOLS = 5
 """Tools and kinds of task that a table shows."""
 _LONGEST_TOOL = 24
 """Characters of a tool's name in a table."""
-_CALL = re.compile(r"\s*\w+\s*[\[({]")
-"""The beginning of a call, such as `click[` or `get_order {`."""
+_CALL = re.compile(r"\s*\w+([\[(]|\s*\{)")
+"""The beginning of a call, such as `click[` or `get_order {`; prose such as `Note [1] says` is none."""
 _ONLY_LOST = 100
 """A `min_regret` that no detour of the worlds' episodes reaches."""
 _LONGEST = 80

@@ -144,10 +144,15 @@ def _env_differences(first: Sequence[Mapping[str, Any]], second: Sequence[Mappin
         return [f"worlds: {names[0]}, not {names[1]}"]
     texts = []
     for one, other in zip(first, second, strict=True):
-        texts += _mapping_differences(f"{one['id']}'s ", {**one, "tasks": None}, {**other, "tasks": None})
+        begins = one["tasks"][:1] == other["tasks"][:1]
+        left_out = {"tasks": None} | ({} if begins else {"first_state": None})  # that of another task
+        texts += _mapping_differences(f"{one['id']}'s ", {**one, **left_out}, {**other, **left_out})
         if one["tasks"] != other["tasks"]:
             shared = len({*one["tasks"]} & {*other["tasks"]})
-            texts.append(f"{one['id']}'s tasks: {shared} in both, of {len(one['tasks'])} and {len(other['tasks'])}")
+            text = f"{one['id']}'s tasks: {shared} in both, of {len(one['tasks'])} and {len(other['tasks'])}"
+            firsts = " and ".join(next(iter(world["tasks"]), "none") for world in (one, other))
+            in_order = "first_state" in one and not begins  # other programs' tasks have no order
+            texts.append(f"{text}, which begin with {firsts}" if in_order else text)
     return texts
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from collections import Counter
@@ -80,9 +81,14 @@ def given_up_note(number: int) -> str:
     return f"{episodes} given up by the agent (its context was full, or it had no action left)" if number else ""
 
 
-def invalid_note(share: float, prompt: str) -> str:
-    """Return what to try if most of a model's actions were invalid and its prompt does not explain their form."""
-    if not share > _MANY_INVALID or prompt == "full":
+def invalid_note(trajectories: Iterable[Trajectory]) -> str:
+    """Return what to try if most of a model's actions were invalid and its prompt does not explain their form.
+
+    Replies that the provider refused do not count, because they have no form.
+    """
+    evidence = [t for t in trajectories if t.is_evidence and t.provenance.prompt != "full"]
+    invalid = [not step.valid for t in evidence for step in t.steps if not (step.usage and step.usage.refused)]
+    if not sum(invalid) > _MANY_INVALID * len(invalid):
         return ""
     return f"most actions were invalid: {setting('prompt', 'full')} explains the form of an answer to the model"
 
@@ -196,9 +202,29 @@ def format_setting(name: str, value: object) -> str:
     if name == "few_shot" and isinstance(value, Sequence) and not isinstance(value, str):
         replies = sum(isinstance(turn, Mapping) and turn.get("role") == "assistant" for turn in value)
         return f"few-shot ({replies} repl{'y' if replies == 1 else 'ies'})"
-    text = json.dumps(value, ensure_ascii=False, default=str)
-    short = f'{text[:_LONGEST_SETTING]}…" ({len(text) - 2} characters)' if len(text) > _LONGEST_SETTING else text
-    return f"{name.replace('_', ' ')} {short}"
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    short, count = text, ""
+    if len(text) > _LONGEST_SETTING:
+        short, count = f"{text[:_LONGEST_SETTING]}…", f" ({len(text)} characters)"
+    if isinstance(value, str):
+        short = json.dumps(short, ensure_ascii=False)
+    return f"{name.replace('_', ' ')} {short}{count}"
+
+
+def format_settings_apart(name: str, values: Sequence[object]) -> list[str]:
+    """Return a setting of several agents for a table, by `format_setting`; empty where it is None.
+
+    Different values whose texts would be equal have a digest.
+    """
+    texts = ["" if value is None else format_setting(name, value) for value in values]
+    digests = [_digest(value) for value in values]
+    alike = {text for text in texts if len({digests[k] for k, other in enumerate(texts) if other == text}) > 1}
+    return [f"{text} (digest {digest})" if text in alike else text for text, digest in zip(texts, digests, strict=True)]
+
+
+def _digest(value: object) -> str:
+    text = json.dumps(value, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:6]
 
 
 def env_summaries(summary: Mapping[str, Any]) -> Mapping[str, Any]:

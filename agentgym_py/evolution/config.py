@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from agentgym_py.checks import Basic, has_type, require_at_least, require_field_types, require_positive
@@ -73,8 +74,8 @@ class EvolveConfig:
     """Folder of a reward model: an on-policy trainer learns from its scores instead of the world's rewards. In a
     weighted sum its name is reward_model."""
     explore_tasks: Basic[int] = 1000
-    """Training tasks of each world that a round explores. An on-policy trainer plays this number times --attempts of
-    episodes in a round, grpo group_size of them at each task, so that it explores fewer tasks."""
+    """Training tasks of each world that a round explores, --attempts episodes of each. An on-policy trainer plays as
+    many episodes in all. grpo plays group_size of them at each task, so it explores fewer tasks."""
     explore_weights: dict[str, float] = field(default_factory=dict)
     """Weights that distribute a round's tasks over several worlds, as {shop: 3, maze: 0.5}, or over the roles of one,
     as {errand:client: 3}; the default is 1. The number of tasks stays the same."""
@@ -240,41 +241,50 @@ class EvolveConfig:
 
 
 def require_compatible(config: EvolveConfig, trainer: Trainer | OnPolicyTrainer, envs: int = 1) -> None:
-    """Raise ConfigError if the trainer would ignore a setting of the rounds, or could not learn with it.
+    """Raise ConfigError, with all reasons, if the trainer would ignore a setting of the rounds or cannot learn with it.
 
     This includes several processes for a trainer that supports one, and the trainer's own `check_round`.
     """
-    require_several_processes(trainer)
     require_reward(config)
-    require_discount(config, trainer)
-    require_attempts_to_judge(config, trainer)
+    checks: list[Callable[[], object]] = [
+        lambda: require_several_processes(trainer),
+        lambda: require_discount(config, trainer),
+        lambda: require_attempts_to_judge(config, trainer),
+    ]
     if config.coreset:
-        require_single_trajectories(trainer, "coreset")
+        checks.append(lambda: require_single_trajectories(trainer, "coreset"))
+    if isinstance(trainer, PlanChecks) and isinstance(trainer, OnPolicyTrainer) and config.rounds:
+        checks.append(partial(trainer.check_round, envs * config.explore_tasks * config.attempts))
+    reasons = [*_ignored(config, trainer)]
+    for check in checks:
+        try:
+            check()
+        except ConfigError as error:
+            reasons.append(str(error))
+    if reasons:
+        raise ConfigError(". ".join(reasons))
+
+
+def _ignored(config: EvolveConfig, trainer: Trainer | OnPolicyTrainer) -> Iterator[str]:
+    """Yield which settings of the rounds the trainer would ignore, each with what to do."""
     if not isinstance(trainer, OnPolicyTrainer):
         if config.reward_model is not None:
-            raise ConfigError("reward_model needs an on-policy trainer; this one learns from selected trajectories")
+            yield f"{setting('reward_model')} needs an on-policy trainer; this one learns from selected trajectories"
         return
+    needed = {"merge": "last", "restart": "previous"}
+    if changes := [setting(name, value) for name, value in needed.items() if getattr(config, name) != value]:
+        yield f"an on-policy trainer continues the last round's agent on new data: set {' and '.join(changes)}"
     for name in ("critic", "reflection", "explore_temperatures"):
         if getattr(config, name):
             advice = f"; {setting('reward', 'judge')} has a judge's scores" if name == "critic" else ""
-            needs = "needs an offline trainer, which learns from selected trajectories"
-            raise ConfigError(f"{setting(name)} {needs}{advice}")
-    if (config.merge, config.restart) != ("last", "previous"):
-        raise ConfigError(
-            "merge must be last and restart previous, because an on-policy trainer continues the last round's agent on "
-            f"new data; got {config.merge} and {config.restart}"
-        )
+            yield f"{setting(name)} needs an offline trainer, which learns from selected trajectories{advice}"
     if config.forks:
-        raise ConfigError("forks needs an offline trainer; grpo has a setting branches instead")
+        yield f"{setting('forks')} needs an offline trainer; grpo has a setting branches instead"
     if not config.temperature:
-        raise ConfigError("temperature must be above 0 for an on-policy trainer, because equal attempts teach nothing")
-    if not isinstance(trainer, PlanChecks):
-        return
+        yield f"{setting('temperature')} must be above 0 for an on-policy trainer, because equal attempts teach nothing"
     for name in ("reward", "reward_model"):
-        if getattr(config, name) is not None and not trainer.uses_reward:
-            raise ConfigError(f"{name} needs a trainer that learns from returns; this one's settings ignore them")
-    if config.rounds:
-        trainer.check_round(envs * config.explore_tasks * config.attempts)
+        if getattr(config, name) is not None and isinstance(trainer, PlanChecks) and not trainer.uses_reward:
+            yield f"{setting(name)} needs a trainer that learns from returns; this one's settings ignore them"
 
 
 def require_reward(config: EvolveConfig) -> None:

@@ -6,6 +6,7 @@ A run without test tasks (`--test_tasks 0`) is compared on its valid tasks.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +66,8 @@ def _of_tested(name: str, folder: RunFolder, number: int | None, tested: Mapping
     episodes = list(store.read(folder.round(number) / f"{split}.jsonl"))
     resources = Resources.of(summaries[str(number)])
     rounds = {at: _round(folder, at) for at in done}
-    return Entrant(name, _manifest(folder, episodes, split), outcomes_by_task(episodes), resources, rounds)
+    entrant = Entrant.from_trajectories(name, _manifest(folder, episodes, split), episodes, resources)
+    return replace(entrant, rounds=rounds)
 
 
 def _round(folder: RunFolder, number: int) -> RoundOutcomes:

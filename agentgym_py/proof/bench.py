@@ -216,6 +216,10 @@ class Bench:
         """Whether the trainer has a setting."""
         return name in {entry.name for entry in fields(self.trainer)}
 
+    def setting(self, name: str) -> Any:
+        """Return the value of a setting, of the trainer or given to its library; None without one."""
+        return getattr(self.trainer, name, None) if self.has(name) else getattr(self.trainer, "args", {}).get(name)
+
     @cached_property
     def arguments(self) -> set[str]:
         """Names of the library's settings that the trainer takes as `args`, but for those that it has itself."""

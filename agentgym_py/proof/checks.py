@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any, Literal
 
-from agentgym_py.errors import NothingToTrainOnError
 from agentgym_py.proof.alterations import global_seeds, outcome, shifted, stretched, truncated
 from agentgym_py.proof.bench import PLAIN, Bench
 from agentgym_py.proof.measures import (
+    ROUNDING,
     TOLERANCE,
     centred,
     correlation,
@@ -204,10 +204,7 @@ def length(bench: Bench) -> Finding:
     """The weight of a token falls at most as 1 / length of its episode."""
     if reason := _no_turns(bench):
         return skipped(reason)
-    try:
-        run = bench.read(iterations=4, alter=outcome, match="success", max_pairs=1000)
-    except NothingToTrainOnError:
-        return skipped("it learns nothing from episodes that the first action decides")
+    run = bench.read(iterations=4, alter=outcome, match="success", max_pairs=1000)
     if (update := run.first) is None:
         return failed("there was no gradient")
     data, visits, compared = run.data(update), run.visits(update), run.compared(update)
@@ -295,7 +292,7 @@ def reference(bench: Bench) -> Finding:
             "reference moves along, or the penalty has the wrong sign", correlation=r,
         )  # fmt: skip
     if not bench.on_policy and bench.has("beta"):
-        run = bench.read(epochs=8, beta=_STRONG_BETA, sft_weight=0.0)
+        run = bench.read(epochs=8, beta=_STRONG_BETA, sft_weight=0.0, label_smoothing=0.0)
         sizes = [float(update.gradient.norm()) for update in run.updates if len(update.rows)]
         share = sizes[-1] / sizes[0] if len(sizes) > 1 else math.nan
         if not share < 0.99:
@@ -384,9 +381,10 @@ def _no_turns(bench: Bench) -> str:
         return "it does not learn from sampled tokens"
     if getattr(bench.trainer, "credit_level", "turn") == "token":
         return "its tokens have advantages of their own (credit_level token)"
-    for name in ("clip", "clip_low", "clip_high"):
-        if getattr(bench.trainer, name, None) == 0:
-            return f"{name} is 0, so a ratio that is 1 but for rounding is clipped"
+    for name in ("clip", "clip_low", "clip_high", "epsilon", "epsilon_high"):
+        value = bench.setting(name)
+        if value is not None and value < ROUNDING:
+            return f"{name} is {value:g}, so a ratio that is 1 but for rounding is clipped"
     return ""
 
 

@@ -16,7 +16,8 @@ from agentgym_py.proof.world import BEST_RETURN
 from agentgym_py.trajectory import Trajectory
 
 TOLERANCE = 1e-3
-"""Largest relative difference of numbers that must be equal; rounding in float32 makes less than 1e-5."""
+"""Largest relative difference of numbers that must be equal; rounding in float32 makes less than `ROUNDING`."""
+ROUNDING = 1e-5
 
 
 def read(bench: Bench, run: Run, update: Update) -> Reading:

@@ -9,7 +9,7 @@ from statistics import fmean
 from typing import Any, Literal
 
 from agentgym_py import registry
-from agentgym_py.errors import UnknownNameError, did_you_mean
+from agentgym_py.errors import NothingToTrainOnError, UnknownNameError, did_you_mean
 from agentgym_py.proof.bench import Bench
 from agentgym_py.proof.checks import ALPHA, CHECKS, MIN_GAIN, Status
 from agentgym_py.version import __version__
@@ -18,6 +18,8 @@ FORMAT = 1
 Verdict = Literal["passed", "failed", "incomplete"]
 REFERENCES = {True: "grpo", False: "filtered_bc"}
 """Trainer whose learning curve stands beside that of an on-policy or offline one."""
+ALWAYS = {"mask", "improves"}
+"""Checks that apply to every trainer; one that was skipped leaves a proof incomplete."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +77,12 @@ class Proof:
 
     @property
     def verdict(self) -> Verdict:
-        """`passed` if every check passed or does not apply; `incomplete` if one was not done."""
+        """`passed` if no check failed or is missing, and those of `ALWAYS` passed; `incomplete` if none failed."""
         if self.failed:
             return "failed"
-        return "passed" if {result.check for result in self.results} >= CHECKS.keys() else "incomplete"
+        passed = {result.check for result in self.results if result.status == "passed"}
+        is_whole = {result.check for result in self.results} >= CHECKS.keys() and passed >= ALWAYS
+        return "passed" if is_whole else "incomplete"
 
     def as_dict(self) -> dict[str, Any]:
         """Return the proof as JSON values."""
@@ -147,11 +151,14 @@ def prove(
 
 
 def run_check(bench: Bench, name: str) -> Result:
-    """Run one check; what a trainer raises is a failure of it."""
+    """Run one check; what a trainer raises is a failure of it, unless its settings leave no episode to learn from."""
     began, check = time.perf_counter(), CHECKS[name]
     try:
         finding = check(bench)
         status, text, measured = finding.status, finding.text, finding.measured
+    except NothingToTrainOnError as error:
+        status, measured = "skipped", {}
+        text = f"these settings leave it nothing to learn from: {error}"
     except Exception as error:  # a stranger's trainer may raise anything
         status, measured = "failed", {}
         text = f"the training raised {registry.describe_error(error)}"

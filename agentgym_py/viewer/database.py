@@ -15,7 +15,7 @@ from typing import Any
 from agentgym_py.errors import DataError, RunError, WriteError
 from agentgym_py.files import inside
 
-_VERSION = 2
+_VERSION = 3
 """Version of the tables below; an index of another version is rebuilt."""
 _LOCK_TIMEOUT = 60.0
 """Seconds to wait for another process that writes to the index."""
@@ -32,12 +32,13 @@ CREATE TABLE broken (file INTEGER, line INTEGER, why TEXT);
 CREATE TABLE episodes (
     n INTEGER PRIMARY KEY AUTOINCREMENT, file INTEGER, line INTEGER, start INTEGER, size INTEGER, id TEXT, env TEXT,
     task TEXT, task_key TEXT, split TEXT, kind TEXT, difficulty TEXT, agent TEXT, round INTEGER, outcome TEXT,
-    failure TEXT, reward REAL, steps INTEGER, invalid INTEGER, tokens INTEGER, instruction TEXT);
+    failure_kind TEXT, reward REAL, steps INTEGER, invalid INTEGER, tokens INTEGER, instruction TEXT);
 CREATE INDEX episodes_task ON episodes (task_key);
 CREATE INDEX episodes_file ON episodes (file);
 CREATE INDEX episodes_reward ON episodes (reward);
 CREATE INDEX episodes_steps ON episodes (steps);
-CREATE INDEX episodes_facets ON episodes (env, split, round, agent, kind, difficulty, failure, outcome, reward, steps);
+CREATE INDEX episodes_facets ON episodes (
+    env, split, round, agent, kind, difficulty, failure_kind, outcome, reward, steps);
 """
 _TYPES = {
     "files": {
@@ -48,7 +49,7 @@ _TYPES = {
     "episodes": {
         **dict.fromkeys(("file", "line", "start", "size", "steps", "invalid", "tokens"), "integer"), "reward": "real",
         **dict.fromkeys(("id", "env", "task", "task_key", "split", "kind", "difficulty", "agent", "outcome"), "text"),
-        "instruction": "text", "failure": "text",
+        "instruction": "text",
     },
     "sqlite_sequence": {"name": "text", "seq": "integer"},
 }  # fmt: skip
@@ -56,8 +57,8 @@ _TYPES = {
 _MOST_NUMBER = 1 << 53
 """Largest number from which is counted: up to there JavaScript's are exact, and SQLite's have room."""
 _COUNTED = {"files": ("end", "lines"), "episodes": ("n",), "sqlite_sequence": ("seq",)}
-_MAY_BE_NULL = {"files": ("torn", "text"), "episodes": ("round", "integer")}
-"""Columns that may be null, and their type if they are not."""
+_MAY_BE_NULL = {"files": {"torn": "text"}, "episodes": {"round": "integer", "failure_kind": "text"}}
+"""Types of the columns that may be null."""
 _FULL_TEXT = "CREATE VIRTUAL TABLE text USING fts5(words, content='', detail=none, columnsize=0, tokenize=ascii)"
 """Stores only which episode has which word; deleted episodes remain, but their numbers are not used again."""
 
@@ -196,8 +197,8 @@ def _has_other_types(db: sqlite3.Connection) -> bool:
     """Return whether a value has another type than our statements write, or is beyond any number of theirs."""
     for table, types in _TYPES.items():
         wrong = " OR ".join(f"typeof({name}) != '{kind}'" for name, kind in types.items())
-        if table in _MAY_BE_NULL:
-            wrong += " OR typeof({}) NOT IN ('{}', 'null')".format(*_MAY_BE_NULL[table])
+        for name, kind in _MAY_BE_NULL.get(table, {}).items():
+            wrong += f" OR typeof({name}) NOT IN ('{kind}', 'null')"
         if table == "episodes":
             wrong += " OR abs(reward) > 1e15"
         wrong += "".join(f" OR {name} NOT BETWEEN 0 AND {_MOST_NUMBER}" for name in _COUNTED.get(table, ()))

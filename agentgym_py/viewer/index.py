@@ -39,10 +39,10 @@ _WORD = re.compile(r"[^\W_]+")
 _ORDERS: dict[Order, str] = {
     "file": "n", "best": "reward DESC, n", "worst": "reward, n", "longest": "steps DESC, n", "shortest": "steps, n",
 }  # fmt: skip
-_FACETS = ("env", "split", "round", "agent", "kind", "difficulty", "failure")
+_FACETS = ("env", "split", "round", "agent", "kind", "difficulty", "failure_kind")
 _COLUMNS = (
-    "n, path, line, id, env, task, split, kind, difficulty, agent, round, outcome, failure, reward, steps, invalid, "
-    "tokens, instruction"
+    "n, path, line, id, env, task, split, kind, difficulty, agent, round, outcome, failure_kind, reward, steps, "
+    "invalid, tokens, instruction"
 )
 
 
@@ -57,7 +57,7 @@ class Filter:
     agent: str | None = None
     kind: str | None = None
     difficulty: str | None = None
-    failure: str | None = None
+    failure_kind: str | None = None
     """How it failed, one of `agentgym_py.evaluation.failures.FAILURES`."""
     outcome: Outcome | None = None
     min_reward: float | None = None
@@ -255,7 +255,7 @@ class Index:
             for *values, number in db.execute(f"SELECT {names}, count(*) FROM episodes GROUP BY {names}"):  # noqa: S608  # fixed names
                 for name, value in zip(_FACETS, values, strict=True):
                     counts[name][value] += number
-        return {name: sorted((k, n) for k, n in of.items() if k not in (None, "")) for name, of in counts.items()}
+        return {name: sorted((k, n) for k, n in values.items() if k is not None) for name, values in counts.items()}
 
     def broken(self) -> list[Broken]:
         """Return the lines that were left out."""
@@ -349,7 +349,7 @@ def _fields_of(t: Trajectory, path: str) -> dict[str, Any]:
         "id": t.id, "env": short_name(provenance.env_id), "task": t.task_id,
         "task_key": short_digest("\n".join(provenance.task_key)), "split": t.split, "kind": t.kind,
         "difficulty": t.difficulty, "agent": provenance.agent, "round": int(in_round[1]) if in_round else None,
-        "outcome": outcome_of(t), "failure": failure_kind(t) or "", "reward": t.reward, "steps": len(t.steps),
+        "outcome": outcome_of(t), "failure_kind": failure_kind(t), "reward": t.reward, "steps": len(t.steps),
         "instruction": t.instruction,
         "invalid": sum(not step.valid for step in t.steps), "tokens": any(step.tokens for step in t.steps),
     }  # fmt: skip

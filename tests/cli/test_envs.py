@@ -319,3 +319,14 @@ def test_absurdly_many_tasks_are_one_short_line(command: str, agentgym: Run) -> 
     status, out, err = agentgym(*words.split())
     assert (status, out, err.count("\n")) == (2, "", 1) and "more than 10,000,000 episodes" in err, err
     assert not Path("out").exists()
+
+
+@pytest.mark.parametrize("command", ["eval", "collect --split test --out out"])
+def test_two_tasks_are_few_wherever_they_begin(command: str, agentgym: Run) -> None:
+    """Far tasks are played if the world has them; otherwise it says how many it has."""
+    words = f"{command} --env maze --agent random --tasks 2 --first".split()
+    assert agentgym(*words, "999999999")[0] == 0
+    Path("out").unlink(missing_ok=True)
+    status, out, err = agentgym(*words, str(10**30))
+    assert (status, out, err.count("\n")) == (2, "", 1) and not Path("out").exists()
+    assert f"--first {10**30} with --tasks 2 asks for {10**30 + 2} test tasks, maze has 1{'0' * 18}\n" in err

@@ -63,7 +63,11 @@ def test_an_evaluation_may_begin_at_a_later_task(agentgym: Run, monkeypatch: pyt
     assert agentgym(*argv, "2", "--first", "3", "--out", "late")[0] == 0 and rows("again") == rows("late")
     assert agentgym("compare", "late", "again")[0] == 0
     status, _, err = agentgym("compare", "late", "all")
-    assert status == 2 and "tasks: 2 in both, of 2 and 5" in err and "evaluate both" not in err
+    begins = "calculator/test/medium/3 and calculator/test/medium/0"
+    assert (
+        status == 2 and f"tasks: 2 in both, of 2 and 5, which begin with {begins}" in err and "first_state" not in err
+    )
+    assert "evaluate both" not in err
 
 
 def test_a_model_replies_as_long_as_in_evolve(agentgym: Run, small_model: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -322,6 +326,30 @@ def test_a_gate_fails_by_its_exit_status(agentgym: Run) -> None:
         assert agentgym("compare", "random", "expert", *more)[0] == 0
     status, _, err = agentgym("compare", "random,expert", "expert", "--fail_if_worse")
     assert status == 2 and "--fail_if_worse compares evaluations, not training algorithms" in err
+
+
+def test_a_gate_fails_by_lost_episodes(agentgym: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However good the others are: by --fail_below, and in a comparison with whichever evaluation has lost them."""
+    argv = ("eval", "--env", "calculator", "--env_kwargs.difficulty", "easy", "--tasks", "12")
+    assert agentgym(*argv, "--agent", "expert", "--out", "whole")[0] == 0
+    step = TextEnv.step
+
+    def breaks(self: TextEnv, action: str) -> Any:
+        if self.current_task is not None and self.current_task.id.endswith(("/2", "/3", "/11")):
+            raise OSError("no disk")
+        return step(self, action)
+
+    monkeypatch.setattr(TextEnv, "step", breaks)
+    status, out, err = agentgym(*argv, "--agent", "expert", "--out", "lost", "--fail_below", "0.9")
+    lost = json.loads(Path("lost/result.json").read_text())
+    assert status == 1 and lost["errors"] == 3 and lost["success"]["value"] == 1 and "success [95 %]" in out
+    said = "infrastructure failures ended 3 episodes\n"
+    assert err.endswith(f"the evaluation is not whole: {said}") and "is below" not in err
+    for folders in (("lost", "whole"), ("whole", "lost")):
+        for more in ((), ("--anytime",)):
+            status, out, err = agentgym("compare", *folders, *more, "--fail_if_worse")
+            assert status == 1 and out and err.endswith(f"lost is not whole: {said}")
+            assert agentgym("compare", *folders, *more)[0] == 0
 
 
 def test_agents_are_compared(agentgym: Run) -> None:

@@ -155,10 +155,14 @@ def test_another_trainer_takes_the_place(agentgym: Run, run: RunFolder) -> None:
     assert status == 2 and "cannot change between an offline and an on-policy one" in err
     assert "would have temperature=1.0; --set changes them" in err and not Path("x").exists()
     words = ("--set", "trainer=grpo", "--set", "merge=all", "--set", "restart=base", "--out", "x")
-    assert (
-        "trainer grpo continues the last round's agent on new data: set merge=last and restart=previous too"
-        in (agentgym("fork", "run@0", *words)[2])
-    )
+    status, _, err = agentgym("fork", "run@0", *words, "--set", "temperature=0", "--set", "forks=1")
+    reasons = (
+        "an on-policy trainer continues the last round's agent on new data: set merge=last and restart=previous. ",
+        "forks needs an offline trainer; ", "temperature must be above 0 for an on-policy trainer, ",
+    )  # fmt: skip
+    assert status == 2 and all(reason in err for reason in reasons) and not Path("x").exists(), err
+    status, _, err = agentgym("fork", "run@0", *words[:2], "--set", "explore_temperatures=0.5", "--out", "x")
+    assert status == 2 and "explore_temperatures needs an offline trainer" in err
 
 
 @pytest.mark.parametrize(

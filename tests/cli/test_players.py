@@ -109,7 +109,7 @@ class Handler(BaseHTTPRequestHandler):
         server: Any = self.server
         server.asked.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))
         server.left -= 1
-        message = {"role": "assistant", "content": server.content}
+        message = {"role": "assistant", "content": server.content, "refusal": server.refusal}
         body = {"choices": [{"message": message}], "usage": {"prompt_tokens": 1000, "completion_tokens": 10}}
         said = json.dumps(body if server.left >= 0 else {"error": {"message": f"not with {SECRET}"}}).encode()
         self.send_response(200 if server.left >= 0 else 500)
@@ -128,6 +128,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     monkeypatch.setattr(http_client, "_FIRST_WAIT", 0.01)
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as made:
         made.asked, made.left, made.content = [], 1000, "Thought: so\nAction: look"  # type: ignore[attr-defined]  # ours
+        made.refusal = None  # type: ignore[attr-defined]  # ours
         Thread(target=made.serve_forever, daemon=True).start()
         yield made
         made.shutdown()
@@ -240,6 +241,10 @@ def test_many_invalid_actions_have_a_hint(agentgym: Run, server: Any) -> None:
     assert status == 0 and "most actions were invalid: --prompt full explains" in out and " prompt, " not in out, err
     status, out, _ = agentgym("eval", *argv, "--agent", "openai", "--prompt", "full")
     assert status == 0 and "100.0 % invalid" in out and "most actions" not in out and ", full prompt, test split" in out
+    server.content, server.refusal = None, "I cannot help with that."
+    status, out, err = agentgym("eval", *argv, "--agent", "openai")
+    assert status == 0 and "100.0 % invalid" in out and "refused by the provider" in out, err
+    assert "most actions" not in out, "the form of an answer is no reason for a refusal"
 
 
 @pytest.mark.parametrize("command", ["eval", "collect"])

@@ -13,6 +13,7 @@ import pytest
 from agentgym_py.errors import ConfigError
 from agentgym_py.evaluation.compare import Algorithm, Entrant, Resources, RoundOutcomes, compare, compare_algorithms
 from agentgym_py.evaluation.stats import bootstrap_mean, holm, mcnemar, runs_mean, sign_flips
+from agentgym_py.evaluation.text import format_setting
 
 WORLD = {"id": "AgentShop-v0", "version": 1, "kwargs": {}, "max_steps": 15, "rules": "r", "first_state": "s"}
 
@@ -191,9 +192,42 @@ def test_settings_that_differ_have_a_column() -> None:
     table = str(compare([plain, tools, examples])).splitlines()
     assert table[2].endswith("| success [95 %] | settings that differ |") and "stop" not in "".join(table)
     assert table[4].endswith("| – |") and table[6].endswith("| few-shot (1 reply) |")
-    assert '| tools, system prompt "Say ' in table[5] and table[5].endswith('…" (220 characters) |')
+    assert '| tools, system prompt "Say ' in table[5] and table[5].endswith('…" (180 characters) |')
     template = replace(plain, name="d", manifest={**plain.manifest, "options": {"prompt_template": "Go: {rules}"}})
     assert '| prompt template "Go: {rules}" |' in str(compare([plain, template]))
+
+
+def test_different_settings_have_different_cells() -> None:
+    """A digest tells apart what would look the same: long texts that begin alike, and as many examples."""
+
+    def cells(*samplings: Mapping[str, Any]) -> list[str]:
+        agents = [{"name": "gpt", "policy_digest": None, "sampling": sampling} for sampling in samplings]
+        entrants = [entrant(name, [[1]] * 5, agent=agent) for name, agent in zip("abc", agents, strict=False)]
+        return [line.split(" | ")[-1] for line in str(compare(entrants)).splitlines()[4 : 4 + len(agents)]]
+
+    for one, other in (
+        ({"system_prompt": "x" * 70 + "a"}, {"system_prompt": "x" * 70 + "b"}),
+        ({"few_shot": [{"role": "assistant", "content": "a"}]}, {"few_shot": [{"role": "assistant", "content": "b"}]}),
+    ):
+        first, second, again = cells(one, other, one)
+        assert first == again != second and "(digest " in first and "(digest " in second
+    assert "digest" not in "".join(cells({"system_prompt": "a"}, {"system_prompt": "b"}))
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("y" * 60, f'system prompt "{"y" * 60}"'),
+        ('"' * 61, 'system prompt "' + r"\"" * 60 + '…" (61 characters)'),
+        ("\n" * 70, 'system prompt "' + r"\n" * 60 + '…" (70 characters)'),
+        ({"stop": ["z" * 80]}, 'system prompt {"stop": ["' + "z" * 49 + "… (94 characters)"),
+        (0.5, "system prompt 0.5"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_a_long_setting_is_cut_before_it_is_quoted(value: object, text: str) -> None:
+    """So no escape is cut in two; the count is that of the value, and only texts have quotation marks."""
+    assert format_setting("system_prompt", value) == text
 
 
 def test_latex_compiles_whatever_a_folder_is_called() -> None:

@@ -233,7 +233,11 @@ def test_a_world_that_fails_ends_no_search(
 def test_text_that_is_no_call_has_no_tool() -> None:
     """A call has one, also of a tool that does not exist, and so has a word with which the expert's action begins."""
     maze = EnvSpec("maze", {"difficulty": "easy", "max_steps": 20})
-    for reply, tool in {"I cannot say.": "", "fly[home]": "fly", "go nowhere": "go"}.items():
+    tools = {
+        "I cannot say.": "", "fly[home]": "fly", "go nowhere": "go", "Note [1] says so.": "",
+        "I (the agent) cannot.": "", "fly(home)": "fly", "fly {home}": "fly",
+    }  # fmt: skip
+    for reply, tool in tools.items():
         lost = played(Script(*[reply] * 20), maze)
         assert not any(step.valid for step in lost.steps)
         ((_, fault),) = first_faults([lost]).located

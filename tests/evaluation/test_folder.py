@@ -57,7 +57,10 @@ def test_what_tool_rules_say_is_a_part_of_an_evaluation() -> None:
     [
         (
             {"split": "valid"},
-            ["AgentShop-v0's first_state: ", "AgentShop-v0's tasks: 0 in both, of 3 and 3", "split: "],
+            [
+                "AgentShop-v0's tasks: 0 in both, of 3 and 3, which begin with shop/test/easy/0 and shop/valid/easy/0",
+                "split: ",
+            ],
         ),
         ({"prompt": "full"}, ["AgentShop-v0's rules: ", "prompt: brief, not full"]),
         ({"tasks": 5}, ["AgentShop-v0's tasks: 3 in both, of 3 and 5"]),

@@ -95,7 +95,7 @@ def test_errors_and_samples_without_a_score_are_left_out(tmp_path: Path) -> None
     (tmp_path / "a.eval").write_bytes(archive({"header.json": HEADER, "summaries.json": rows}))
     b = log(tmp_path / "b.eval", [["C"], ["I"], ["C"], ["I"]])
     found = compare([Entrant.load(tmp_path / "a.eval"), Entrant.load(b)])
-    assert (found.tasks, found.left_out) == (1, 3)
+    assert (found.tasks, found.left_out) == (1, 3) and [entrant.lost for entrant in found.entrants] == [3, 0]
 
 
 def test_another_question_is_refused(tmp_path: Path) -> None:

@@ -631,6 +631,15 @@ def test_settings_that_a_trainer_that_plays_itself_would_ignore_are_refused(
     require_compatible(replace(SMALL, **ignored), Nudge())
 
 
+def test_all_reasons_against_a_trainer_stand_in_one_message() -> None:
+    """Also those of the trainer itself, so that one correction is enough."""
+    config = replace(SMALL, explore_tasks=2, attempts=2, merge="all", forks=1, temperature=0.0)
+    with pytest.raises(ConfigError) as error:
+        require_compatible(config, R3(critic_warmup=2, tasks_per_iteration=2))
+    reasons = ("set merge=last", "forks needs", "temperature must be above 0", "critic_warmup 2 times")
+    assert all(reason in str(error.value) for reason in reasons)
+
+
 @pytest.mark.parametrize(
     ("setting", "said"),
     [

@@ -23,7 +23,7 @@ from agentgym_py.agents import AgentReply, ExpertAgent
 from agentgym_py.engine.sampling import SamplingParams
 from agentgym_py.errors import ConfigError, UnknownNameError
 from agentgym_py.proof import ALPHA, CHECKS, MIN_GAIN, CurvePoint, Proof, Result, prove
-from agentgym_py.proof.bench import EPISODES, PLAIN, SIZES, SMALL, Bench
+from agentgym_py.proof.bench import EPISODES, PLAIN, SIZES, SMALL, TABLE, Bench
 from agentgym_py.proof.checks import Status
 from agentgym_py.proof.measures import share_of_distance, unexplained_ratio, upper_bound
 from agentgym_py.proof.page import write_proof
@@ -333,11 +333,14 @@ BLURRING: list[tuple[str, dict[str, Any]]] = [
     ("ppo", {"kl_coef": 0.5, "kl_target": 0.1, "critic_warmup": 4}),
     ("ppo", {"entropy_coef": 0.05, "critic_gradient": 1.0, "tasks_per_iteration": 64}),
     ("dpo", {"level": "fork", "beta": 1.0, "batch_size": 1}),
+    ("dpo", {"label_smoothing": 0.49}),
+    ("ppo", {"clip": 1e-7}),
+    ("grpo", {"clip_high": 1e-8}),
 ]
 
 
 @pytest.mark.parametrize(("name", "settings"), BLURRING, ids=str)
-def test_no_setting_makes_a_right_trainer_fail(name: str, settings: dict[str, Any]) -> None:
+def test_settings_that_blur_gradients_fail_no_right_trainer(name: str, settings: dict[str, Any]) -> None:
     """Settings that blur gradients are switched off where gradients are read, also in place of the user's."""
     bench = Bench(registry.load("agentgym.trainers", name)(**settings))
     results = [run_check(bench, check) for check in CHECKS if check != "improves"]
@@ -355,11 +358,22 @@ def test_a_step_without_a_coefficient_explains_no_ratio() -> None:
     assert unexplained_ratio(bench, run, still, first) is None
 
 
-def test_a_clip_of_nothing_skips_the_ratio() -> None:
+@pytest.mark.parametrize("clip", [0.0, 1e-7])
+def test_a_clip_of_nothing_skips_the_ratio(clip: float) -> None:
     """Ratios of 1 are clipped by their rounding, which says nothing of the trainer."""
-    bench = Bench(registry.load("agentgym.trainers", "ppo")(clip=0.0))
+    bench = Bench(registry.load("agentgym.trainers", "ppo")(clip=clip))
     results = [run_check(bench, check) for check in ("tokens", "length", "ratio")]
-    assert {(result.status, result.text.partition(",")[0]) for result in results} == {("skipped", "clip is 0")}
+    assert {(result.status, result.text.partition(",")[0]) for result in results} == {("skipped", f"clip is {clip:g}")}
+
+
+def test_settings_that_leave_nothing_to_learn_from_prove_nothing() -> None:
+    """Every check is skipped with the trainer's reason, none fails, and the proof is not passed."""
+    trainer = registry.load("agentgym.trainers", "filtered_bc")(threshold=10.0)
+    proof = prove(trainer, seeds=2, episodes=4 * EPISODES, reference="none")
+    assert {result.status for result in proof.results} == {"skipped"} and proof.verdict == "incomplete"
+    assert "below the trainer's threshold 10" in proof.results[0].text
+    whole = [Result(name, "", "skipped" if name == "ratio" else "passed", 0.0, "") for name in CHECKS]
+    assert Proof("mine", whole).verdict == "passed"
 
 
 def test_settings_of_the_user_count_in_whole_trainings() -> None:
@@ -368,6 +382,18 @@ def test_settings_of_the_user_count_in_whole_trainings() -> None:
     assert bench.with_settings(SIZES).kl_coef == bench.with_settings(SIZES, SMALL).kl_coef == 0.5
     assert (bench.with_settings(SIZES).group_size, bench.with_settings(SIZES, SMALL).group_size) == (4, 8)
     assert bench.with_settings(SIZES, PLAIN).kl_coef == 0.0
+
+
+def test_the_guide_names_every_setting_of_the_proof() -> None:
+    """Its page promises that other settings are kept."""
+    page = (Path(__file__).parents[2] / "docs" / "guides" / "prove.md").read_text()
+    rows = [line for line in page.splitlines() if line.count("|") == 5]
+    for name in PLAIN.keys() | SIZES.keys() | SMALL.keys() | TABLE.keys():
+        assert any(f"`{name}`" in row for row in rows), name
+    (always,) = [row for row in rows if "`gradient_checkpointing`" in row]
+    assert TABLE == {"gradient_checkpointing": False} and always.endswith("| off | off | off |")
+    (short,) = [row for row in rows if "`group_size`" in row]
+    assert all(f"`{name}`" in short for name in SMALL.keys() - TABLE.keys())
 
 
 def test_the_weight_of_a_length_is_measured_within_groups() -> None:

@@ -161,6 +161,9 @@ def look_at_everything(seen: Seen, address: str, run: Path) -> None:
     page.select_option("[name=outcome]", "success")
     seen.rows(12)
     page.select_option("[name=outcome]", "")
+    page.get_by_label("Kind of failure").select_option(label="no valid action (7)")  # the only kind
+    seen.rows(7)
+    page.get_by_label("Kind of failure").select_option("")
     keyboard.press("Escape")
     keyboard.press("/")
     keyboard.type("alert observ")

@@ -58,7 +58,7 @@ def filters(draw: st.DrawFn) -> Filter:
     return Filter(
         env=maybe(st.sampled_from(["shop", "maze"])), split=maybe(st.sampled_from(["train", "test"])),
         round=maybe(st.integers(0, 2)), agent=maybe(st.sampled_from(["expert", "Agent_v1"])),
-        kind=maybe(st.just("x")), failure=maybe(st.sampled_from(FAILURES)),
+        kind=maybe(st.just("x")), failure_kind=maybe(st.sampled_from(FAILURES)),
         outcome=maybe(st.sampled_from(get_args(Outcome))),
         min_reward=maybe(st.sampled_from([0.0, 0.5, 1.0])), max_reward=maybe(st.sampled_from([0.0, 0.5, 1.0])),
         min_steps=maybe(st.integers(0, 3)), max_steps=maybe(st.integers(0, 3)), text=draw(st.just("") | TEXTS),
@@ -78,7 +78,7 @@ def passes(t: Trajectory, number: int, f: Filter) -> bool:
     facts = {
         "env": short_name(t.provenance.env_id), "split": t.split, "round": number, "agent": t.provenance.agent,
         "kind": t.kind, "difficulty": t.difficulty, "outcome": outcome_of(t),
-        "failure": failure_kind(t),
+        "failure_kind": failure_kind(t),
     }  # fmt: skip
     return (
         all(getattr(f, name) in (None, value) for name, value in facts.items())
@@ -380,7 +380,9 @@ def test_facets_count_the_values(tmp_path: Path, episode: Make) -> None:
     assert facets["env"] == [("shop", 3)]
     lost = [episode("x", id="4", stop_reason=reason) for reason in (StopReason.GAVE_UP, StopReason.TERMINATED)]
     store.write(tmp_path / "c.jsonl", [replace(lost[0], success=True), *(replace(t, success=False) for t in lost)])
-    assert {("gave up", 1), ("wrong goal", 1)} <= set(looked(tmp_path).facets()["failure"])
+    assert {("gave up", 1), ("wrong goal", 1)} <= set(looked(tmp_path).facets()["failure_kind"])
+    store.write(tmp_path / "d.jsonl", [episode("x", id="5", kind=""), episode("x", id="6", kind="y")])
+    assert {"", "y"} <= {value for value, _ in looked(tmp_path).facets()["kind"]}, "an empty value is one, too"
 
 
 def test_what_can_be_viewed(tmp_path: Path, episode: Make) -> None:

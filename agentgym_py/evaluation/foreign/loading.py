@@ -6,7 +6,7 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from agentgym_py.errors import DataError, setting
 from agentgym_py.evaluation.folder import MANIFEST
@@ -35,8 +35,18 @@ def _has_rows(folder: Path) -> bool:
     return any((folder / name).is_file() for name in (RESULTS, TRACES)) or any(folder.glob("samples_*.jsonl"))
 
 
-def load(path: str | Path, score: str | None = None) -> tuple[dict[str, Any], dict[tuple[str, str, str], list[bool]]]:
-    """Load an `.eval` log of Inspect, or rows of another program: its manifest, and outcomes by task.
+class Loaded(NamedTuple):
+    """An evaluation of another program, as parts of an `Entrant`."""
+
+    manifest: dict[str, Any]
+    outcomes: dict[tuple[str, str, str], list[bool]]
+    """Whether each attempt at a task has the score."""
+    lost: int
+    """Attempts without the score, such as those that ended with an error."""
+
+
+def load(path: str | Path, score: str | None = None) -> Loaded:
+    """Load an `.eval` log of Inspect, or rows of another program.
 
     Raises:
         DataError: another file, an unfinished evaluation, or no such score; without `score`, not exactly one is right
@@ -59,7 +69,8 @@ def load(path: str | Path, score: str | None = None) -> tuple[dict[str, Any], di
     attempts = max(map(len, outcomes.values()), default=0)
     manifest = {"agent": log.agent, "worlds": worlds, "score": name, "attempts": attempts}
     in_order = sorted(outcomes, key=lambda task: _place("\n".join(task)))
-    return manifest | {"split": "", "prompt": "", "seed": 0}, {task: outcomes[task] for task in in_order}
+    lost = sum(name not in sample.scores for sample in log.samples)
+    return Loaded(manifest | {"split": "", "prompt": "", "seed": 0}, {task: outcomes[task] for task in in_order}, lost)
 
 
 def _log_in(path: Path) -> Path:

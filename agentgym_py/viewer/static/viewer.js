@@ -102,7 +102,7 @@ const page = {
     const facets = {};
     for (const name of FACETS) {
       const counts = new Map();
-      for (const row of this.rows()) if (row[name] !== null && row[name] !== "") counts.set(row[name], (counts.get(row[name]) ?? 0) + 1);
+      for (const row of this.rows()) if (row[name] !== null) counts.set(row[name], (counts.get(row[name]) ?? 0) + 1);
       facets[name] = [...counts].sort((a, b) => (a[0] < b[0] ? -1 : 1));
     }
     return { title: embedded.title, note: embedded.note, bytes: [1, 1], episodes: this.rows().length, broken: [], facets,
@@ -143,7 +143,7 @@ const page = {
     return { episodes: rows.map((row) => ({ row, path: pathOf(row) })), left_out: 0 };
   },
 };
-const FACETS = ["env", "split", "round", "agent", "kind", "difficulty", "failure"];
+const FACETS = ["env", "split", "round", "agent", "kind", "difficulty", "failure_kind"];
 const source = embedded ? page : server;
 const wordsIn = (said) => said.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [];
 const wordsOf = (episode) => [...new Set(wordsIn([episode.provenance.task_id, episode.instruction, episode.final_observation,
@@ -321,7 +321,7 @@ function filters() {
     el("details", { open: filters.open ?? matchMedia("(min-width: 44rem)").matches, ontoggle: (event) => { filters.open = event.target.open; } },
       el("summary", {}, "More filters"),
       el("div", { class: "grid" },
-        FACETS.filter((name) => state.facets[name].length > 1).map((name) => choose(LABELS[name], name, state.facets[name])),
+        FACETS.filter((name) => state.facets[name].length > (name === "failure_kind" ? 0 : 1)).map((name) => choose(LABELS[name], name, state.facets[name])),
         range("Reward", "reward", "any"), range("Steps", "steps", "1"))));
   form.addEventListener("input", (event) => {
     clearTimeout(filters.timer);
@@ -336,7 +336,7 @@ function filters() {
   });
   return form;
 }
-const LABELS = { env: "World", split: "Split", round: "Round", agent: "Agent", kind: "Kind", difficulty: "Difficulty", failure: "Failure" };
+const LABELS = { env: "World", split: "Split", round: "Round", agent: "Agent", kind: "Kind", difficulty: "Difficulty", failure_kind: "Kind of failure" };
 const ORDERS = { file: "as stored", best: "best reward first", worst: "worst reward first", longest: "longest first", shortest: "shortest first" };
 
 /** Open the episode before or after one in the list. */
@@ -809,7 +809,7 @@ async function goOn(n, at, mine) {
 
 const TERMS = {
   outcome: "Success, failure, or error: an infrastructure failure, which no figure counts.",
-  failure: "How an episode failed: the agent gave up, no action was valid, the world ended it without success, or it ran out of steps, maybe in a loop.",
+  "kind of failure": "How an episode failed: the agent gave up, no action was valid, the world ended it without success, or it ran out of steps, maybe in a loop.",
   reward: "The return: the sum of the rewards of the steps. A failure may have one, because worlds give credit for parts of a task.",
   steps: "Actions of the agent. Optimal is the smallest number that solves the task, if the world knows it.",
   "invalid steps": "Steps whose action the world does not accept in that state.",
