@@ -58,6 +58,8 @@ _FILTER_WORDS = (
 """Words of a refusal by a content filter."""
 _OLD_LIMIT, _NEW_LIMIT = "max_tokens", "max_completion_tokens"
 """Field for the longest reply: most servers know only the old name, OpenAI's reasoning models only the new one."""
+_PARALLEL = "parallel_tool_calls"
+"""Field that asks for one tool call per reply, if it is false; OpenAI's reasoning models refuse it."""
 
 
 class PromptTooLongError(Exception):
@@ -174,7 +176,7 @@ class HttpClient(RetryingClient):
     A request is retried if the server is busy (408, 409, 429, 5xx), does not answer in time, cannot be reached or gives
     an unusable answer. A wrong key or address raises EndpointError at once, as does a refused connection to a server
     that has not answered yet. A request whose refusal names `max_tokens` is sent again with `max_completion_tokens`, as
-    are all later ones if the server answers it.
+    are all later ones if the server answers it; likewise without `parallel_tool_calls: false`.
 
     Args:
         where: Name of the server in errors.
@@ -197,6 +199,8 @@ class HttpClient(RetryingClient):
         self._client: httpx2.AsyncClient | None = None
         self._renames_limit = False
         """Whether the server demands `max_completion_tokens`."""
+        self._drops_parallel = False
+        """Whether the server refuses `parallel_tool_calls: false`."""
 
     async def ask(
         self, url: str, body: Mapping[str, Any], read: Callable[[Any], T | None], what: str, seed: int = 0
@@ -214,6 +218,22 @@ class HttpClient(RetryingClient):
         return await self.until_answered(lambda: self._send(url, body, read, what), seed)
 
     async def _send(self, url: str, body: Mapping[str, Any], read: Callable[[Any], T | None], what: str) -> T | Busy:
+        """Post a request; once more without `parallel_tool_calls: false` if the server refuses it."""
+        is_optional = body.get(_PARALLEL) is False
+        others = {name: value for name, value in body.items() if name != _PARALLEL or not is_optional}
+        sent = others if self._drops_parallel else body
+        try:
+            return await self._send_limit(url, sent, read, what)
+        except RequestRefusedError as error:
+            if len(sent) == len(others) or _PARALLEL not in str(error):
+                raise
+        result = await self._send_limit(url, others, read, what)
+        self._drops_parallel = not isinstance(result, Busy)
+        return result
+
+    async def _send_limit(
+        self, url: str, body: Mapping[str, Any], read: Callable[[Any], T | None], what: str
+    ) -> T | Busy:
         """Post a request; once more with `max_completion_tokens` if the server refuses `max_tokens`."""
         sent = _with_new_limit(body) if self._renames_limit else body
         try:

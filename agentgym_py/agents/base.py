@@ -35,8 +35,6 @@ class Episode:
     """Of the files that its world read (`TextEnv.files_digest`)."""
     version: int = 0
     """Of its world."""
-    prompt_template: str | None = None
-    """Of its rules (`Provenance.prompt_template`)."""
     watch: Callable[[], AbstractContextManager[None]] = nullcontext
     """Count what runs within it as a call into the world: `with episode.watch(): plan = episode.env.expert()`.
 
@@ -59,8 +57,7 @@ class AgentReply:
 class Agent(Protocol):
     """Replies to a batch of live episodes; None gives an episode up (context full, nothing left to do).
 
-    An attribute `slots` limits the number of concurrent episodes. If an attribute `offers_tools` is true, the rules of
-    its episodes say that tool calls replace actions in text. With an `AsyncAgent` or a `StreamingAgent` no episode
+    An attribute `slots` limits the number of concurrent episodes. With an `AsyncAgent` or a `StreamingAgent` no episode
     waits for another's reply.
     """
 

@@ -29,7 +29,8 @@ from agentgym_py.http_client import (
 from agentgym_py.rng import seed_of
 from agentgym_py.trajectory import Step, Trajectory
 from agentgym_py.trajectory.few_shot import few_shot_messages
-from agentgym_py.trajectory.formats.openai import ACT, function_call, tool_answer, tool_call
+from agentgym_py.trajectory.formats.foreign import ACT_NAME
+from agentgym_py.trajectory.formats.openai import ACT_TOOL, function_call, tool_answer, tool_call
 from agentgym_py.trajectory.json_values import MAX_COST, MAX_TOKENS
 from agentgym_py.trajectory.types import Usage, opening_text, tool_rules
 
@@ -118,11 +119,6 @@ class ChatAgent(ABC):
         self._waiting = 0
         """Number of pending replies; if the last one fails and none ever came, the endpoint is down."""
         self.client = self.make_client(base_url, concurrency, timeout, retries)
-
-    @property
-    def offers_tools(self) -> bool:
-        """Whether it offers its model the tools of a world."""
-        return self._tools
 
     @abstractmethod
     def make_client(self, base_url: str | None, concurrency: int, timeout: float, retries: int) -> RetryingClient:
@@ -229,7 +225,8 @@ def messages(
     """Return the episode so far as a conversation, to which the model replies.
 
     With `tools`, a step that called one, also one that does not exist (every step, if `act` is offered), becomes a tool
-    call and its answer; others keep their text. Calls are numbered from `first_call`.
+    call and its answer; others keep their text. A blank reply, such as a refusal, is left out, because many endpoints
+    refuse it: the turns around it are one. Calls are numbered from `first_call`.
     """
     observations = [*(step.observation for step in episode.steps), episode.observation]
     return _conversation(episode.rules, episode.steps, observations, tools, first_call)
@@ -240,8 +237,7 @@ def example_messages(
 ) -> list[dict[str, Any]]:
     """Return a whole episode as a conversation, up to its last reply or the answer to its last tool call."""
     observations = [*(step.observation for step in example.steps), example.final_observation]
-    rules = tool_rules(example.rules) if tools else example.rules
-    turns = _conversation(rules, example.steps, observations, tools, first_call)
+    turns = _conversation(example.rules, example.steps, observations, tools, first_call)
     return turns if turns[-1]["role"] == "tool" else turns[:-1]
 
 
@@ -249,10 +245,13 @@ def _conversation(
     rules: str, steps: Sequence[Step], observations: Sequence[str], tools: Sequence[Mapping[str, Any]] | None,
     first_call: int,
 ) -> list[dict[str, Any]]:  # fmt: skip
-    turns: list[dict[str, Any]] = [{"role": "user", "content": opening_text(rules, observations[0])}]
+    opening = opening_text(tool_rules(rules) if tools else rules, observations[0])
+    turns: list[dict[str, Any]] = [{"role": "user", "content": opening}]
     for number, (step, after) in enumerate(zip(steps, observations[1:], strict=True), first_call):
         is_call = step.action_input is not None and function_call(step)[0] == step.action
-        if tools == [ACT] or (tools and is_call):
+        if not step.reply.strip():
+            turns[-1] = {**turns[-1], "content": f"{turns[-1]['content']}\n\n{after}"}
+        elif tools == [ACT_TOOL] or (tools and is_call):
             turns += [tool_call(number, step), tool_answer(number, after)]
         else:
             turns += [{"role": "assistant", "content": step.reply}, {"role": "user", "content": after}]
@@ -262,7 +261,7 @@ def _conversation(
 def offered_tools(env: TextEnv) -> list[dict[str, Any]]:
     """Return the tools of a world; `act` if it has none or, like a strict original, does not parse calls."""
     parses_calls = env.read(format_reply("name", "", "{}")).arguments == {}
-    return env.tools() or [ACT] if parses_calls else [ACT]
+    return env.tools() or [ACT_TOOL] if parses_calls else [ACT_TOOL]
 
 
 # ---- what comes back, which may be anything --------------------------------------------------------------------------
@@ -281,9 +280,9 @@ def call_text(
     env: TextEnv, tools: Sequence[Mapping[str, Any]] | None, name: str, arguments: str, content: str = ""
 ) -> str:
     """Return the call of an offered tool as the reply that `TextEnv.step` takes; `arguments` is JSON."""
-    if tools == [ACT]:
+    if tools == [ACT_TOOL]:
         values = read_json(arguments.encode("utf-8", "surrogatepass"))
-        action = values.get("action") if isinstance(values, dict) and name == "act" else None
+        action = values.get("action") if isinstance(values, dict) and name == ACT_NAME else None
         return format_expert_reply(env, action, content.strip()) if isinstance(action, str) else arguments
     text = format_reply(name, content.strip(), arguments)
     reply = env.parse(text)
@@ -321,10 +320,12 @@ def completion(data: object, cost: float | None = None) -> Completion | None:
     if not isinstance(data, dict) or not isinstance(message, dict):
         return None
     usage, model = data.get("usage"), data.get("model")
-    refusal = message.get("refusal") or (finish if finish in _FILTERED else "")
+    refusal = message.get("refusal")
+    if not (isinstance(refusal, str) and refusal):
+        refusal = finish if finish in _FILTERED else ""
     return Completion(
         message, usage if isinstance(usage, dict) else {}, model if isinstance(model, str) else "",
-        finish == "length", cost, refusal[:_MOST_REFUSAL] if isinstance(refusal, str) else "",
+        finish == "length", cost, refusal[:_MOST_REFUSAL],
     )  # fmt: skip
 
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import sys
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
+from functools import partial
 from itertools import chain
 from pathlib import Path
 
@@ -15,7 +18,7 @@ from agentgym_py.errors import DataError, setting
 from agentgym_py.trajectory import Trajectory, preferences, store
 from agentgym_py.trajectory.dataset import AgentTrajDataset
 from agentgym_py.trajectory.formats import agenttraj, atif, openai, parquet, rows, trl
-from agentgym_py.trajectory.formats.foreign import unique_ids
+from agentgym_py.trajectory.formats.foreign import outcome_keys, unique_ids
 from agentgym_py.trajectory.reading import FORMATS as READ
 from agentgym_py.trajectory.reading import detect, verify_any
 
@@ -29,7 +32,7 @@ ROWS: dict[str, Callable[[Iterator[Trajectory]], rows.Rows]] = {
     ),
     "trl_preferences": lambda trajectories: AgentTrajDataset(trajectories).to_preferences(),
     "trl_stepwise": lambda trajectories: (trl.stepwise(t) for t in trajectories if t.steps),
-    "openai": lambda trajectories: _openai_rows(t for t in trajectories if t.steps),
+    "openai": lambda trajectories: _openai_rows(trajectories),
 }
 """Formats for other programs: rows of JSON."""
 _HOLD_FAILURES = ("store", "atif", "parquet")
@@ -124,7 +127,7 @@ def _convert(sources: Sequence[str], target: str, to: str | None, format: str | 
 def _write(file: Path, form: str, sources: Sequence[str], target: str, format: str | None) -> None:
     """Write the trajectories of files in another format, and say how many."""
     source = ", ".join(sources)
-    trajectories: Iterable[Trajectory] = chain.from_iterable(read_trajectories(path, format) for path in sources)
+    trajectories = _read(sources, format)
     if len(sources) > 1:
         trajectories = unique_ids(trajectories)
     failed = list[str]()
@@ -136,7 +139,10 @@ def _write(file: Path, form: str, sources: Sequence[str], target: str, format: s
         trajectories = map(parquet.without_half_pairs, trajectories)
     if form in ROWS:
         data = list(trajectories) if form == "trl_preferences" else trajectories
-        lines = iter(ROWS[form](iter(data)))
+        make_rows = ROWS[form]
+        if form == "openai" and _all_succeeded(sources, format):
+            make_rows = partial(_openai_rows, with_outcome=False)
+        lines = iter(make_rows(iter(data)))
         first = next(lines, None)
         if first is None:
             raise DataError(f"{source} gives no row of {form}, so {target} is not written: {_why_no_rows(form, data)}")
@@ -152,12 +158,26 @@ def _write(file: Path, form: str, sources: Sequence[str], target: str, format: s
     print(f"{target}: {number} trajector{'y' if number == 1 else 'ies'}, {form}{note}{_left_out(failed)}")
 
 
-def _openai_rows(trajectories: Iterable[Trajectory]) -> list[rows.Row]:
-    """Rows with the tools that the worlds offered; all of them have an outcome, or none if all episodes succeeded."""
-    made = [openai.openai_chat(t, tools=tools, with_outcome=True) for t, tools in with_tools(trajectories)]
-    if all((row["success"], row["reward"]) == (True, 1.0) for row in made):
-        made = [{key: row[key] for key in row if key not in ("success", "reward")} for row in made]
-    return made
+def _read(sources: Sequence[str], format: str | None) -> Iterable[Trajectory]:
+    return chain.from_iterable(read_trajectories(path, format) for path in sources)
+
+
+def _all_succeeded(sources: Sequence[str], format: str | None) -> bool:
+    """Whether no row needs an outcome; the files are read for it alone, so that no row is held."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the second reading warns
+        return not any(outcome_keys(t) for t in _read(sources, format) if t.is_evidence and t.steps)
+
+
+def _openai_rows(trajectories: Iterable[Trajectory], *, with_outcome: bool = True) -> Iterator[rows.Row]:
+    """Yield rows with the tools that the worlds offered; say at the end how many worlds could not be asked."""
+    failures = list[str]()
+    for trajectory, tools in with_tools((t for t in trajectories if t.steps), failures):
+        yield openai.openai_chat(trajectory, tools=tools, with_outcome=with_outcome)
+    if failures:
+        many = f"{len(failures)} episode{'s' * (len(failures) > 1)}"
+        why = f"the world could not be asked ({failures[0]})"
+        print(f"{many} without the schemas of the tools, because {why}", file=sys.stderr)
 
 
 def _evidence(source: str, trajectories: Iterable[Trajectory], failed: list[str]) -> Iterator[Trajectory]:

@@ -36,7 +36,7 @@ from agentgym_py.files import canonical_json
 from agentgym_py.multiagent.game import Asking
 from agentgym_py.rng import seed_of
 from agentgym_py.trajectory import Provenance, Step, Trajectory, store
-from agentgym_py.trajectory.types import tool_template, with_note, with_template
+from agentgym_py.trajectory.types import with_note, with_template
 
 _LONG = 1 << 24
 """Characters of an episode above which it is tried whether a store takes it."""
@@ -120,7 +120,9 @@ class EpisodeLoop:
         task = episode.task
         trajectory = Trajectory(
             id=_id(job, task.id),
-            provenance=_provenance(self.agent, self.config, job, task.id, episode.seed, episode),
+            provenance=_provenance(
+                self.agent, self.config, job, task.id, episode.version, episode.seed, episode.files_digest
+            ),
             split=task.split, kind=task.kind, difficulty=task.difficulty, instruction=task.instruction,
             rules=episode.rules, steps=tuple(episode.steps), final_observation=episode.observation,
             reward=sum(step.reward for step in episode.steps), success=ended.success, stop_reason=ended.stop_reason,
@@ -155,11 +157,9 @@ class EpisodeLoop:
         task = read_task(env.task(job.task, job.split))
         start = yield from _start(env, _env_seed(self.config, task.id), task.id)
         rules, observation = read_start(start, self.config.prompt, env)
-        template = self._template(self.config.prompt_template, rules)
-        rules = with_note(job.note, with_template(template, rules))
+        rules = with_note(job.note, with_template(self.config.prompt_template, rules))
         seed = seed_of(self.config.seed, task.id, job.attempt)
-        return Episode(env, task, seed, rules, observation, files_digest=read_digest(env), version=read_version(env),
-                       prompt_template=template)  # fmt: skip
+        return Episode(env, task, seed, rules, observation, files_digest=read_digest(env), version=read_version(env))
 
     def _restore(self, job: Job, start: StateSnapshot, env: TextEnv) -> Episode:
         wanted = read_task(env.task(job.task, job.split))
@@ -169,17 +169,10 @@ class EpisodeLoop:
             raise SnapshotError(f"the job is to play {wanted.id}, but its start is a state of {task.id}")
         if env.snapshot() != start.snapshot:
             raise SnapshotError(f"{job.env.name} did not restore the state of {job.task!r} byte by byte")
-        rules, template = start.rules, self._template(start.prompt_template, env.rules.get(start.prompt, ""))
-        if template != start.prompt_template:  # others have played until here, in text
-            rules = with_note(start.note, with_template(template, env.rules[start.prompt]))
         steps = [replace(step, trained=False) for step in start.steps]
         seed = seed_of(self.config.seed, task.id, job.attempt, hashlib.sha256(start.snapshot).hexdigest())
-        return Episode(env, task, seed, rules, start.observation, steps, files_digest=read_digest(env),
-                       version=read_version(env), prompt_template=template)  # fmt: skip
-
-    def _template(self, template: str | None, rules: str) -> str | None:
-        """Return the prompt template of an episode of this agent, of which the world says `rules`."""
-        return tool_template(template, rules) if getattr(self.agent, "offers_tools", False) else template
+        return Episode(env, task, seed, start.rules, start.observation, steps, files_digest=read_digest(env),
+                       version=read_version(env))  # fmt: skip
 
 
 def _start(env: TextEnv, seed: int, task: str) -> Asking[tuple[str, dict[str, Any]]]:
@@ -291,25 +284,24 @@ def failed_trajectory(agent: Agent, config: PlayConfig, job: Job, error: str) ->
     seed = seed_of(config.seed, job.task, job.attempt)
     return Trajectory(
         id=_id(job, job.task if isinstance(job.task, str) else f"{job.env.name}/{job.split}/{job.task}"),
-        provenance=_provenance(agent, config, job, str(job.task), seed),
+        provenance=_provenance(agent, config, job, str(job.task), -1, seed),
         split=job.split, kind="", difficulty="", instruction="", rules="", steps=(), final_observation="",
         reward=0.0, success=False, stop_reason=StopReason.ERROR, error=error,
     )  # fmt: skip
 
 
 def _provenance(
-    agent: Agent, config: PlayConfig, job: Job, task_id: str, seed: int, episode: Episode | None = None
+    agent: Agent, config: PlayConfig, job: Job, task_id: str, version: int, seed: int, files_digest: str | None = None
 ) -> Provenance:
     from agentgym_py.version import __version__
 
     spec, opening = job.env.local_spec, job.start or config
     return Provenance(
-        env_id=spec.name, env_version=episode.version if episode else -1, env_kwargs=dict(spec.kwargs),
-        task_id=task_id, seed=seed, agent=agent.name, policy_digest=agent.policy_digest,
-        sampling=dict(agent.sampling), prompt=opening.prompt, prompt_template=(episode or opening).prompt_template,
-        note=(job.start or job).note, package_version=__version__,
-        env_seed=job.start.env_seed if job.start else _env_seed(config, task_id),
-        files_digest=episode.files_digest if episode else None,
+        env_id=spec.name, env_version=version, env_kwargs=dict(spec.kwargs), task_id=task_id, seed=seed,
+        agent=agent.name, policy_digest=agent.policy_digest, sampling=dict(agent.sampling), prompt=opening.prompt,
+        prompt_template=opening.prompt_template, note=(job.start or job).note,
+        package_version=__version__, env_seed=job.start.env_seed if job.start else _env_seed(config, task_id),
+        files_digest=files_digest,
     )  # fmt: skip
 
 

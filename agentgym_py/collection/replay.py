@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,8 +17,8 @@ from agentgym_py.env.tracebacks import describe_failure
 from agentgym_py.errors import AgentGymError
 from agentgym_py.trajectory import Trajectory
 from agentgym_py.trajectory.formats import agenttraj
-from agentgym_py.trajectory.formats.foreign import ACT
-from agentgym_py.trajectory.formats.openai import called_tools
+from agentgym_py.trajectory.formats.foreign import ACT_NAME
+from agentgym_py.trajectory.formats.openai import called_tools, possible_tools
 from agentgym_py.trajectory.types import with_note, with_template
 
 _FROM_AGENTTRAJ = (
@@ -107,27 +107,33 @@ def replay_all(trajectories: Iterable[Trajectory]) -> Iterator[ReplayResult]:
             yield result
 
 
-def with_tools(trajectories: Iterable[Trajectory]) -> Iterator[tuple[Trajectory, list[dict[str, Any]]]]:
+def with_tools(
+    trajectories: Iterable[Trajectory], failures: list[str]
+) -> Iterator[tuple[Trajectory, list[dict[str, Any]]]]:
     """Yield trajectories in order, each with the schemas of the tools that its world offered.
 
-    The list is empty if no step calls such a tool, or if the world cannot be made or fails. Steps are only replayed if
-    a tool that is called was not offered at the start.
+    The list is empty if no action is the name of such a tool, with an input or without one. It is also empty if the
+    world cannot be made or fails; if a step calls a tool, the reason is added to `failures`. Steps are only replayed if
+    an action that may be a tool's name is not that of a tool at the start.
     """
     with closing(EnvPool()) as pool:
         for trajectory in trajectories:
             tools = dict[str, dict[str, Any]]()
-            if called := called_tools(trajectory) - {ACT}:
-                with suppress(Exception, SystemExit), pool.lent(trajectory.replay_spec()) as env:
-                    tools = _offered(trajectory, env, called)
-            yield trajectory, list(tools.values()) if called & tools.keys() else []
+            if names := possible_tools(trajectory):
+                try:
+                    with pool.lent(trajectory.replay_spec()) as env:
+                        tools = _offered(trajectory, env, names)
+                except (Exception, SystemExit) as error:  # an env may raise anything
+                    failures += [_why_skipped(trajectory, error)] if called_tools(trajectory) - {ACT_NAME} else []
+            yield trajectory, list(tools.values()) if names & tools.keys() else []
 
 
-def _offered(trajectory: Trajectory, env: TextEnv, called: set[str]) -> dict[str, dict[str, Any]]:
-    """Return the tools of a world by name: those at an episode's start, and later ones until all of `called` are in."""
+def _offered(trajectory: Trajectory, env: TextEnv, names: set[str]) -> dict[str, dict[str, Any]]:
+    """Return the tools of a world by name: those at an episode's start, and later ones until all of `names` are in."""
     trajectory.restart(env)
     tools = {tool["function"]["name"]: tool for tool in offered_tools(env)}
     for step in trajectory.steps:
-        if called <= tools.keys():
+        if names <= tools.keys():
             break
         env.step(step.reply)
         tools |= {tool["function"]["name"]: tool for tool in offered_tools(env)}

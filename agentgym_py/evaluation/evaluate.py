@@ -86,7 +86,9 @@ class Evaluation:
     given_up: int
     """Episodes that the agent ended, for example because its context was full; they count."""
     refused: int
-    """Replies that an endpoint's provider refused, for example by a content filter; they are empty and count."""
+    """Replies that an endpoint's provider refused, for example by a content filter; they are empty and count.
+
+    They are those of all episodes, also of those left out."""
     extra_calls: int
     """Tool calls after the first one of a reply, which were not done."""
     cut: float | None
@@ -171,7 +173,6 @@ def summarise(trajectories: Sequence[Trajectory]) -> Evaluation:
     """Summarise success, reward and behaviour of one agent's episodes."""
     evidence = [t for t in trajectories if t.is_evidence]
     steps = [step for t in evidence for step in t.steps]
-    usages = [step.usage for step in steps if step.usage]
     return Evaluation(
         success=_success(evidence),
         reward=bootstrap_mean([t.reward for t in evidence], clusters=[t.provenance.task_key for t in evidence]),
@@ -181,8 +182,8 @@ def summarise(trajectories: Sequence[Trajectory]) -> Evaluation:
         by_difficulty=_success_by(evidence, lambda t: t.difficulty),
         errors=len(trajectories) - len(evidence),
         given_up=sum(t.given_up for t in evidence),
-        refused=sum(bool(usage.refused) for usage in usages),
-        extra_calls=sum(usage.extra_calls for usage in usages),
+        refused=sum(bool(step.usage and step.usage.refused) for t in trajectories for step in t.steps),
+        extra_calls=sum(step.usage.extra_calls for step in steps if step.usage),
         cut=cut_share(evidence),
         cut_repetitive=repetitive_share(evidence),
         outgrown=sum(t.outgrew_context for t in evidence),

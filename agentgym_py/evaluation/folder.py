@@ -19,6 +19,7 @@ from agentgym_py.env.tracebacks import contained
 from agentgym_py.errors import RunError, setting
 from agentgym_py.files import JsonFolder, json_safe, new_folder, parse_json, require_inside, with_current_names
 from agentgym_py.trajectory import Trajectory, store
+from agentgym_py.trajectory.types import BY_TOOLS
 
 MANIFEST, TRAJECTORIES, RESULT = "manifest.json", "trajectories.jsonl", "result.json"
 SAME_QUESTION = ("worlds", "split", "prompt", "seed")
@@ -37,9 +38,13 @@ def make_manifest(
     agent: Agent, envs: Sequence[EnvSpec], split: str, tasks: Sequence[int], attempts: int, prompt: Prompt, seed: int
 ) -> dict[str, Any]:
     """Return all settings that decide an evaluation's episodes, as JSON values."""
+    about: dict[str, Any] = {
+        "name": agent.name, "policy_digest": agent.policy_digest, "sampling": dict(agent.sampling),
+    }  # fmt: skip
+    if agent.sampling.get("tools"):
+        about["tool_rules"] = _digest(BY_TOOLS.encode())  # not in a world's rules, which agents without tools share
     manifest = {
-        "format": _FORMAT,
-        "agent": {"name": agent.name, "policy_digest": agent.policy_digest, "sampling": dict(agent.sampling)},
+        "format": _FORMAT, "agent": about,
         "split": split, "attempts": attempts, "prompt": prompt, "seed": seed,
         "worlds": [_env_manifest(spec, split, tasks, prompt) for spec in envs],
     }  # fmt: skip

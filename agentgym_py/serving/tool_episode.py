@@ -30,8 +30,8 @@ from agentgym_py.errors import ConfigError
 from agentgym_py.files import canonical_json
 from agentgym_py.rng import seed_of
 from agentgym_py.trajectory import Provenance, Step, Trajectory
-from agentgym_py.trajectory.formats.openai import ACT
-from agentgym_py.trajectory.types import opening_text, tool_template, with_template
+from agentgym_py.trajectory.formats.openai import ACT_TOOL
+from agentgym_py.trajectory.types import opening_text, tool_rules
 from agentgym_py.version import __version__
 
 HAS_ENDED = "The episode has ended."
@@ -51,7 +51,7 @@ class EpisodeSettings:
     tools: bool = True
     """Whether to offer the world's tools; False: only `act`, which takes an action's text."""
     calls: bool = False
-    """Whether the agent is offered these tools, which its rules then say; False: it acts by replies."""
+    """Whether the agent is offered these tools, as its opening then says; False: it acts by replies."""
 
     def __post_init__(self) -> None:
         require_split(self.split)
@@ -88,12 +88,11 @@ class EpisodeSettings:
     def opening(self, world: TextEnv, task: str) -> str:
         """Start a task in a world of `spec`, and return what opens its episode: the rules and the first observation."""
         observation, _ = world.reset(seed=seed_of(self.seed, "world", task), options={"task": task})
-        rules = world.rules[self.prompt]
-        return opening_text(with_template(self.prompt_template(rules), rules), observation)
+        return self.opening_text(world.rules[self.prompt], observation)
 
-    def prompt_template(self, rules: str) -> str | None:
-        """Return the template of an episode's rules, of which the world says `rules`; None: these alone."""
-        return tool_template(None, rules) if self.calls else None
+    def opening_text(self, rules: str, observation: str) -> str:
+        """Return what opens an episode whose world has said these rules and this observation."""
+        return opening_text(tool_rules(rules) if self.calls else rules, observation)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +139,7 @@ class ToolEpisode:
             with suppress(Exception):
                 self.env.close()
             raise
-        self.opening = opening_text(self.rules, self.observation)
+        self.opening = settings.opening_text(self.rules, self.observation)
         """Rules and first observation: what the model must read before its first call."""
         self.steps: list[Step] = []
         self.stop_reason: StopReason | None = None
@@ -151,14 +150,12 @@ class ToolEpisode:
         self.task = read_task(env.task(name, settings.split if isinstance(name, int) else None))
         self.env_seed = seed_of(settings.seed, "world", self.task.id)  # that of the collector
         start = env.reset(seed=self.env_seed, options={"task": self.task.id})
-        rules, self.observation = read_start(start, settings.prompt, env)
-        self.prompt_template = settings.prompt_template(rules)
-        self.rules = with_template(self.prompt_template, rules)
+        self.rules, self.observation = read_start(start, settings.prompt, env)
         self.files_digest, self.version = read_digest(env), read_version(env)
         self.tools = self._offered_tools()
 
     def _offered_tools(self) -> list[dict[str, Any]]:
-        return offered_tools(self.env) if self.settings.tools else [ACT]
+        return offered_tools(self.env) if self.settings.tools else [ACT_TOOL]
 
     def call(self, tool: str, arguments: Mapping[str, Any]) -> EnvTurn:
         """Do one call. After the end of the episode it does nothing and is not recorded.
@@ -199,8 +196,8 @@ class ToolEpisode:
             id=f"{task.id}{digest}#{uuid.uuid4().hex[:12]}",
             provenance=Provenance(
                 env_id=spec.name, env_version=self.version, env_kwargs=dict(spec.kwargs), task_id=task.id,
-                seed=self.settings.seed, agent=agent, prompt=self.settings.prompt,
-                prompt_template=self.prompt_template, package_version=__version__, env_seed=self.env_seed,
+                seed=self.settings.seed, agent=agent, sampling={"tools": True} if self.settings.calls else {},
+                prompt=self.settings.prompt, package_version=__version__, env_seed=self.env_seed,
                 files_digest=self.files_digest,
             ),
             split=task.split, kind=task.kind, difficulty=task.difficulty, instruction=task.instruction,

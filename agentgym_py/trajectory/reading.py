@@ -52,16 +52,17 @@ def read_any(path: str | Path, format: str | None = None) -> Iterator[Trajectory
         ConfigError: no such format.
         DataError: no such file, or not in this format, or in none.
     """
-    return _read(path, _require_format(path, format))
+    return _read(path, format)
 
 
-def _read(path: str | Path, name: str) -> Iterator[Trajectory]:
+def _read(path: str | Path, format: str | None) -> Iterator[Trajectory]:
     """Stream the episodes of a file."""
+    name, is_detected = _require_format(path, format), format is None
     if name == STORE:
         return store.read(path)
-    number = count(1)
+    stem, number = Path(path).stem, count(1)
     parsed = chain.from_iterable(
-        rows.parse_rows(path, _rows(path), lambda row: _parse(row, name, f"{Path(path).stem}-{next(number)}"))
+        rows.parse_rows(path, _rows(path), lambda row: _parse(row, name, f"{stem}-{next(number)}", is_detected))
     )
     return parsed if name == "parquet" else unique_ids(parsed)
 
@@ -71,10 +72,10 @@ def _rows(path: str | Path, broken: rows.Broken | None = None) -> Iterator[tuple
     return parquet.read_rows(path) if _is_table(Path(path)) else rows.read_rows(path, broken=broken)
 
 
-def _parse(row: rows.Row, name: str, id: str) -> Sequence[Trajectory]:
-    """Parse a row of format `name`; an error says if it is one of another format."""
+def _parse(row: rows.Row, name: str, id: str, is_detected: bool) -> Sequence[Trajectory]:
+    """Parse a row of format `name`, named or detected; an error says if it is one of another format."""
     try:
-        if name == "sharegpt" and "item_id" in row:
+        if is_detected and name == "sharegpt" and "item_id" in row:
             raise DataError("ShareGPT has no key 'item_id'")  # it would be read, with "Ok." as a reply
         return _PARSERS[name](row, id)
     except DataError as error:
@@ -124,7 +125,7 @@ def verify_any(path: str | Path, format: str | None = None) -> store.VerifyRepor
             for place, row in _rows(path, broken):
                 number = int(place.removeprefix("row "))
                 try:
-                    episodes += len(_parse(row, name, ""))
+                    episodes += len(_parse(row, name, "", format is None))
                 except DataError as error:
                     broken(place, error)
         except DataError as error:

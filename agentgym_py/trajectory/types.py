@@ -23,8 +23,7 @@ UNSIGNED = {"unsigned": True}
 _RULES, _MOST_RULES = "{rules}", 100
 """How a prompt template names the rules, and how often it may."""
 BY_TOOLS = "The actions are your tools: a tool call replaces the Action line."
-"""What follows the rules, which describe actions in text, if the agent is offered tools."""
-_TOOL_RULES = f"{_RULES}\n\n{BY_TOOLS}"
+"""What an agent that is offered tools reads after the rules, which describe actions in text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +126,7 @@ class Provenance:
     policy_digest: str | None = None
     """SHA-256 of the policy's weights."""
     sampling: Mapping[str, Any] = field(default_factory=dict)
-    """Sampling parameters of the engine."""
+    """Sampling parameters of the engine; `tools` is true if tool calls played the episode."""
     prompt: str = "full"
     """Which rules text opened the episode: `full`, `brief` or `none`."""
     package_version: str = ""
@@ -161,7 +160,10 @@ class Trajectory:
     difficulty: str
     instruction: str
     rules: str
-    """The rules text that opened the episode, before the first observation; may be empty."""
+    """The rules text that opened the episode, before the first observation; may be empty.
+
+    It lacks the sentence that an agent with tools reads after it (`tool_rules`), so that text can be made of it.
+    """
     steps: tuple[Step, ...]
     final_observation: str
     reward: float
@@ -317,17 +319,9 @@ def with_note(note: str | None, rules: str) -> str:
     return "\n\n".join(filter(None, (rules, note)))
 
 
-def tool_template(template: str | None, rules: str) -> str | None:
-    """Return the prompt template of an episode whose agent is offered tools: its rules say so.
-
-    `rules` is what the world says. If that is nothing, no form of actions needs a correction.
-    """
-    return template if not rules or BY_TOOLS in (template or "") else with_template(template, _TOOL_RULES)
-
-
 def tool_rules(rules: str) -> str:
-    """Return the rules of an episode for an agent that is offered tools, whoever has played it."""
-    return rules if not rules or BY_TOOLS in rules else with_template(_TOOL_RULES, rules)
+    """Return the rules of an episode as an agent that is offered tools reads them; empty rules stay empty."""
+    return rules if not rules or BY_TOOLS in rules else f"{rules}\n\n{BY_TOOLS}"
 
 
 def opening_text(rules: str, observation: str) -> str:

@@ -17,7 +17,7 @@ from typing import Any
 
 import anyio
 from inspect_ai import Task, task
-from inspect_ai._util.error import PrerequisiteError
+from inspect_ai._util.error import PrerequisiteError  # no public module of the package has it
 from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.model import ChatMessage, ChatMessageTool, ChatMessageUser, get_model
 from inspect_ai.scorer import Score, Scorer, Target, ci_wilson, mean, scorer, stderr

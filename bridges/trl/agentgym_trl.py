@@ -29,7 +29,7 @@ from agentgym_py.rng import seed_of
 from agentgym_py.serving.tool_episode import EpisodeSettings, ToolEpisode
 from agentgym_py.serving.tool_parameters import FAILED, tool_parameters
 from agentgym_py.trajectory import Trajectory
-from agentgym_py.trajectory.formats.openai import ACT
+from agentgym_py.trajectory.formats.openai import ACT_TOOL
 from agentgym_py.trajectory.scores import Scorer, apply_scores
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class AgentGymSpec:
             self.max_steps = world.max_steps
             """The world's step limit: a value for `max_tool_calling_iterations`."""
             shared = _shared_tools(world, self.task_ids, seed) if tools else None
-        self.tools: Sequence[Mapping[str, Any]] = shared or [ACT]
+        self.tools: Sequence[Mapping[str, Any]] = shared or [ACT_TOOL]
         """JSON schemas of the methods."""
         self.settings = replace(self.settings, tools=shared is not None)
 

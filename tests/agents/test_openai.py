@@ -27,6 +27,7 @@ uvicorn = pytest.importorskip("uvicorn")
 
 from agentgym_py import http_client
 from agentgym_py.agents import ExpertAgent, RandomAgent
+from agentgym_py.agents.chat import example_messages
 from agentgym_py.agents.openai import OpenAIAgent
 from agentgym_py.collection import Collector, Job, PlayConfig, jobs_for
 from agentgym_py.collection.branching import snapshots_at
@@ -36,8 +37,10 @@ from agentgym_py.errors import ConfigError, EndpointError
 from agentgym_py.evaluation import summarise
 from agentgym_py.evaluation.evaluate import ApiUsage, sum_usages
 from agentgym_py.trajectory import Trajectory, store
-from agentgym_py.trajectory.formats.openai import openai_chat
-from agentgym_py.trajectory.types import BY_TOOLS, Usage, tool_rules, with_template
+from agentgym_py.trajectory.formats import agenttraj, trl
+from agentgym_py.trajectory.formats.openai import ACT_TOOL, openai_chat
+from agentgym_py.trajectory.preferences import build_pairs
+from agentgym_py.trajectory.types import BY_TOOLS, Usage, opening_text, tool_rules, with_template
 
 SECRET = "sk-of-the-tests-0123456789"
 MAZE = EnvSpec("maze", {"difficulty": "easy"})
@@ -206,19 +209,36 @@ def test_tool_calls_do_what_the_experts_texts_do(server: Server, name: str) -> N
 @pytest.mark.parametrize("template", [None, "Be quick.\n{rules}", "Be quick."])
 @pytest.mark.parametrize("prompt", ["full", "none"])
 def test_the_rules_say_that_calls_replace_the_text(server: Server, prompt: Prompt, template: str | None) -> None:
-    """Where the rules stand, also for a fork of an episode in text; the episode records it and can be replayed."""
-    rules = MAZE.make().rules[prompt]
-    said = with_template(template, tool_rules(rules))
+    """After the rules, also in a fork of an episode in text; the record has the rules alone and can be replayed."""
+    rules = with_template(template, MAZE.make().rules[prompt])
+    said = tool_rules(rules)
     config = PlayConfig(prompt=prompt, prompt_template=template)
     server.script = [completion("", call("look", "{}"))]
     collector = Collector(OpenAIAgent("served", server.url, tools=True), config)
     text = Collector(ExpertAgent(), config).collect(Job(MAZE, 3))
     forks = [Job(MAZE, 3, start=snapshots_at(t, [1])[0]) for t in (text, collector.collect(Job(MAZE, 3)))]
     for trajectory in collector.collect_batch([Job(MAZE, 3), *forks]):
-        assert trajectory.rules == said and replay(trajectory).holds
+        assert trajectory.rules == rules and replay(trajectory).holds and trajectory.provenance.sampling["tools"]
     contents = [body["messages"][0]["content"] for body in server.bodies]
-    assert {content.removesuffix(f"\n\n{text.steps[0].observation}") for content in contents if said} <= {said}
-    assert text.rules == with_template(template, rules)
+    assert len(contents) >= 4 and set(contents) == {opening_text(said, text.steps[0].observation)}
+    assert said.count(BY_TOOLS) == bool(rules)
+
+
+def test_readers_of_text_see_no_sentence_about_tools(server: Server) -> None:
+    """Of episodes that tools played: as examples, in rows, in pairs with episodes in text, and in a fork of one."""
+    env = EnvSpec("tools", {"difficulty": "medium"})
+    texts = [replace(experts("tools"), id="text", reward=0.0, success=False)]
+    server.script = [completion("", [t["tool_calls"][0]]) for t in openai_chat(experts("tools"))["messages"][1::2]]
+    called = Collector(OpenAIAgent("served", server.url, tools=True)).collect(Job(env, 3))
+    assert called.success and BY_TOOLS in server.bodies[0]["messages"][0]["content"]
+    assert called.rules == texts[0].rules and len(build_pairs([called, *texts]).pairs) == 1
+    for row in (trl.messages(called), agenttraj.to_row(called), example_messages(called)):
+        assert BY_TOOLS not in json.dumps(row) and "Action:" in json.dumps(row)
+    assert BY_TOOLS in json.dumps(openai_chat(called)) and BY_TOOLS in json.dumps(example_messages(called, [ACT_TOOL]))
+    server.asked, server.script = [], [completion("Action: finish")]
+    fork = Job(env, 3, start=snapshots_at(called, [1])[0])
+    assert Collector(OpenAIAgent("served", server.url)).collect(fork).rules == called.rules
+    assert BY_TOOLS not in json.dumps(server.bodies[0])
 
 
 def test_a_world_that_reads_no_calls_has_one_tool(server: Server) -> None:
@@ -608,6 +628,7 @@ REFUSALS = [
     completion(None, call("search_people", '{"name": "Hugo"}'), finish_reason="content_filter"),
     refusal(200, '{"choices": [{"finish_reason": "content_filter"}]}'),
     refusal(200, '{"choices": [{"finish_reason": "stop", "message": {"content": null, "refusal": "I cannot."}}]}'),
+    refusal(200, '{"choices": [{"finish_reason": "content_filter", "message": {"content": "a", "refusal": [1]}}]}'),
 ]
 
 
@@ -621,8 +642,25 @@ def test_a_refusal_is_an_empty_reply_and_counted(server: Server, answer: Any) ->
     refused = [step.usage.refused for step in episode.steps if step.usage]
     assert refused[0] and not refused[1] and "None" not in refused[0]
     assert store.from_line(store.to_line(episode)) == episode
-    evaluation = summarise([episode])
-    assert (evaluation.refused, evaluation.errors, evaluation.extra_calls) == (1, 0, int(answer is REFUSALS[4]))
+    for error in (None, "lost"):
+        evaluation = summarise([replace(episode, error=error)])
+        calls = int(answer is REFUSALS[4] and error is None)
+        assert (evaluation.refused, evaluation.errors, evaluation.extra_calls) == (1, int(error == "lost"), calls)
+
+
+@pytest.mark.parametrize("env", [EnvSpec("tools"), EnvSpec("shop", {"strict_compat": True})], ids=lambda env: env.name)
+@pytest.mark.parametrize("tools", [True, False])
+def test_a_blank_reply_is_no_turn(server: Server, env: EnvSpec, tools: bool) -> None:
+    """Many endpoints refuse one; users and assistant take turns, and every observation is read."""
+    made = call("act" if env.kwargs else "search_people", "{}")
+    good = completion("hm", made) if tools else completion("Action: look")
+    server.script = [REFUSALS[0], completion(" \n"), good, REFUSALS[0], completion()]
+    (episode,) = play(server, steps=5, tools=tools, env=env, retries=0)
+    turns = server.bodies[-1]["messages"]
+    assert [turn["role"] for turn in turns] == ["user", "assistant", "tool" if tools else "user"]
+    assert all(turn.get("tool_calls") or turn["content"].strip() for turn in turns)
+    texts = [step.observation for step in episode.steps]
+    assert turns[0]["content"].endswith("\n\n".join(texts[:3])) and turns[2]["content"] == "\n\n".join(texts[3:])
 
 
 def test_a_filter_that_refuses_everything_ends_no_evaluation(server: Server) -> None:
@@ -685,6 +723,43 @@ def test_a_server_that_refuses_max_tokens_gets_max_completion_tokens(server: Ser
     assert [trajectory.error for trajectory in trajectories] == [None] * 3
     limits = [{name: body[name] for name in body if name.startswith("max_")} for body in server.bodies]
     assert limits == [{"max_tokens": 77}] + [{"max_completion_tokens": 77}] * 9
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_server_that_refuses_parallel_tool_calls_gets_none(server: Server, is_first: bool) -> None:
+    """The refused request is sent again, all later ones have no such field; also if it refuses `max_tokens`, too."""
+
+    async def answer(body: dict[str, Any]) -> Any:
+        text = "Unsupported parameter: 'parallel_tool_calls' is not supported with this model."
+        refused = refuses(body, "parallel_tool_calls", text)
+        if is_first and "parallel_tool_calls" in body:
+            return refused
+        return refuses_max_tokens(body) if "max_tokens" in body else refused
+
+    server.script = [answer]
+    episodes = play(server, tasks=2, steps=3, concurrency=1, retries=0, tools=True, extra={"top_p": 0.5})
+    assert [episode.error for episode in episodes] == [None] * 2
+    for body in server.bodies[-6:]:
+        assert "parallel_tool_calls" not in body and "max_tokens" not in body and body["top_p"] == 0.5
+    assert len(server.asked) == (8 if is_first else 9)
+    server.asked = []
+    with pytest.raises(EndpointError, match="sends none"):
+        play(server, retries=0, tools=True, extra={"parallel_tool_calls": True})
+    assert all(body["parallel_tool_calls"] for body in server.bodies)
+
+
+def test_a_refused_field_is_left_out_of_requests_that_are_on_their_way(server: Server) -> None:
+    """Their refusals come after the first one was mended."""
+
+    async def answer(body: dict[str, Any]) -> Any:
+        if "parallel_tool_calls" in body and len(server.asked) > 1:
+            await asyncio.sleep(0.5)
+        return refuses(body, "parallel_tool_calls", "parallel_tool_calls: unknown field")
+
+    server.script = [answer]
+    episodes = play(server, tasks=2, steps=2, concurrency=2, retries=0, tools=True)
+    assert [episode.error for episode in episodes] == [None] * 2
+    assert sum("parallel_tool_calls" in body for body in server.bodies) == 2
 
 
 def refuses(body: dict[str, Any], name: str, text: str) -> Any:

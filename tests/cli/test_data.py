@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from agentgym_py.cli.data import FORMATS
+from agentgym_py.cli.data import FORMATS, ROWS
 from agentgym_py.env import EnvSpec, StopReason
 from agentgym_py.errors import DataError
 from agentgym_py.trajectory import Trajectory, store
 from agentgym_py.trajectory.dataset import AgentTrajDataset
-from agentgym_py.trajectory.formats.openai import ACT
+from agentgym_py.trajectory.formats.openai import ACT_TOOL
 from agentgym_py.trajectory.reading import detect
 from agentgym_py.trajectory.types import BY_TOOLS
 
@@ -509,7 +509,9 @@ def test_rows_of_openai_have_tools_with_parameters(agentgym: Run) -> None:
     store.write("away.jsonl", [replace(t, provenance=replace(t.provenance, env_id="Away-v0")) for t in here])
     rows = {}
     for name in ("tools", "maze", "away"):
-        assert agentgym("data", "convert", f"{name}.jsonl", f"{name}.json", "--to", "openai")[0] == 0
+        status, _, err = agentgym("data", "convert", f"{name}.jsonl", f"{name}.json", "--to", "openai")
+        assert status == 0 and (name == "away") == ("2 episodes without the schemas of the tools" in err)
+        assert name != "away" or "Away-v0" in err
         rows[name] = json.loads(Path(f"{name}.json").read_text())
     for row, trajectory in zip(rows["tools"], here, strict=True):
         env = EnvSpec("tools", {"difficulty": "retrieval"}).make()
@@ -523,7 +525,7 @@ def test_rows_of_openai_have_tools_with_parameters(agentgym: Run) -> None:
         sent = {tool["function"]["name"]: tool for tool in row["tools"]}
         assert called <= sent.keys() and all(known[name] == tool for name, tool in sent.items())
         assert str(row["messages"][0]["content"]).count(BY_TOOLS) == 1
-    assert all(row["tools"] == [ACT] for row in rows["maze"])
+    assert all(row["tools"] == [ACT_TOOL] for row in rows["maze"])
     assert agentgym(*played, "sheet", "--out", "sheet.jsonl")[0] == 0
     assert agentgym("data", "convert", "sheet.jsonl", "sheet.json", "--to", "openai")[0] == 0
     calls = [
@@ -535,6 +537,38 @@ def test_rows_of_openai_have_tools_with_parameters(agentgym: Run) -> None:
     bare = {step.action for t in store.read("sheet.jsonl") for step in t.steps if step.action_input is None}
     assert bare == {call["function"]["name"] for [call] in calls if call["function"]["arguments"] == "{}"} != set()
     assert all(not tool["function"]["parameters"]["properties"] for row in rows["away"] for tool in row["tools"])
+
+
+def test_a_bare_action_is_the_call_of_a_tool_in_every_row_of_openai(agentgym: Run) -> None:
+    """Also if no action of its episode has an input."""
+    assert agentgym("collect", "--env", "todo", "--tasks", "1", "--out", "todo.jsonl")[0] == 0
+    (expert,) = store.read("todo.jsonl")
+    env = EnvSpec("todo").make()
+    env.reset(seed=0, options={"task": expert.task_id})
+    one, other = env.step("Action: list_tasks"), env.step("Action: finish")
+    steps = [
+        replace(expert.steps[0], reply=f"Action: {name}", thought="", action=name, action_input=None, observation=seen)
+        for name, seen in (("list_tasks", expert.steps[0].observation), ("finish", one[0]))
+    ]
+    assert other[2]
+    store.write("bare.jsonl", [replace(expert, steps=tuple(steps))])
+    assert agentgym("data", "convert", "bare.jsonl", "bare.json", "--to", "openai")[0] == 0
+    (row,) = json.loads(Path("bare.json").read_text())
+    calls = [turn["tool_calls"][0]["function"] for turn in row["messages"] if turn.get("tool_calls")]
+    assert calls == [{"name": name, "arguments": "{}"} for name in ("list_tasks", "finish")]
+    assert row["tools"] == env.tools()
+
+
+def test_rows_of_openai_are_not_held(episode: Callable[..., Trajectory]) -> None:
+    """The first row is there before the second episode is read."""
+    rows = ROWS["openai"](iter_then_fail(episode("d")))
+    assert next(iter(rows))["success"]
+
+
+def iter_then_fail(trajectory: Trajectory) -> Iterator[Trajectory]:
+    """One episode, and none after it."""
+    yield trajectory
+    raise AssertionError("the second episode is read before the first row is used")
 
 
 def test_rows_of_openai_have_the_same_keys(agentgym: Run, episode: Callable[..., Trajectory]) -> None:

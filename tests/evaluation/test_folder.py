@@ -41,6 +41,17 @@ def test_a_manifest_names_what_decides_the_episodes() -> None:
     assert json.loads(json.dumps(found)) == found
 
 
+def test_what_tool_rules_say_is_a_part_of_an_evaluation() -> None:
+    """One that began without their sentence is not resumed; agents with and without tools have the same question."""
+    agent = RandomAgent()
+    text = make_manifest(agent, [SHOP], "test", range(2), 1, "brief", 0)
+    agent.sampling = {"tools": True}
+    now = make_manifest(agent, [SHOP], "test", range(2), 1, "brief", 0)
+    before = now | {"agent": {**text["agent"], "sampling": agent.sampling}}
+    (difference,) = differences(before, now, ("agent", *SAME_QUESTION))
+    assert difference.startswith("agent's tool_rules: not given") and not differences(text, now, SAME_QUESTION)
+
+
 @pytest.mark.parametrize(
     ("other", "said"),
     [

@@ -44,7 +44,7 @@ from agentgym_py.serving.tool_episode import EpisodeSettings, SessionLimits
 from agentgym_py.serving.world_threads import NoFreeThreadError, WorldThreads
 from agentgym_py.trajectory import Step, Trajectory
 from agentgym_py.trajectory.store import read
-from agentgym_py.trajectory.types import BY_TOOLS, tool_rules, tool_template
+from agentgym_py.trajectory.types import BY_TOOLS, opening_text, tool_rules
 
 COMMAND = "import sys; from agentgym_py.cli import main; sys.exit(main())"
 
@@ -70,8 +70,7 @@ async def play(client: Client, steps: Iterator[tuple[str, dict[str, Any]]]) -> l
 
 def test_fifty_tasks_are_the_same_through_the_protocol_and_directly() -> None:
     """The expert's calls lead to equal observations, rewards, ends and states at the start; no answer has a reward."""
-    play = ag.PlayConfig(seed=7, prompt="full", prompt_template=tool_template(None, "rules"))
-    direct = ag.collect("tools", tasks=50, split="test", play=play)
+    direct = ag.collect("tools", tasks=50, split="test", play=ag.PlayConfig(seed=7, prompt="full"))
     assert len({step.action for trajectory in direct for step in trajectory.steps}) > 20
     played = list[Trajectory]()
     server = EpisodeServer(EpisodeSettings(EnvSpec("tools"), "test", seed=7), played.append)
@@ -80,7 +79,7 @@ def test_fifty_tasks_are_the_same_through_the_protocol_and_directly() -> None:
     async def all_tasks() -> None:
         for number, trajectory in enumerate(direct):
             async with Client(server.single(), mode=("auto", "legacy")[number % 2]) as client:
-                opening = f"{trajectory.rules}\n\n{trajectory.steps[0].observation}"
+                opening = opening_text(tool_rules(trajectory.rules), trajectory.steps[0].observation)
                 assert client.instructions == opening and opening.count(BY_TOOLS) == 1
                 if number < 5:
                     prompt: Any = (await client.get_prompt("task")).messages[0].content

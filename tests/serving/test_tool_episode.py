@@ -12,7 +12,7 @@ from agentgym_py.collection.replay import replay
 from agentgym_py.env import EnvSpec, Prompt, StopReason
 from agentgym_py.errors import AgentGymError, UnknownNameError
 from agentgym_py.serving.tool_episode import HAS_ENDED, EpisodeSettings, ToolEpisode
-from agentgym_py.trajectory.formats.openai import ACT
+from agentgym_py.trajectory.formats.openai import ACT_TOOL
 from agentgym_py.trajectory.types import BY_TOOLS, opening_text, tool_rules
 
 SPEC = EnvSpec("maze", {"difficulty": "easy"})
@@ -21,12 +21,12 @@ SPEC = EnvSpec("maze", {"difficulty": "easy"})
 def test_a_call_and_a_reply_are_the_same_step() -> None:
     """Of a tool, of `act` where the world's tools are not offered, and as text."""
     episodes = [ToolEpisode(EpisodeSettings(SPEC, tools=tools), 0) for tools in (True, False, True)]
-    assert episodes[1].tools == [ACT] != episodes[0].tools
+    assert episodes[1].tools == [ACT_TOOL] != episodes[0].tools
     turns = [
         episodes[0].call("go", {"direction": "north"}), episodes[1].call("act", {"action": "go north"}),
         episodes[2].step("go north"),
     ]  # fmt: skip
-    assert turns[0] == turns[1] == turns[2] and episodes[1].tools == [ACT]
+    assert turns[0] == turns[1] == turns[2] and episodes[1].tools == [ACT_TOOL]
 
 
 def test_an_environment_is_used_again() -> None:
@@ -66,15 +66,17 @@ def test_settings_tell_tasks_and_openings() -> None:
 
 @pytest.mark.parametrize("prompt", ["full", "brief", "none"])
 def test_an_agent_with_tools_reads_that_calls_replace_the_text(prompt: Prompt) -> None:
-    """In the opening, in the episode's rules and in the template that its replay reads."""
+    """In the opening alone: the record, which says that tools played it, has the world's rules."""
     settings = EpisodeSettings(SPEC, prompt=prompt, calls=True)
     episode = ToolEpisode(settings, 0)
     with closing(SPEC.make()) as world:
         rules = world.rules[prompt]
         assert settings.opening(world, episode.task.id) == episode.opening
     assert episode.opening == opening_text(tool_rules(rules), episode.observation)
-    assert episode.rules.count(BY_TOOLS) == (prompt != "none") and episode.rules.startswith(rules)
+    assert episode.opening.count(BY_TOOLS) == (prompt != "none")
     episode.call("go", {"direction": "north"})
     trajectory = episode.trajectory("a client")
-    assert trajectory.rules == episode.rules and replay(trajectory).holds
-    assert BY_TOOLS not in ToolEpisode(replace(settings, calls=False), 0).opening
+    assert trajectory.rules == rules and trajectory.provenance.sampling == {"tools": True}
+    assert replay(trajectory).holds
+    text = ToolEpisode(replace(settings, calls=False), 0)
+    assert BY_TOOLS not in text.opening and not text.trajectory("a client").provenance.sampling

@@ -472,3 +472,13 @@ def test_a_file_of_two_formats_is_refused(tmp_path: Path, episode: Make) -> None
         (number, why), *others = verify_any(path).bad.items()
         assert number == 2 and not others
         assert f"looks like a row of {second} in a file of {first}, but all rows of a file have one format" in why
+
+
+def test_a_key_of_agenttraj_may_be_in_a_row_of_sharegpt(tmp_path: Path) -> None:
+    """If the format is named; a file whose format is detected may be one of both."""
+    (path := tmp_path / "a.jsonl").write_text(
+        "".join(json.dumps(row) + "\n" for row in (ROWS["sharegpt"], {**ROWS["sharegpt"], "item_id": "x_1"}))
+    )
+    first, second = read_any(path, "sharegpt")
+    assert texts(first) == texts(second) and verify_any(path, "sharegpt").ok
+    assert list(verify_any(path).bad) == [2]

@@ -18,7 +18,7 @@ from agentgym_py.errors import DataError
 from agentgym_py.trajectory.json_values import finite, quote
 from agentgym_py.trajectory.types import Provenance, Step, Trajectory, Usage
 
-ACT = "act"
+ACT_NAME = "act"
 """Name of the tool whose argument `action` is a whole action, in files that this project writes."""
 
 _Number = TypeVar("_Number", int, float)
@@ -124,7 +124,7 @@ def reply_text(content: str, reasoning: str = "", calls: Sequence[ToolCall] = ()
     A single call of `act` becomes the ReAct text of its action, with the content as thought.
     """
     think = f"<think>\n{reasoning}\n</think>\n\n" if reasoning else ""
-    if len(calls) == 1 and calls[0].name == ACT and (action := _action_of(calls[0].arguments)) is not None:
+    if len(calls) == 1 and calls[0].name == ACT_NAME and (action := _action_of(calls[0].arguments)) is not None:
         return think + format_reply(action, content)
     tagged = (
         f'<tool_call>\n{{"name": {json.dumps(call.name, ensure_ascii=False)}, "arguments": {call.arguments}}}\n'

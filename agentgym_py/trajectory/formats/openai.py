@@ -13,7 +13,9 @@ from agentgym_py.trajectory.formats import foreign
 from agentgym_py.trajectory.formats.rows import Message, Row
 from agentgym_py.trajectory.types import Step, Trajectory, opening_text, tool_rules
 
-ACT = function_tool(foreign.ACT, "Do one action.", {"action": text_parameter("The action, as the rules have it.")})
+ACT_TOOL = function_tool(
+    foreign.ACT_NAME, "Do one action.", {"action": text_parameter("The action, as the rules have it.")}
+)
 """The tool whose argument is the text of any action."""
 _TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
@@ -66,9 +68,14 @@ def function_call(step: Step, names: Collection[str] = ()) -> tuple[str, str]:
         return step.action, "{}"
     if step.action_input is None or not _TOOL_NAME.fullmatch(step.action):
         text = step.action if step.action_input is None else f"{step.action}\nAction Input: {step.action_input}"
-        return foreign.ACT, json.dumps({"action": text}, ensure_ascii=False)
+        return foreign.ACT_NAME, json.dumps({"action": text}, ensure_ascii=False)
     is_object = json_object(step.action_input) is not None
     return step.action, step.action_input if is_object else json.dumps({"input": step.action_input}, ensure_ascii=False)
+
+
+def possible_tools(trajectory: Trajectory) -> set[str]:
+    """Return the actions that may be names of its world's tools, with an input or without one."""
+    return {step.action for step in trajectory.steps if _TOOL_NAME.fullmatch(step.action)} - {foreign.ACT_NAME}
 
 
 def called_tools(trajectory: Trajectory, names: Collection[str] = ()) -> set[str]:
@@ -77,6 +84,6 @@ def called_tools(trajectory: Trajectory, names: Collection[str] = ()) -> set[str
 
 
 def _permissive_tool(name: str) -> dict[str, Any]:
-    if name == foreign.ACT:
-        return ACT
+    if name == foreign.ACT_NAME:
+        return ACT_TOOL
     return {"type": "function", "function": {"name": name, "parameters": {"type": "object", "properties": {}}}}
