@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -110,7 +111,7 @@ def test_logs_are_compared_by_sample(tmp_path: Path) -> None:
         object.__setattr__(script, "calls", script.calls[:1])
     other = run(SHOP, played, log_dir=str(tmp_path / "other"))
     paths = [log.location.removeprefix("file://") for log in (one, other)]
-    _, outcomes = load(paths[0], "outcome/success")
+    outcomes = load(paths[0], "outcome/success").outcomes
     assert {key[2]: value for key, value in outcomes.items()} == {
         script.episode.task: [script.episode.success] for script in played
     }
@@ -141,9 +142,11 @@ def test_a_wrong_argument_is_a_message_on_the_command_line() -> None:
         "seed=-1": "seed must be",
     }  # fmt: skip
     main = "import sys; from inspect_ai._cli.main import main; sys.argv[0] = 'inspect'; main()"
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}  # the installed package
     for argument, message in wrong.items():
         words = ["eval", "agentgym_inspect/agentgym", "--model", "mockllm/model", "-T", argument]
-        shown = subprocess.run([sys.executable, "-c", main, *words], capture_output=True, text=True, check=False)
+        command = [sys.executable, "-c", main, *words]
+        shown = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
         assert message in " ".join(shown.stdout.split()) and "Traceback" not in shown.stdout + shown.stderr, argument
         assert shown.returncode
 
