@@ -371,8 +371,8 @@ def test_agents_are_compared(agentgym: Run) -> None:
     assert "\nCoin − expert, looked at " in "\n" + agentgym("compare", "Coin=random", "expert", "--anytime")[1]
     assert "'Plans=' names no folder" in agentgym("compare", "Plans=", "random")[2]
     assert "expert/ is given twice" in agentgym("compare", "A=expert", "B=expert/")[2]
-    assert "runs/lr=1e-4: no such folder" in agentgym("compare", "runs/lr=1e-4", "random")[2]
-    assert ": no such folder" in agentgym("compare", f"{'x' * 300}=y", "random")[2]
+    assert "runs/lr=1e-4: no such file or folder" in agentgym("compare", "runs/lr=1e-4", "random")[2]
+    assert ": no such file or folder" in agentgym("compare", f"{'x' * 300}=y", "random")[2]
     Path("expert").rename("a=b")
     assert "\n| a=b − random | " in agentgym("compare", "a=b", "random")[1]
     Path("a=b").rename("expert")
@@ -387,7 +387,7 @@ def test_what_cannot_be_compared_is_one_line(agentgym: Run) -> None:
     assert agentgym(*SMALL, "--agent", "expert", "--out", "a")[0] == 0
     assert agentgym(*SMALL[:-3], "3", "--agent", "expert", "--out", "b")[0] == 0
     for argv, said in (
-        (("a", "nowhere"), "nowhere: no such folder"),
+        (("a", "nowhere"), "nowhere: no such file or folder"),
         (
             ("a", "b"),
             "a and b cannot be compared: AgentCalculator-v0's tasks: 3 in both, of 4 and 3; "

@@ -268,7 +268,7 @@ def test_help_and_lists_load_no_torch() -> None:
         (["evolve", "extra"], "'extra': no argument is expected here: agentgym evolve [options]"),
         (
             ["evolve", "--trainer", "ppo", "--restart", "base"],
-            "new data; got last and base",
+            "continues the last round's agent on new data: set --restart previous\n",
         ),
         (["collect"], "--out FILE.jsonl is needed"),
         (["collect", "--out", "x.jsonl", "--agent", "exprt"], "No agent 'exprt' is installed. Did you mean 'expert'?"),
