@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import gymnasium
@@ -13,9 +14,10 @@ import gymnasium
 from agentgym_py.agents.chat import offered_tools
 from agentgym_py.collection.env_pool import EnvPool
 from agentgym_py.env import StopReason, TextEnv
+from agentgym_py.env.call_forms import call_of_text
 from agentgym_py.env.tracebacks import describe_failure
 from agentgym_py.errors import AgentGymError
-from agentgym_py.trajectory import Trajectory
+from agentgym_py.trajectory import Step, Trajectory
 from agentgym_py.trajectory.formats import agenttraj
 from agentgym_py.trajectory.formats.foreign import ACT_NAME
 from agentgym_py.trajectory.formats.openai import called_tools, possible_tools
@@ -110,34 +112,43 @@ def replay_all(trajectories: Iterable[Trajectory]) -> Iterator[ReplayResult]:
 def with_tools(
     trajectories: Iterable[Trajectory], failures: list[str]
 ) -> Iterator[tuple[Trajectory, list[dict[str, Any]]]]:
-    """Yield trajectories in order, each with the schemas of the tools that its world offered.
+    """Yield trajectories in order, their actions as calls, each with the schemas of the tools that its world offered.
 
-    The list is empty if no action is the name of such a tool, with an input or without one. It is also empty if the
-    world cannot be made or fails; if a step calls a tool, the reason is added to `failures`. Steps are only replayed if
-    an action that may be a tool's name is not that of a tool at the start.
+    An action whose text is that of a tool's call, by `TextEnv.call_forms`, becomes this call; other actions stay. If
+    the world cannot be made or fails, all of them stay and the list is empty. The reason is added to `failures`, unless
+    the episode comes from a file that names no world and calls no tool. Steps are only replayed if an action that may
+    be a tool's name is not that of a tool at the start.
     """
     with closing(EnvPool()) as pool:
         for trajectory in trajectories:
-            tools = dict[str, dict[str, Any]]()
-            if names := possible_tools(trajectory):
-                try:
-                    with pool.lent(trajectory.replay_spec()) as env:
-                        tools = _offered(trajectory, env, names)
-                except (Exception, SystemExit) as error:  # an env may raise anything
-                    failures += [_why_skipped(trajectory, error)] if called_tools(trajectory) - {ACT_NAME} else []
-            yield trajectory, list(tools.values()) if names & tools.keys() else []
+            offered: tuple[Trajectory, list[dict[str, Any]]] = trajectory, []
+            try:
+                with pool.lent(trajectory.replay_spec()) as env:
+                    offered = _offered(trajectory, env)
+            except (Exception, SystemExit) as error:  # an env may raise anything
+                if trajectory.provenance.env_id or called_tools(trajectory) - {ACT_NAME}:
+                    failures.append(_why_skipped(trajectory, error))
+            yield offered
 
 
-def _offered(trajectory: Trajectory, env: TextEnv, names: set[str]) -> dict[str, dict[str, Any]]:
-    """Return the tools of a world by name: those at an episode's start, and later ones until all of `names` are in."""
+def _offered(trajectory: Trajectory, env: TextEnv) -> tuple[Trajectory, list[dict[str, Any]]]:
+    """Return a trajectory with its calls, and the tools that its world offered: those at the start, and later ones."""
     trajectory.restart(env)
-    tools = {tool["function"]["name"]: tool for tool in offered_tools(env)}
+    tools, forms = {tool["function"]["name"]: tool for tool in offered_tools(env)}, env.call_forms()
+    steps = tuple(_as_call(step, forms, list(tools.values())) for step in trajectory.steps)
+    called = replace(trajectory, steps=steps)
+    names = possible_tools(called)
     for step in trajectory.steps:
         if names <= tools.keys():
             break
         env.step(step.reply)
         tools |= {tool["function"]["name"]: tool for tool in offered_tools(env)}
-    return tools
+    return called, list(tools.values())
+
+
+def _as_call(step: Step, forms: Mapping[str, str], tools: Sequence[Mapping[str, Any]]) -> Step:
+    call = call_of_text(step.action, forms, tools) if step.action_input is None else None
+    return replace(step, action=call[0], action_input=json.dumps(call[1], ensure_ascii=False)) if call else step
 
 
 def _why_skipped(trajectory: Trajectory, error: BaseException) -> str:

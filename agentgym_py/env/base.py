@@ -212,6 +212,14 @@ class TextEnv(gymnasium.Env[str, str]):
         """Return JSON schemas (OpenAI function tools) of the actions; None if the world has no tools."""
         return None
 
+    def call_forms(self) -> Mapping[str, str]:
+        """Return how an action's text writes the call of each tool: `{"take": "take {object} from {receptacle}"}`.
+
+        The call and its text must do the same. Rows for models that call tools have the call. A world whose actions are
+        calls needs no forms.
+        """
+        return {}
+
     def secrets(self) -> list[str] | None:
         """Return texts that neither observation nor `info` may contain now, such as the hidden word or the answer.
 

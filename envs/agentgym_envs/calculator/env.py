@@ -171,6 +171,10 @@ class CalculatorEnv(GeneratedEnv[Problem]):
             ),
         ]
 
+    def call_forms(self) -> Mapping[str, str]:
+        """See `TextEnv.call_forms`."""
+        return {"calculate": "calculate[{expression}]", "finish": "finish[{answer}]"}
+
     def expert(self) -> list[str]:
         """Return the remaining calculations, then `finish`."""
         self._require_reset()

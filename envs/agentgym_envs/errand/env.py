@@ -334,6 +334,10 @@ class ErrandEnv(MultiAgentEnv[Order]):
         buy = function_tool("buy", "Buy a product.", {"product": text_parameter("The product's whole name.")})
         return [say, buy] if self.role == SHOPPER else [say]
 
+    def call_forms(self) -> Mapping[str, str]:
+        """See `TextEnv.call_forms`."""
+        return {"say": "say[{note}]", "buy": "buy[{product}]"}
+
 
 def _sharing(products: Sequence[Thing], target: Thing, attributes: Sequence[str]) -> list[Thing]:
     """The products that have the target's values of some attributes."""

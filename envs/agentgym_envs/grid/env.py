@@ -229,6 +229,15 @@ class GridEnv(GeneratedEnv[Layout]):
             function_tool("toggle_and_go_through", "Open a door in view and walk into it.", door),
         ]
 
+    def call_forms(self) -> Mapping[str, str]:
+        """See `TextEnv.call_forms`."""
+        return {
+            "turn_left": "turn left", "turn_right": "turn right", "move_forward": "move forward",
+            "pick_up": "pick up {thing}", "drop": "drop", "toggle": "toggle", "go_to": "go to {thing}",
+            "drop_next_to": "drop next to {thing}", "go_through": "go through {door}",
+            "toggle_and_go_through": "toggle and go through {door}",
+        }  # fmt: skip
+
     # ---- forks and the experts --------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:

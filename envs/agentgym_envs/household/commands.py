@@ -106,6 +106,14 @@ def tools(old: bool = False) -> list[dict[str, Any]]:
     return [_schema(name, *parts) for name, parts in _tools(old).items()]
 
 
+def call_forms(old: bool = False) -> dict[str, str]:
+    """Return the text of each tool's call, for `TextEnv.call_forms`."""
+    forms = _tools(old).items()
+    return {
+        name: form.format(*(f"{{{parameter}}}" for parameter in parameters)) for name, (form, parameters, _) in forms
+    }
+
+
 def _tools(old: bool) -> Mapping[str, tuple[str, tuple[str, ...], str]]:
     """Map tool names to the command's form, its parameters and its description."""
     put = ("put_in", "put {} in/on {}") if old else ("move", "move {} to {}")

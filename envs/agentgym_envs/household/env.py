@@ -7,7 +7,7 @@ from numbers import Integral
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from agentgym_envs.household.commands import admissible, command_text, tools
+from agentgym_envs.household.commands import admissible, call_forms, command_text, tools
 from agentgym_envs.household.expert import plan
 from agentgym_envs.household.fair_expert import next_command, thought, undisclosed_names
 from agentgym_envs.household.games import Game, Games, read_game
@@ -248,6 +248,10 @@ class HouseholdEnv(GeneratedEnv[Room]):
     def tools(self) -> list[dict[str, Any]]:
         """Return a tool for each verb."""
         return tools(self._old)
+
+    def call_forms(self) -> Mapping[str, str]:
+        """See `TextEnv.call_forms`."""
+        return call_forms(self._old)
 
     def secrets(self) -> list[str]:
         """List the names of the things that are not disclosed yet."""

@@ -346,3 +346,9 @@ class HouseholdTeamEnv(MultiAgentEnv[Room]):
             )
             for verb, order in _ORDERS.items()
         ]
+
+    def call_forms(self) -> Mapping[str, str]:
+        """See `TextEnv.call_forms`."""
+        if self.role == EXECUTOR:
+            return {"act": "{command}", DONE: DONE}
+        return {verb: f"{verb}[{{type}}]" if verb in ("find", "put", "use") else verb for verb in _ORDERS}

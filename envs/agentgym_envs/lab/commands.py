@@ -254,3 +254,12 @@ def tools() -> list[dict[str, Any]]:
         function_tool(name, about, {parameter: text_parameter(_MEANING[parameter]) for parameter in parameters})
         for name, (_, parameters, about) in _TOOLS.items()
     ]
+
+
+def call_forms() -> dict[str, str]:
+    """Return the text of each tool's call, for `TextEnv.call_forms`."""
+    forms = dict[str, str]()
+    for name, (verb, parameters, _) in _TOOLS.items():
+        between = _BETWEEN.get(verb, (" ",))[0]
+        forms[name] = " ".join(filter(None, (verb, between.join(f"{{{parameter}}}" for parameter in parameters))))
+    return forms

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from agentgym_envs.lab import experts
-from agentgym_envs.lab.commands import admissible, command_text, parse, tools, without_source
+from agentgym_envs.lab.commands import admissible, call_forms, command_text, parse, tools, without_source
 from agentgym_envs.lab.families import FAMILIES
 from agentgym_envs.lab.lab import Lab
 from agentgym_envs.lab.saving import from_json, to_json
@@ -189,6 +189,10 @@ class LabEnv(GeneratedEnv[Puzzle]):
     def tools(self) -> list[dict[str, Any]]:
         """Return a tool for each verb."""
         return tools()
+
+    def call_forms(self) -> Mapping[str, str]:
+        """See `TextEnv.call_forms`."""
+        return call_forms()
 
     def secrets(self) -> list[str]:
         """Return the names of portable things that no observation and no page has shown."""

@@ -257,6 +257,10 @@ class MazeEnv(GeneratedEnv[House]):
             function_tool("look", "See the room again.", {}),
         ]
 
+    def call_forms(self) -> Mapping[str, str]:
+        """See `TextEnv.call_forms`."""
+        return {"go": "go {direction}", "take": "take {key}", "open": "open {gate}", "look": "look"}
+
     # ---- forks and the experts --------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:

@@ -223,6 +223,10 @@ class ShopEnv(TextEnv):
             ),
         ]
 
+    def call_forms(self) -> Mapping[str, str]:
+        """See `TextEnv.call_forms`."""
+        return {"search": "search[{query}]", "click": "click[{target}]"}
+
     # ---- forks and the expert ---------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:

@@ -291,6 +291,10 @@ class SQLEnv(GeneratedEnv[Puzzle]):
             ),
         ]
 
+    def call_forms(self) -> Mapping[str, str]:
+        """See `TextEnv.call_forms`."""
+        return {"query": "query[{sql}]", "answer": "answer[{sql}]"}
+
     # ---- forks and the experts --------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:

@@ -273,6 +273,10 @@ class TextCraftEnv(GeneratedEnv[Puzzle]):
             function_tool("inventory", "See what you hold.", {}),
         ]
 
+    def call_forms(self) -> Mapping[str, str]:
+        """See `TextEnv.call_forms`."""
+        return {"get": "get {count} {item}", "craft": "craft {recipe}", "inventory": "inventory"}
+
     # ---- forks and the expert ---------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:

@@ -271,3 +271,7 @@ class TwentyQuestionsEnv(MultiAgentEnv[Secret]):
             function_tool("ask", "Ask whether a word fits.", {"word": text_parameter("A word of a thing's name.")}),
             function_tool("guess", "Guess the thing.", {"thing": text_parameter("The whole name of a thing.")}),
         ]
+
+    def call_forms(self) -> Mapping[str, str]:
+        """See `TextEnv.call_forms`."""
+        return {"ask": "ask[{word}]", "guess": "guess[{thing}]", "yes": "yes", "no": "no"}

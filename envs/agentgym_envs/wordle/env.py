@@ -216,6 +216,10 @@ class WordleEnv(GeneratedEnv[tuple[str, str]]):
         word = text_parameter("An English word of five letters.")
         return [function_tool("guess", "Guess the hidden word.", {"word": word})]
 
+    def call_forms(self) -> Mapping[str, str]:
+        """See `TextEnv.call_forms`."""
+        return {"guess": "guess[{word}]"}
+
     # ---- forks and the experts --------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
