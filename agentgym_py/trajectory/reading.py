@@ -48,9 +48,11 @@ def episode_files(path: str) -> list[str]:
 def read_any(path: str | Path, format: str | None = None) -> Iterator[Trajectory]:
     """Stream the episodes of a file; without `format`, a name in `FORMATS`, it is recognized by content.
 
+    Rows of preferences with equal sides are left out, and a warning at the end says how many.
+
     Raises:
         ConfigError: no such format.
-        DataError: no such file, or not in this format, or in none.
+        DataError: no such file, or not in this format, or in none, or only rows with equal sides.
     """
     return _read(path, format)
 
@@ -60,11 +62,31 @@ def _read(path: str | Path, format: str | None) -> Iterator[Trajectory]:
     name, is_detected = _require_format(path, format), format is None
     if name == STORE:
         return store.read(path)
-    stem, number = Path(path).stem, count(1)
-    parsed = chain.from_iterable(
-        rows.parse_rows(path, _rows(path), lambda row: _parse(row, name, f"{stem}-{next(number)}", is_detected))
-    )
+    parsed = _parse_all(path, name, is_detected)
     return parsed if name == "parquet" else unique_ids(parsed)
+
+
+def _parse_all(path: str | Path, name: str, is_detected: bool) -> Iterator[Trajectory]:
+    """Parse the rows of a file; those with equal sides are left out and counted."""
+    stem, number = Path(path).stem, count(1)
+    equal, is_empty = 0, True
+
+    def parse(row: rows.Row) -> Sequence[Trajectory]:
+        nonlocal equal
+        try:
+            return _parse(row, name, f"{stem}-{next(number)}", is_detected)
+        except chat.EqualSidesError:
+            equal += 1
+            return ()
+
+    for episode in chain.from_iterable(rows.parse_rows(path, _rows(path), parse)):
+        is_empty = False
+        yield episode
+    why = "because chosen and rejected are the same"
+    if equal and is_empty:
+        raise DataError(f"{path}: no row can be used, {why}")
+    if equal:
+        warnings.warn(f"{path}: {equal} row{'s' * (equal > 1)} left out, {why}", stacklevel=2)
 
 
 def _rows(path: str | Path, broken: rows.Broken | None = None) -> Iterator[tuple[rows.Place, rows.Row]]:
@@ -78,6 +100,8 @@ def _parse(row: rows.Row, name: str, id: str, is_detected: bool) -> Sequence[Tra
         if is_detected and name == "sharegpt" and "item_id" in row:
             raise DataError("ShareGPT has no key 'item_id'")  # it would be read, with "Ok." as a reply
         return _PARSERS[name](row, id)
+    except chat.EqualSidesError:
+        raise
     except DataError as error:
         raise DataError(f"{error}{_other_format(row, name)}") from error
 

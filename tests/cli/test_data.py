@@ -485,6 +485,18 @@ def test_convert_writes_rows_for_other_programs(agentgym: Run, form: str, keys: 
     assert json.loads(Path("b.json").read_text()) == found
 
 
+def test_rows_with_equal_sides_are_left_out_and_counted(agentgym: Run) -> None:
+    """Of a file in the form of HH-RLHF; the command says how many, once."""
+    text = "\n\nHuman: Hi.\n\nAssistant: {}"
+    sides = [("a", "b"), ("c", "c")]
+    rows = [{"chosen": text.format(one), "rejected": text.format(other)} for one, other in sides]
+    Path("hh.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for form, number in (("trl_preferences", "1 row"), ("openai", "2 rows"), ("store", "2 trajectories")):
+        status, out, err = agentgym("data", "convert", "hh.jsonl", f"{form}.jsonl", "--to", form)
+        assert (status, out) == (0, f"{form}.jsonl: {number}, {form}\n")
+        assert err == "agentgym: warning: hh.jsonl: 1 row left out, because chosen and rejected are the same\n"
+
+
 def test_several_files_become_one(agentgym: Run, episode: Callable[..., Trajectory]) -> None:
     """In the order of their names, each in its own format; an id that stands twice gets a number."""
     source = collect(agentgym)

@@ -381,8 +381,6 @@ def reply(**keys: Any) -> dict[str, Any]:
         ({"messages": [USER]}, "no turn of the assistant"),
         ({"prompt": "q", "completion": []}, "no turn of the assistant"),
         ({"chosen": "a", "rejected": "b"}, "missing key 'prompt'"),
-        ({"prompt": "q", "chosen": "a", "rejected": "a"}, "chosen and rejected are the same"),
-        ({"chosen": HH.format("c"), "rejected": HH.format("c")}, "chosen: no reply of its own"),
         ({"chosen": HH.format("c"), "rejected": HH.format("c\n\nHuman: d\n\nAssistant: e")},
          "chosen: no reply of its own"),
         ({"chosen": HH.format("c"), "rejected": HH.replace("Hi", "Yo").format("d")},
@@ -400,6 +398,26 @@ def test_a_wrong_row_names_itself(tmp_path: Path, row: dict[str, Any], message: 
     assert detect(path) == name
     with pytest.raises(DataError, match=rf"a\.jsonl:2: {message}"):
         list(read_any(path))
+
+
+@pytest.mark.parametrize(("form", "side"), [({}, HH), ({"prompt": "q"}, "{}")])
+def test_rows_with_equal_sides_are_left_out_and_counted(tmp_path: Path, form: dict[str, Any], side: str) -> None:
+    """A file of only such rows is an error, and `verify` names each."""
+    path = tmp_path / "a.jsonl"
+
+    def row(chosen: str, rejected: str) -> str:
+        sides = {"chosen": side.format(chosen), "rejected": side.format(rejected)}
+        return json.dumps(form | sides) + "\n"
+
+    path.write_text(row("a", "a") + row("a", "b") + row("b", "b") + row("c", "d"))
+    with pytest.warns(UserWarning, match=r"a\.jsonl: 2 rows left out, because chosen and rejected are the same"):
+        pairs = list(read_any(path, "preferences"))
+    assert [trajectory.success for trajectory in pairs] == [True, False, True, False]
+    assert [trajectory.id for trajectory in pairs][::2] == ["a-2/chosen", "a-4/chosen"]
+    assert list(verify_any(path, "preferences").bad) == [1, 3]
+    path.write_text(row("a", "a") * 2)
+    with pytest.raises(DataError, match=r"a\.jsonl: no row can be used, because chosen and rejected are the same"):
+        list(read_any(path, "preferences"))
 
 
 def test_a_deep_call_is_refused() -> None:

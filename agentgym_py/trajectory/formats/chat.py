@@ -47,6 +47,10 @@ Turn = tuple[str, Mapping[str, Any]]
 """A place, for error messages, and a turn."""
 
 
+class EqualSidesError(DataError):
+    """A row of preferences whose sides are equal: nothing can be learned from it."""
+
+
 def _messages(row: Row, name: str) -> list[Trajectory]:
     return [_episode([*_system(row), *_listed(row, "messages")], _labelled(row), name)]
 
@@ -98,14 +102,14 @@ def _preferences(row: Row, name: str) -> list[Trajectory]:
 
 def _pair(chosen: Trajectory, rejected: Trajectory, name: str) -> list[Trajectory]:
     """Return both sides as attempts at a task of their own, whose id no other row has; `name` is that of the row."""
+    sides = [[(step.observation, step.reply) for step in side.steps] for side in (chosen, rejected)]
+    if sides[0] == sides[1]:
+        raise EqualSidesError("chosen and rejected are the same")
     for side, trajectory in (("chosen", chosen), ("rejected", rejected)):
         if not any(step.trained for step in trajectory.steps):
             raise DataError(f"{side}: no reply of its own")
     if opening_key(chosen) != opening_key(rejected):
         raise DataError("chosen and rejected have different texts before their first reply")
-    sides = [[(step.observation, step.reply) for step in side.steps] for side in (chosen, rejected)]
-    if sides[0] == sides[1]:
-        raise DataError("chosen and rejected are the same")
     digest = hashlib.sha256(json.dumps([name, *sides]).encode()).hexdigest()[:16]
     return [
         replace(side, provenance=replace(side.provenance, task_id=f"{side.task_id}/{digest}"))
