@@ -61,7 +61,8 @@ def agentgym(
         "seed": seed,
     }  # fmt: skip
     try:
-        for name in unknown:
+        if unknown:
+            name = next(iter(unknown))
             raise ConfigError(f"there is no argument {name!r}." + did_you_mean(name, arguments, "There are"))
         require_arguments(agentgym, arguments)
         spec = EnvSpec(env, dict(env_kwargs or {}))

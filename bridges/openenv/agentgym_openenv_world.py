@@ -127,6 +127,10 @@ class OpenEnvEnv(ForeignEnv):
         about = "Do one action."
         return [{"type": "function", "function": {"name": ACT, "description": about, "parameters": self.schema}}]
 
+    def call_forms(self) -> Mapping[str, str]:
+        """See `TextEnv.call_forms`; an action of several fields is no text."""
+        return {ACT: f"{{{self.text_field}}}"} if self.text_field else {}
+
     def connect(self) -> ForeignSession:
         """Open a session."""
         return _Session(self)

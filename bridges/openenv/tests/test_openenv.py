@@ -25,7 +25,9 @@ from openenv.core.env_server.types import Action, Observation, State
 from scripted import SHOP, TODO, WORLDS, World, plays_as_directly, scripts
 from through import client, follow, play, play_back, server
 
+from agentgym_py.agents.chat import call_text, offered_tools
 from agentgym_py.env import EnvSpec
+from agentgym_py.env.call_forms import call_of_text
 from agentgym_py.errors import ConfigError, InfrastructureError, SnapshotError, UnknownNameError
 from agentgym_py.serving.tool_episode import EpisodeSettings
 
@@ -136,6 +138,19 @@ def test_a_world_behind_a_server_is_restored_by_its_replies() -> None:
         assert other.snapshot() == before
 
 
+def test_a_text_is_a_call_of_act_that_does_the_same() -> None:
+    """With the field of the server's action as argument, so that rows for tool-calling models have it."""
+    script = next(script for script in scripts(SHOP, 5) if len(script.actions) > 2)
+    number, text = int(script.episode.task.rpartition("/")[2]), "search[lamp]"
+    with server(SHOP) as url, closing(OpenEnvEnv(url=url)) as env:
+        env.reset(options={"task": number})
+        call = call_of_text(text, env.call_forms(), offered_tools(env))
+        assert call == ("act", {"message": text})
+        seen = env.step(text)
+        env.reset(options={"task": number})
+        assert env.step(call_text(env, offered_tools(env), call[0], json.dumps(call[1]))) == seen
+
+
 def test_the_task_api_lists_tasks() -> None:
     """Splits, numbers, tasks and ranges, over HTTP."""
     with server(SHOP) as url:
@@ -206,6 +221,7 @@ def test_a_foreign_server_plays(counter: OpenEnvEnv) -> None:
     counter.reset(options={"task": 1, "split": "test"})
     assert json.loads(counter._last)["total"] == 5, "3 * 1 + 2"
     (tool,) = counter.tools()
+    assert counter.call_forms() == {}
     assert set(tool["function"]["parameters"]["properties"]) == {"by", "why"}
     for reply, words in [("go", "JSON object"), ('{"by": "much"}', "by"), ("{}", "by"), ('{"by": 1, "to": 2}', "to")]:
         counter.reset(options={"task": 1})
