@@ -45,7 +45,8 @@ def test_the_form_with_the_most_fixed_characters_counts(text: str, call: object)
 
 
 def players() -> Iterator[tuple[str, dict[str, object]]]:
-    """Yield every world, and its further roles."""
+    """Yield every world in each of its roles, and the household in ALFWorld's words."""
+    yield from (("household", {"observation_mode": "alfworld", "dialect": dialect}) for dialect in ("new", "old"))
     for name in registry.names("agentgym.envs"):
         roles = getattr(EnvSpec(name).make(), "roles", ())
         yield from ((name, {"role": role} if role else {}) for role in roles or ("",))
@@ -59,7 +60,7 @@ def test_calls_of_every_world_do_what_their_texts_do(name: str, kwargs: dict[str
     for task in range(4):
         for player in ("expert", "fair", "random", "random"):
             rng = Rng(name, task, player, checked)
-            observed = env.reset(seed=task, options={"task": env.task(task, "train").id})
+            env.reset(seed=task, options={"task": env.task(task, "train").id})
             other.reset(seed=task)
             for _ in range(12):
                 action = choose(env, player, rng)
