@@ -44,7 +44,7 @@ def test_the_form_with_the_most_fixed_characters_counts(text: str, call: object)
     assert call_of_text(text, FORMS, TOOLS) == call
 
 
-def players() -> Iterator[tuple[str, dict[str, object]]]:
+def players() -> Iterator[tuple[str, dict[str, str]]]:
     """Yield every world in each of its roles, and the household in ALFWorld's words."""
     yield from (("household", {"observation_mode": "alfworld", "dialect": dialect}) for dialect in ("new", "old"))
     for name in registry.names("agentgym.envs"):
@@ -53,7 +53,7 @@ def players() -> Iterator[tuple[str, dict[str, object]]]:
 
 
 @pytest.mark.parametrize(("name", "kwargs"), list(players()), ids=str)
-def test_calls_of_every_world_do_what_their_texts_do(name: str, kwargs: dict[str, object]) -> None:
+def test_calls_of_every_world_do_what_their_texts_do(name: str, kwargs: dict[str, str]) -> None:
     """Actions of experts and random ones: the call gives the same observation, reward, end and state."""
     env, other = EnvSpec(name, kwargs).make(), EnvSpec(name, kwargs).make()
     checked, unlisted = 0, set()
