@@ -76,7 +76,7 @@ SETTINGS: Mapping[str, str] = {
 """Options of each trainer beside its defaults, with the same number of episodes. Those of `TRAINERS` were chosen by
 single trials on valid tasks of seed 0, with different numbers of trials per trainer and env. docs/results/trainers.md
 has these numbers, and prints the options.
-`:success` rewards success alone, and has a loss on cut replies. R3's process reward model learns from exact values all
+`:success` rewards success alone, and trains on cut replies, too. R3's process reward model learns from exact values all
 the time, once, or from outcomes; without it R3 is PPO.
 """
 TRAINERS = ("filtered_bc", "weighted_bc", "dpo", "grpo", "ppo", "r3")
