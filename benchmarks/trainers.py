@@ -56,15 +56,13 @@ PLAY: Mapping[str, Sequence[str]] = {"shop": [], "household": _SHORT, "household
 which take most of the time. Test episodes are not cut."""
 _PAIRS = "--rounds 2 --explore_tasks {eighth} --attempts 4"
 _ON_POLICY = "--rounds 1 --explore_tasks {all} --temperature 0.8"
-_SUCCESS = "--reward success --trainer.mask_truncated_completions false"
 SETTINGS: Mapping[str, str] = {
     "filtered_bc": "--rounds 2 --explore_tasks {half}",
     "weighted_bc": "--rounds 2 --explore_tasks {half} --trainer.temperature 0.1",
     "dpo": f"{_PAIRS} --trainer.match success --trainer.beta 1 --trainer.sft_weight 5",
     "grpo": _ON_POLICY,
-    "grpo:success": f"{_ON_POLICY} {_SUCCESS}",
+    "grpo:success": f"{_ON_POLICY} --reward success --trainer.mask_truncated_completions false",
     "ppo": _ON_POLICY,
-    "ppo:success": f"{_ON_POLICY} {_SUCCESS}",
     "r3": _ON_POLICY,
     "r3:frozen": f"{_ON_POLICY} --trainer.prm_every 0",
     "r3:outcome": f"{_ON_POLICY} --trainer.prm_labels outcome",
@@ -76,8 +74,8 @@ SETTINGS: Mapping[str, str] = {
 """Options of each trainer beside its defaults, with the same number of episodes. Those of `TRAINERS` were chosen by
 single trials on valid tasks of seed 0, with different numbers of trials per trainer and env. docs/results/trainers.md
 has these numbers, and prints the options.
-`:success` rewards success alone, and trains on cut replies, too. R3's process reward model learns from exact values all
-the time, once, or from outcomes; without it R3 is PPO.
+`grpo:success` rewards success alone, and trains on cut replies, too.
+R3's process reward model learns from exact values all the time, once, or from outcomes; without it R3 is PPO.
 """
 TRAINERS = ("filtered_bc", "weighted_bc", "dpo", "grpo", "ppo", "r3")
 TENTHS = 10

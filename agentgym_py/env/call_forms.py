@@ -48,4 +48,4 @@ def _fixed(form: str) -> int:
 
 
 _MAX_DIGITS = 19
-"""An integer with as many digits is left as text: no world counts so far."""
+"""A number with as many digits does not match: no world counts so far, and `int` refuses the longest."""
